@@ -1,0 +1,82 @@
+# Two commands do everything on a machine with Python 3.11, pip and make:  make run  ·  make test
+# A second call is quick: stamps inside the environments say what is installed. Paths are relative, so
+# the folder may have any name; the stamps know its place, so that a moved folder is installed anew.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test test-long check fmt bench peers lock clean
+
+UV    := sh tools/uv.sh
+BIN   := .venv/bin
+PLACE := $(shell pwd | cksum | cut -d' ' -f1)
+RUN   := .venv/.run-$(PLACE)
+DEV   := .venv/.dev-$(PLACE)
+PEERS := .venv-peers/.peers-$(PLACE)
+TYPED := $(foreach folder,src tests benchmarks examples,$(if $(shell find $(folder) -name '*.py' 2>/dev/null | head -1),$(folder)))
+WORKERS ?= 2
+ARGS  ?=
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+run: $(RUN) ## install, then show what everthread does
+	$(BIN)/everthread demo $(ARGS)
+
+test: check ## the gates, then every test but the long ones
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+test-long: $(DEV) ## the long tests: many kills, outside suites, differential tests
+	$(BIN)/python -m pytest -m long --timeout 3600 $(ARGS) || { code=$$?; \
+	[ $$code -eq 5 ] && echo "no test is marked long"; [ $$code -eq 5 ]; }
+
+check: $(DEV) ## the fast gates: format, lint, types, direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/python -m mypy $(TYPED)
+	$(BIN)/lint-imports
+
+fmt: $(DEV) ## format, and mend what lint can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(PEERS) ## measure beside the peers, in one run
+	.venv-peers/bin/python -m benchmarks $(ARGS)
+
+peers: $(PEERS) ## install the peers into .venv-peers
+
+# --- environments ----------------------------------------------------------------------------
+
+define install # environment, lock: hashes for all that is fetched, then the project itself on top
+	$(UV) pip install --quiet --python $(1)/bin/python --require-hashes --requirement $(2)
+	$(UV) pip install --quiet --python $(1)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+endef
+
+.venv/bin/python .venv-peers/bin/python:
+	rm -rf $(patsubst %/bin/python,%,$@)
+	$(UV) venv --quiet $(patsubst %/bin/python,%,$@)
+
+$(RUN): requirements/run.txt pyproject.toml | .venv/bin/python
+	$(call install,.venv,requirements/run.txt)
+
+$(DEV): requirements/dev.txt pyproject.toml | .venv/bin/python
+	$(call install,.venv,requirements/dev.txt)
+
+$(PEERS): requirements/peers.txt pyproject.toml | .venv-peers/bin/python
+	$(call install,.venv-peers,requirements/peers.txt)
+
+# --- locks -----------------------------------------------------------------------------------
+
+# Pins stay as they are until asked: make lock ARGS=--upgrade
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make lock" $(ARGS)
+PROJECT = --extra all pyproject.toml requirements/build.in
+
+lock: ## pin the dependencies again, with hashes, naming no address
+	$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
+	$(COMPILE) $(PROJECT) --output-file requirements/run.txt
+	$(COMPILE) $(PROJECT) requirements/dev.in --constraint requirements/run.txt --output-file requirements/dev.txt
+	$(COMPILE) $(PROJECT) requirements/peers.in --output-file requirements/peers.txt
+
+clean: ## remove environments and caches
+	rm -rf .venv .venv-peers .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
