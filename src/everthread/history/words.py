@@ -1,0 +1,197 @@
+"""Turn text into search tokens: the one tokeniser of every store, for what is logged and for what is asked.
+
+Both databases are fed ready-made tokens, so the same question finds the same messages on each. A text is
+read as NFKC in lower case, and then
+
+- scripts written with spaces give words of letters, digits and combining marks, stemmed as English. All else
+  separates: `snake_case`, `file.py`, `v1.2.3`, paths and addresses are found by their parts and have no token
+  of their own (`ranking` lifts the messages where the parts stand together); a possessive `'s` is dropped;
+- scripts written without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) give each run's pairs
+  of neighbouring characters and its last character, so that any two characters that stood together are one
+  token, and a single character is the beginning of one.
+
+A token has at most `MAX_TOKEN_CHARS` characters, and holds no white space, no ASCII punctuation, no NUL and
+no lone surrogate: FTS5's `ascii` tokenizer and a PostgreSQL lexeme take it as it is. The index of one text
+holds at most `MAX_INDEX_BYTES` of distinct tokens, those that come first, because a tsvector ends at 1 MiB:
+100,000 distinct words fit. What is beyond is kept in the log but not found by search.
+
+Erasing from a contentless FTS5 table takes the very tokens that were put in. They are derived again from the
+text, so any change of the result needs a new `WORDS_VERSION` and an index built anew; a newer PyStemmer or
+Python's newer Unicode tables are such a change too (a test holds a digest of this version).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from operator import add
+
+import Stemmer
+
+WORDS_VERSION = 1
+MAX_TOKEN_CHARS = 64
+MAX_INDEX_BYTES = 1_000_000
+
+SCOPE_MARK = "\ue000"
+"""First character of a scope token. It is for private use, so no word of a text begins with it."""
+
+_PIECE_CHARS = 262_144
+"""Long texts are read in pieces, so that 10 MB never become millions of strings at once."""
+
+_HEAP_CHARS = 2_048
+"""From this length on heaps of combining marks are cut: NFKC takes their number squared (16,000: 0.4 s)."""
+
+_CACHED_STEMS = 65_536
+
+_UNSPACED = (
+    r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece"  # Thai, Lao
+    r"\u1000-\u1049\u1050-\u109d\u1780-\u17d3"  # Burmese, Khmer
+    r"\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"  # Hangul
+    r"\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
+    r"\u3005-\u3007\u3031-\u3035\u303b\u303c\u3105-\u312f\u31a0-\u31bf"  # iteration marks, zero, bopomofo
+    r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003fffd"  # Han, old kana
+)
+_BOUNDARY = re.compile(r"\s")
+_ascii_words = re.compile(r"([a-z0-9]+)(?:'s\b)?").findall
+
+
+class _OwnStemmer(threading.local):
+    """A stemmer for each thread: Snowball's objects have state and must not be called concurrently."""
+
+    def __init__(self) -> None:
+        self.stem = Stemmer.Stemmer("english", 0).stemWord
+
+
+class _Stems(dict[str, str]):
+    """Words seen lately and their stems; four times as fast as Snowball's own cache and batch call."""
+
+    def __init__(self) -> None:
+        self._own = _OwnStemmer()
+
+    def __missing__(self, word: str) -> str:
+        stem: str = self._own.stem(word[:MAX_TOKEN_CHARS])[:MAX_TOKEN_CHARS]
+        if len(word) <= MAX_TOKEN_CHARS:
+            if len(self) >= _CACHED_STEMS:
+                self.clear()
+            self[word] = stem
+        return stem
+
+
+_stem_of = _Stems().__getitem__
+
+
+def tokens(text: str) -> list[str]:
+    """Give the tokens of a text in their order, repeats included."""
+    if len(text) <= _PIECE_CHARS:
+        return _tokens_of_piece(text)
+    return [token for piece in _pieces(text) for token in _tokens_of_piece(piece)]
+
+
+def index_tokens(text: str, scope: Sequence[str] = ()) -> list[str]:
+    """Give what an index stores of a text: its scope tokens, then its distinct tokens within the cap."""
+    distinct: dict[str, None] = {}
+    for piece in _pieces(text):
+        distinct.update(dict.fromkeys(_tokens_of_piece(piece)))
+        if len(distinct) * MAX_TOKEN_CHARS * 4 > MAX_INDEX_BYTES and _bytes_of(distinct) > MAX_INDEX_BYTES:
+            return [*map(scope_token, scope), *_first_bytes(distinct, MAX_INDEX_BYTES)]
+    return [*map(scope_token, scope), *distinct]
+
+
+def index_text(text: str, scope: Sequence[str] = ()) -> str:
+    """Give `index_tokens` as one text, for the one column of an FTS5 table that is tokenised as `ascii`."""
+    return " ".join(index_tokens(text, scope))
+
+
+def scope_token(name: str) -> str:
+    """Give the token that stands for an owner or a bucket of the index, such as `o17`."""
+    if not (name.isascii() and name.isalnum()):
+        raise ValueError(f"A scope is named by ASCII letters and digits, not by {name!r}.")
+    return SCOPE_MARK + name.lower()
+
+
+def normal(text: str) -> str:
+    """Give the form in which texts are compared: NFKC, lower case, straight apostrophes."""
+    if text.isascii():
+        return text.lower()
+    if len(text) > _HEAP_CHARS:
+        text = _mark_heap().sub(r"\1", text)
+    return unicodedata.normalize("NFKC", text).lower().replace("’", "'")
+
+
+def runs_and_words(normal_text: str) -> list[tuple[str, str]]:
+    """Split a text in `normal` form into its parts, in order: each is an unspaced run or a spaced word."""
+    found: list[tuple[str, str]] = _part_pattern().findall(normal_text)
+    return found
+
+
+def pairs(run: str) -> Iterator[str]:
+    """Give the pairs of neighbouring characters of an unspaced run."""
+    return map(add, run, run[1:])
+
+
+def stem(word: str) -> str:
+    """Give the token of a spaced word in `normal` form."""
+    return _stem_of(word)
+
+
+def _tokens_of_piece(text: str) -> list[str]:
+    lower = normal(text)
+    if lower.isascii():
+        return list(map(_stem_of, _ascii_words(lower)))
+    found: list[str] = []
+    for run, word in runs_and_words(lower):
+        if word:
+            found.append(_stem_of(word))
+        else:
+            found += pairs(run)
+            found.append(run[-1])
+    return found
+
+
+@cache
+def _part_pattern() -> re.Pattern[str]:
+    """Compile the pattern of unspaced runs and spaced words, once a text beyond ASCII is met.
+
+    Python's `\\w` leaves out combining marks, without which words of Hindi, Tamil or pointed Hebrew fall
+    apart. Variation selectors are marks too, but belong to emoji.
+    """
+    marks = "".join(
+        char
+        for char in map(chr, (*range(0x300, 0xFE00), *range(0xFE10, 0x10000)))
+        if unicodedata.category(char) in ("Mn", "Mc")
+    )
+    letters = rf"[^\W_{_UNSPACED}]"
+    return re.compile(rf"([{_UNSPACED}]+)|({letters}+(?:[{marks}]+{letters}*)*)(?:'s\b)?")
+
+
+@cache
+def _mark_heap() -> re.Pattern[str]:
+    """Compile the pattern of more combining marks in a row than the 30 of Unicode's stream-safe form."""
+    marks = "".join(char for char in map(chr, range(0x300, 0x1E950)) if unicodedata.combining(char))
+    return re.compile(rf"([{marks}]{{30}})[{marks}]+")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a long text at white space, or, in a stretch without any, so that no pair of characters is lost."""
+    start = 0
+    while len(text) - start > _PIECE_CHARS:
+        end = start + _PIECE_CHARS
+        space = _BOUNDARY.search(text, end, end + _PIECE_CHARS)
+        yield text[start : space.start() if space else end]
+        start = space.end() if space else end - 1
+    yield text[start:]
+
+
+def _bytes_of(tokens: Iterable[str]) -> int:
+    return sum(len(token.encode()) for token in tokens)
+
+
+def _first_bytes(tokens: Iterable[str], limit: int) -> Iterator[str]:
+    for token in tokens:
+        limit -= len(token.encode())
+        if limit < 0:
+            return
+        yield token
