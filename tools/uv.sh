@@ -18,17 +18,23 @@ print(getattr(sys, "_base_executable", sys.executable))' 2>/dev/null && return
 # --target needs neither the venv module nor leave of an externally managed Python (PEP 668).
 fetch_uv() {
     echo "uv is not installed: fetching it into .uv/" >&2
-    PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip install --quiet --upgrade --no-deps \
+    PIP_USER=0 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip install --quiet --upgrade --no-deps \
         --require-hashes --target .uv --requirement requirements/uv.txt </dev/null
 }
 
-# A machine without uv has told only pip where its packages are and which certificates hold: pass that on.
+# A machine without uv has told only pip where its packages are: pass that on. (`pip config get` reads one
+# file and not the others, so the whole list is asked.)
 follow_pip() {
-    pip_setting() { "$python" -m pip config get "global.$1" 2>/dev/null || true; }
-    index=${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-${PIP_INDEX_URL:-$(pip_setting index-url)}}}
-    cert=${SSL_CERT_FILE:-${PIP_CERT:-$(pip_setting cert)}}
+    index=${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-${PIP_INDEX_URL:-$(
+        "$python" -m pip config list 2>/dev/null | sed -n "s/^global\.index-url='\(.*\)'$/\1/p"
+    )}}}
     [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
-    [ -z "$cert" ] || export SSL_CERT_FILE="$cert"
+}
+
+# uv trusts a list of its own; we trust what the machine trusts, which may know a proxy's certificate.
+follow_certificates() {
+    cert=${SSL_CERT_FILE:-${PIP_CERT:-/etc/ssl/certs/ca-certificates.crt}}
+    [ ! -f "$cert" ] || export SSL_CERT_FILE="$cert"
 }
 
 python=$(find_python)
@@ -40,6 +46,7 @@ else
     follow_pip
 fi
 
+follow_certificates
 # Accounts without a home (containers, service users) get a cache beside the code.
 [ -n "${UV_CACHE_DIR:-}" ] || [ -w "${HOME:-/nonexistent}" ] || export UV_CACHE_DIR="$PWD/.uv/cache"
 unset VIRTUAL_ENV CONDA_PREFIX
