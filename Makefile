@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11, pip and make:  make run  ·  make test
-# A second call is quick: stamps inside the environments say what is installed. Paths are relative, so
-# the folder may have any name; the stamps know its place, so that a moved folder is installed anew.
+# A second call is quick: stamps inside the environments say what is installed. Paths are relative, so that
+# the folder may have any name. An environment knows its place: a moved or copied folder gets a new one.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -9,9 +9,9 @@
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
 PLACE := $(shell pwd | cksum | cut -d' ' -f1)
-RUN   := .venv/.run-$(PLACE)
-DEV   := .venv/.dev-$(PLACE)
-PEERS := .venv-peers/.peers-$(PLACE)
+RUN   := .venv/.installed-run
+DEV   := .venv/.installed-dev
+PEERS := .venv-peers/.installed-peers
 TYPED := $(foreach folder,src tests benchmarks examples,$(if $(shell find $(folder) -name '*.py' 2>/dev/null | head -1),$(folder)))
 WORKERS ?= 2
 ARGS  ?=
@@ -52,17 +52,18 @@ define install # environment, lock: hashes for all that is fetched, then the pro
 	@touch $@
 endef
 
-.venv/bin/python .venv-peers/bin/python:
-	rm -rf $(patsubst %/bin/python,%,$@)
-	$(UV) venv --quiet $(patsubst %/bin/python,%,$@)
+%/.at-$(PLACE):
+	rm -rf $*
+	$(UV) venv --quiet $*
+	@touch $@
 
-$(RUN): requirements/run.txt pyproject.toml | .venv/bin/python
+$(RUN): requirements/run.txt pyproject.toml .venv/.at-$(PLACE)
 	$(call install,.venv,requirements/run.txt)
 
-$(DEV): requirements/dev.txt pyproject.toml | .venv/bin/python
+$(DEV): requirements/dev.txt pyproject.toml .venv/.at-$(PLACE)
 	$(call install,.venv,requirements/dev.txt)
 
-$(PEERS): requirements/peers.txt pyproject.toml | .venv-peers/bin/python
+$(PEERS): requirements/peers.txt pyproject.toml .venv-peers/.at-$(PLACE)
 	$(call install,.venv-peers,requirements/peers.txt)
 
 # --- locks -----------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ print(getattr(sys, "_base_executable", sys.executable))' 2>/dev/null && return
 # --target needs neither the venv module nor leave of an externally managed Python (PEP 668).
 fetch_uv() {
     echo "uv is not installed: fetching it into .uv/" >&2
-    PIP_USER=0 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip install --quiet --upgrade --no-deps \
-        --require-hashes --target .uv --requirement requirements/uv.txt </dev/null
+    PIP_USER=0 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip install \
+        --quiet --upgrade --no-deps --require-hashes --target .uv --requirement requirements/uv.txt </dev/null
 }
 
 # A machine without uv has told only pip where its packages are: pass that on. (`pip config get` reads one
