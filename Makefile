@@ -32,7 +32,7 @@ check: $(DEV) ## the fast gates: format, lint, types, direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python -m mypy $(TYPED)
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 fmt: $(DEV) ## format, and mend what lint can mend
 	$(BIN)/ruff check --fix .
@@ -79,4 +79,4 @@ lock: ## pin the dependencies again, with hashes, naming no address
 	$(COMPILE) $(PROJECT) requirements/peers.in --output-file requirements/peers.txt
 
 clean: ## remove environments and caches
-	rm -rf .venv .venv-peers .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-peers .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
