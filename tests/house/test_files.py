@@ -12,9 +12,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.~*$}])/(?:work|farm|root|(?:home|Users)/\w+)
 REGISTRY = re.compile(
     r"pypi\.org|pythonhosted\.org|registry\.npmjs\.org|registry\.yarnpkg\.com|npmmirror\.com", re.IGNORECASE
 )
-ADDRESS = re.compile(
-    r"https?://|(?:git|hg|svn)\+\w+:|^\s*(?:--index-url|--extra-index-url|--find-links|-i|-f)\b", re.M
-)
+ADDRESS = re.compile(r"https?://|(?:git|hg|svn)\+\w+:|^\s*(?:--index-url|--extra-index-url|--find-links|-i|-f)\b", re.M)
 RESOLVED_ADDRESS = re.compile(r'"resolved":\s*"(?:https?|file):')
 
 

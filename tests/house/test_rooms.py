@@ -66,8 +66,7 @@ def test_the_core_imports_the_standard_library_only(package: Path) -> None:
         f"{module.relative_to(package)} imports {name}"
         for module in (package / "core").rglob("*.py")
         for name in imported_by(module)
-        if not name.startswith((".", "everthread.core"))
-        and name.partition(".")[0] not in sys.stdlib_module_names
+        if not name.startswith((".", "everthread.core")) and name.partition(".")[0] not in sys.stdlib_module_names
     ]
     assert strangers == []
 
