@@ -1,0 +1,1 @@
+"""What the ports are married to: databases, vector stores, models, queues."""

@@ -1,0 +1,1 @@
+"""The stores: SQLite (embedded), PostgreSQL (beyond one machine), memory (the reference, and for tests)."""

@@ -1,0 +1,61 @@
+"""What both databases share: how an entry is keyed, which columns make an entry, where large payloads go."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from everthread.core.clock import from_micros
+from everthread.core.entries import Entry
+from everthread.core.nouns import ConversationInfo
+
+SEQ_BITS = 32
+SEQ_MASK = (1 << SEQ_BITS) - 1
+LARGE_BYTES = 65_536
+"""Payloads over this size live in a table of their own, so that reading the log's pages stays cheap."""
+
+INSERT_COLUMNS = (
+    "key, id, kind, role, revises, how, revision, parent_seq, branch, created_at, tokens, salt, chain, raw, flags"
+)
+"""The columns written with an entry, in the order of `entry_values`."""
+
+
+def entry_key(conversation: int, seq: int) -> int:
+    """One integer that begins with the conversation: entries of one lie together, and tables can be sharded."""
+    return conversation << SEQ_BITS | seq
+
+
+def entry_values(conversation: int, entry: Entry) -> tuple[Any, ...]:
+    """An entry as the values of its row."""
+    raw = entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
+    return (conversation << SEQ_BITS | entry.seq, *entry[1:13], raw, entry.flags)
+
+
+def info_from_row(row: Any) -> ConversationInfo:
+    """A conversation from the columns of `CONVERSATION_COLUMNS` (the first, its number, is the caller's)."""
+    return ConversationInfo(
+        owner=row[1],
+        id=row[2],
+        parent_id=row[3],
+        title=row[4],
+        metadata=json.loads(row[5]),
+        is_active=bool(row[6]),
+        off_record=bool(row[7]),
+        created_at=from_micros(row[8]),
+        updated_at=from_micros(row[9]),
+        deleted_at=None if row[10] is None else from_micros(row[10]),
+        entry_count=row[11],
+        chain=bytes(row[12]),
+    )
+
+
+CONVERSATION_COLUMNS = (
+    "c.number, c.owner, c.id, p.id, c.title, c.metadata, c.is_active, c.off_record, c.created_at, c.updated_at, "
+    "c.deleted_at, c.entry_count, c.chain"
+)
+CANNOT_REACH = (
+    "backups and exports made earlier (restoring one of ours applies this erasure again)",
+    "file-system snapshots, and blocks a drive keeps for itself",
+    "ids of conversations and messages, which tombstones need to refuse late writes",
+)
+"""What an erase names as beyond its reach on any database."""

@@ -1,0 +1,339 @@
+"""The store in memory: the reference that the databases are compared with, and a quick one for tests.
+
+Plain dicts and lists, scanned where a database would have an index. Nothing survives the process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS
+from everthread.core.chain import commitment_of, genesis
+from everthread.core.clock import Clock, from_micros, system_clock, to_micros
+from everthread.core.entries import Entry, Flag, Kind, Revision
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
+from everthread.core.ids import owner_scope
+from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen
+from everthread.core.nouns import ConversationInfo, EraseReport, Ref
+from everthread.core.paths import path_segments, within
+from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, PathQuery
+from everthread.history.match import Query, Term, parse
+from everthread.history.words import scope_token
+
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class _Conversation:
+    number: int
+    info: ConversationInfo
+    is_erased: bool = False
+    active: int = 0
+    branches: dict[int, BranchRow] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    words: dict[int, frozenset[str]] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+
+    @property
+    def head(self) -> LogHead:
+        info = self.info
+        return LogHead(info.owner, info.id, len(self.entries), info.chain, self.active, self.is_erased, info.off_record)
+
+    def by_id(self, id: str) -> list[Entry]:
+        return [entry for entry in self.entries if entry.id == id and entry.kind != Kind.MARK]
+
+    def by_seq(self, seqs: Sequence[int]) -> list[Entry]:
+        return [self.entries[seq - 1] for seq in seqs if 1 <= seq <= len(self.entries)]
+
+
+class MemoryStore:
+    """Conversations in memory. Everything runs between two awaits, so each call is a transaction."""
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._rows: dict[Ref, _Conversation] = {}
+        self._erasures: list[tuple[str, str | None, str | None, datetime]] = []
+        self._is_open = False
+
+    async def open(self) -> None:
+        self._is_open = True
+
+    async def close(self) -> None:
+        for ref, row in list(self._rows.items()):
+            if row.info.off_record and not row.is_erased:
+                await self.erase(ref.owner, ref.id, None)
+        self._is_open = False
+
+    def _row(self, ref: Ref, *, living: bool = True) -> _Conversation:
+        if not self._is_open:
+            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+        row = self._rows.get(ref)
+        if row is None or (living and row.is_erased):
+            raise NotFound(f"no conversation {ref.id!r}")
+        return row
+
+    # -- conversations -------------------------------------------------------------------------------------
+
+    async def create(self, new: NewConversation) -> ConversationInfo:
+        ref = Ref(new.owner, new.id)
+        known = self._rows.get(ref)
+        if known is not None and known.is_erased:
+            raise Erased(f"conversation {new.id!r} was erased; its id cannot be used again")
+        if known is not None:
+            raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
+        if new.parent_id is not None:
+            self._row(Ref(new.owner, new.parent_id))
+        now = from_micros(to_micros(self._clock()))
+        info = ConversationInfo(
+            owner=new.owner,
+            id=new.id,
+            parent_id=new.parent_id,
+            title=new.title,
+            metadata=json.loads(new.metadata),
+            is_active=True,
+            off_record=new.off_record,
+            created_at=now,
+            updated_at=now,
+            deleted_at=None,
+            entry_count=0,
+            chain=genesis(*ref),
+        )
+        row = self._rows[ref] = _Conversation(len(self._rows) + 1, info)
+        row.branches[0] = BranchRow(0, None, 0, 0, to_micros(now))
+        return info
+
+    async def get(self, ref: Ref) -> ConversationInfo:
+        return self._row(ref).info
+
+    async def list(
+        self,
+        owner: str,
+        *,
+        limit: int,
+        position: ListPosition | None,
+        include_deleted: bool,
+        parent_id: str | None,
+    ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
+        rows = [
+            row
+            for row in reversed(self._rows.values())
+            if row.info.owner == owner
+            and not row.is_erased
+            and (include_deleted or row.info.deleted_at is None)
+            and (parent_id is None or row.info.parent_id == parent_id)
+            and (position is None or row.number < position.number)
+        ]
+        shown = rows[:limit]
+        following = ListPosition(shown[-1].number) if shown and len(rows) > limit else None
+        return [row.info for row in shown], following
+
+    async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
+        row = self._row(ref)
+        unknown = changes.keys() - {"title", "metadata", "is_active", "deleted_at"}
+        if unknown:
+            raise Invalid("cannot be set", field=unknown.pop())
+        values = {key: json.loads(value) if key == "metadata" else value for key, value in changes.items()}
+        row.info = replace(row.info, **values, updated_at=self._clock()) if values else row.info
+        return row.info
+
+    # -- the log -------------------------------------------------------------------------------------------
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        row = self._row(ref, living=False)
+        now = to_micros(self._clock())
+        decision = intent.decide(_seen(row, intent.needs()), now)
+        _apply(row, decision, now)
+        return decision.result
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        row = self._row(ref)
+        named = row.by_seq([query.branch]) if isinstance(query.branch, int) else []
+        hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
+        places = [
+            entry
+            for stretch in path_segments(row.branches, row.head, query.branch, named)
+            for entry in row.entries[within(stretch, query).after : max(within(stretch, query).last, 0)]
+            if entry.branch == stretch.branch and entry.is_place and not entry.flags & hidden
+        ]
+        shown = places[::-1][: query.limit] if query.newest_first else places[: query.limit]
+        return [(place, row.entries[place.newest_seq - 1] if place.newest_seq else place) for place in shown]
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        row = self._row(ref)
+        found = {entry.seq: entry for id in ids for entry in row.by_id(id)}
+        found.update({entry.seq: entry for entry in row.by_seq(seqs) if entry.kind != Kind.MARK})
+        return [found[seq] for seq in sorted(found)]
+
+    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
+        return self._row(ref, living=False).entries[after : after + limit]
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        row = self._row(ref)
+        return [row.branches[number] for number in sorted(row.branches)], row.active
+
+    # -- search --------------------------------------------------------------------------------------------
+
+    async def candidates(
+        self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
+    ) -> Candidates:
+        asked = parse(query)
+        rows = [
+            row
+            for ref, row in reversed(self._rows.items())
+            if ref.owner == owner and not row.is_erased and conversation in (None, ref.id)
+        ]
+        keys = [
+            (row, seq)
+            for row in rows
+            for seq in sorted(row.words, reverse=True)
+            if scope_token(owner_scope(owner)) in row.words[seq] and _matches(asked, row.words[seq], any_word)
+        ]
+        shown = [(row, row.entries[seq - 1]) for row, seq in keys[:cap] if row.info.deleted_at is None]
+        return Candidates(
+            found=[
+                Candidate(row.info.id, entry, row.number << SEQ_BITS | entry.seq)
+                for row, entry in shown
+                if _is_current(row, entry)
+            ],
+            truncated=len(keys) > cap,
+            frequencies={
+                term.token: sum(_has(term, words) for row in rows for words in row.words.values())
+                for term in asked.terms
+            },
+            total=sum(len(row.words) for row in rows),
+        )
+
+    # -- looking after the whole ---------------------------------------------------------------------------
+
+    async def heads(self) -> Sequence[ConversationInfo]:
+        return [row.info for row in self._rows.values()]
+
+    async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        rows = [
+            row
+            for ref, row in self._rows.items()
+            if ref.owner == owner and conversation in (None, ref.id) and not row.is_erased
+        ]
+        if not rows and conversation is not None:
+            raise NotFound(f"no conversation {conversation!r}")
+        now = self._clock()
+        reached: Counter[str] = Counter()
+        for row in rows:
+            _blank(row, message, now, reached)
+        if message is not None and not reached["entries"]:
+            raise NotFound(f"no message {message!r} in conversation {conversation!r}")
+        self._erasures.append((owner, conversation, message, now))
+        return EraseReport(
+            owner=owner,
+            conversation_id=conversation,
+            message_id=message,
+            conversations=reached["conversations"],
+            entries=reached["entries"],
+            reached=dict(reached),
+            cannot_reach=CANNOT_REACH,
+            erased_at=now,
+        )
+
+    async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
+        return list(self._erasures)
+
+    async def stats(self) -> Mapping[str, int]:
+        entries = [entry for row in self._rows.values() for entry in row.entries]
+        return {
+            "conversations": sum(not row.is_erased for row in self._rows.values()),
+            "messages": sum(entry.is_place and not entry.is_erased for entry in entries),
+            "entries": len(entries),
+            "erased_entries": sum(entry.is_erased for entry in entries),
+            "flagged_secrets": sum(bool(entry.flags & Flag.SECRET) for entry in entries),
+            "owners": len({ref.owner for ref in self._rows}),
+            "payload_bytes": sum(len(entry.raw or b"") for entry in entries),
+            "database_bytes": 0,
+        }
+
+    async def backup(self, target: Path) -> None:
+        raise StoreError("a database in memory cannot be backed up; open a file with sqlite:///…")
+
+
+def _seen(row: _Conversation, needs: Needs) -> Seen:
+    newest = {id: entry for id in needs.ids for entry in row.by_id(id) if entry.how != Revision.STUB}
+    return Seen(
+        head=row.head,
+        branches=dict(row.branches),
+        by_id=newest,
+        by_seq={entry.seq: entry for entry in row.by_seq(needs.seqs)},
+        answer=row.answers.get(needs.idempotency_key) if needs.idempotency_key is not None else None,
+    )
+
+
+def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
+    for entry, words in decision.entries:
+        row.entries.append(entry)
+        if words is not None:
+            row.words[entry.seq] = frozenset(words.split(" "))
+    for touch in decision.touches:
+        old = row.entries[touch.seq - 1]
+        row.entries[touch.seq - 1] = old._replace(
+            newest_seq=old.newest_seq if touch.newest_seq is None else touch.newest_seq,
+            flags=int((old.flags | touch.set_flags) & ~touch.clear_flags),
+            updated_at=touch.updated_at,
+        )
+    for branch in decision.branches:
+        row.branches[branch.number] = branch
+    if decision.answer is not None:
+        row.answers[decision.answer.key] = decision.answer
+    if decision.active is not None:
+        row.active = decision.active
+    if decision.entries or decision.active is not None:
+        row.info = replace(
+            row.info,
+            entry_count=len(row.entries),
+            chain=decision.chain or row.info.chain,
+            updated_at=from_micros(now),
+        )
+
+
+def _has(term: Term, words: frozenset[str]) -> bool:
+    if term.is_prefix:
+        return any(word.startswith(term.token) for word in words)
+    return term.token in words
+
+
+def _matches(query: Query, words: frozenset[str], any_word: bool) -> bool:
+    required = [term for group in query.phrases for term in group.terms] if any_word else query.terms
+    others = [term for term in query.terms if term not in required]
+    return all(_has(term, words) for term in required) and (not others or any(_has(term, words) for term in others))
+
+
+def _is_current(row: _Conversation, entry: Entry) -> bool:
+    """Whether this is the newest revision of a message that is neither deleted nor erased."""
+    if entry.newest_seq is not None or entry.flags & (Flag.DELETED | Flag.ERASED):
+        return False
+    return entry.how != Revision.REPLACE or row.entries[(entry.revises or 1) - 1].newest_seq == entry.seq
+
+
+def _blank(row: _Conversation, message: str | None, now: datetime, reached: Counter[str]) -> None:
+    for position, entry in enumerate(row.entries):
+        if entry.is_erased or (message is not None and (entry.id != message or entry.kind == Kind.MARK)):
+            continue
+        row.entries[position] = entry._replace(
+            raw=None,
+            salt=None,
+            commitment=commitment_of(entry),
+            tokens=0,
+            flags=int(entry.flags | Flag.ERASED),
+            updated_at=to_micros(now),
+        )
+        reached["entries"] += 1
+        reached["words"] += row.words.pop(entry.seq, None) is not None
+    reached["answers"] += len(row.answers)
+    row.answers.clear()
+    if message is None:
+        row.is_erased = True
+        row.info = replace(row.info, title=None, metadata={}, updated_at=now)
+        reached["conversations"] += 1

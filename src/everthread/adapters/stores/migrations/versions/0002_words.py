@@ -1,0 +1,20 @@
+"""The search index over the log: FTS5 on SQLite, a tsvector with GIN on PostgreSQL, both fed ready-made tokens."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    if op.get_bind().dialect.name == "sqlite":
+        op.execute(
+            "CREATE VIRTUAL TABLE words USING fts5(tokens, content='', detail=none, columnsize=0, tokenize='ascii')"
+        )
+    else:
+        op.execute("CREATE TABLE words (key bigint PRIMARY KEY, tokens tsvector NOT NULL)")
+        op.execute("CREATE INDEX words_by_token ON words USING gin (tokens)")

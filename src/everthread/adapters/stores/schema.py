@@ -1,0 +1,126 @@
+"""The tables, as SQLAlchemy describes them. Only migrations read this; the hot path is SQL by name.
+
+Every table here has an erase rule (`ERASE_RULES`); a test fails when one has none.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.types import TypeEngine
+
+metadata = MetaData()
+
+_Number: TypeEngine[int] = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite gives numbers by itself only to a column declared INTEGER."""
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("number", _Number, primary_key=True, autoincrement=True),
+    Column("owner", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("parent_number", BigInteger),
+    Column("title", Text),
+    Column("metadata", LargeBinary, nullable=False),
+    Column("is_active", SmallInteger, nullable=False),
+    Column("off_record", SmallInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("deleted_at", BigInteger),
+    Column("erased_at", BigInteger),
+    Column("entry_count", Integer, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    Column("active_branch", Integer, nullable=False),
+    Index("conversations_by_id", "owner", "id", unique=True),
+    Index("conversations_by_number", "owner", "number"),
+    Index("conversations_by_parent", "parent_number", sqlite_where=text("parent_number IS NOT NULL")),
+    sqlite_autoincrement=True,
+)
+
+branches = Table(
+    "branches",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("parent", Integer),
+    Column("fork_seq", BigInteger, nullable=False),
+    Column("leaf_seq", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("key", _Number, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("revises", BigInteger),
+    Column("how", SmallInteger),
+    Column("revision", Integer, nullable=False),
+    Column("parent_seq", BigInteger),
+    Column("branch", Integer, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("salt", LargeBinary),
+    Column("chain", LargeBinary, nullable=False),
+    Column("raw", LargeBinary),
+    Column("commitment", LargeBinary),
+    Column("newest_seq", BigInteger),
+    Column("flags", SmallInteger, nullable=False),
+    Column("updated_at", BigInteger),
+)
+Index("entries_by_id", text("(key >> 32)"), entries.c.id)
+
+payloads = Table(
+    "payloads",
+    metadata,
+    Column("key", _Number, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("idempotency_key", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("receipts", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("number", _Number, primary_key=True, autoincrement=True),
+    Column("owner", Text, nullable=False),
+    Column("conversation", Text),
+    Column("message", Text),
+    Column("erased_at", BigInteger, nullable=False),
+    Column("finished_at", BigInteger),
+)
+
+ERASE_RULES = {
+    "conversations": "title and metadata blanked, row kept as a tombstone",
+    "branches": "numbers only: kept",
+    "entries": "raw, salt and token count blanked; id, role and chain kept, commitment stored",
+    "payloads": "row deleted",
+    "answers": "rows of the conversation deleted",
+    "erasures": "names what was erased, by id only",
+    "words": "the entry's tokens deleted from the index, which is then rewritten",
+    "alembic_version": "holds no text",
+}
+"""What `erase` does to each table (`words` is the search index, made by its own migration)."""

@@ -1,0 +1,286 @@
+"""The engine room: one writer thread per database file and process, and a few readers beside it.
+
+Callers hand the writer functions over an open connection. It takes all that wait, runs each in a savepoint of
+its own, so that one that fails fails alone, commits once, and only then tells them: a group commit. An fsync is
+shared by everyone who came while the last one ran. A caller that is cancelled meanwhile cannot know whether it
+was written; a retry with the same ids is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from everthread.adapters.stores import migrating
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core.errors import EverthreadError, StoreBusy, StoreDamaged, StoreError, StoreFull
+from everthread.core.failpoints import reach
+
+R = TypeVar("R")
+Work = Callable[[sqlite3.Connection], R]
+
+READERS = 4
+_GROUP = 256
+"""How many callers share one commit at most: enough for any fsync, and no caller waits for long."""
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Work[Any]
+    in_transaction: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def tell(self) -> None:
+        """Runs in the caller's loop."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class Engine:
+    """One database file in one process. `Engine.of` shares it; the last `release` closes it."""
+
+    _engines: ClassVar[dict[tuple[int, str], Engine]] = {}
+    _guard: ClassVar[threading.Lock] = threading.Lock()
+
+    @classmethod
+    def of(cls, path: Path) -> Engine:
+        """The engine of this file, started if need be. Blocking: it may migrate the file."""
+        place = (os.getpid(), os.path.realpath(path))
+        with cls._guard:
+            engine = cls._engines.get(place)
+            if engine is None:
+                engine = cls._engines[place] = cls(path, place)
+            engine._users += 1
+            return engine
+
+    def __init__(self, path: Path, place: tuple[int, str]) -> None:
+        self.path = path
+        self._place = place
+        self._users = 0
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._own = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        _prepare_file(path)
+        self._writer_connection = connect(path)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
+        self._writer = threading.Thread(target=self._write_for_ever, name="everthread-writer", daemon=True)
+        self._writer.start()
+
+    def release(self) -> None:
+        """Let go; the last one out waits for the writer and closes the file. Blocking."""
+        with self._guard:
+            self._users -= 1
+            if self._users:
+                return
+            self._engines.pop(self._place, None)
+        self._queue.put(None)
+        self._writer.join()
+        self._readers.shutdown()
+        for connection in self._connections:
+            connection.close()
+        self._writer_connection.close()
+
+    async def write(self, work: Work[R]) -> R:
+        """Run it in the writer's next transaction; durable when this returns."""
+        return await self._submit(work, in_transaction=True)
+
+    async def alone(self, work: Work[R]) -> R:
+        """Run it in the writer, outside of any transaction (VACUUM, checkpoints)."""
+        return await self._submit(work, in_transaction=False)
+
+    async def read(self, work: Work[R]) -> R:
+        """Run it over a reader's connection."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, self._read, work)
+
+    def _read(self, work: Work[R]) -> R:
+        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        try:
+            if connection is None:
+                connection = self._own.connection = connect(self.path)
+                connection.execute("PRAGMA query_only = ON")
+                self._connections.append(connection)
+            return work(connection)
+        except sqlite3.Error as problem:
+            raise translated(problem) from problem
+
+    async def _submit(self, work: Work[R], *, in_transaction: bool) -> R:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+        self._queue.put(_Job(work, in_transaction, loop, future))
+        return await future
+
+    def _write_for_ever(self) -> None:
+        carried: _Job | None = None
+        is_over = False
+        while not is_over:
+            job = carried or self._queue.get()
+            carried = None
+            if job is None:
+                return
+            group = [job]
+            while job.in_transaction and len(group) < _GROUP and not self._queue.empty():
+                following = self._queue.get()
+                if following is None or not following.in_transaction:
+                    carried = following
+                    is_over = following is None
+                    break
+                group.append(following)
+            self._run(group)
+            _tell(group)
+
+    def _run(self, group: list[_Job]) -> None:
+        try:
+            if group[0].in_transaction:
+                _commit_together(self._writer_connection, group)
+            else:
+                group[0].result = group[0].work(self._writer_connection)
+        except sqlite3.Error as problem:
+            self._undo()
+            _fail(group, translated(problem))
+        except Exception as problem:  # noqa: BLE001 - the worker loop: a defect must reach its caller, not end the thread
+            self._undo()
+            _fail(group, problem)
+
+    def _undo(self) -> None:
+        if self._writer_connection.in_transaction:
+            with suppress(sqlite3.Error):  # what SQLite has rolled back already
+                self._writer_connection.execute("ROLLBACK")
+
+
+def _commit_together(connection: sqlite3.Connection, group: list[_Job]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for job in group:
+        if len(group) == 1:
+            job.result = job.work(connection)
+        else:
+            _run_in_savepoint(connection, job)
+    reach("commit.before")
+    connection.execute("COMMIT")
+    reach("commit.after")
+
+
+def _run_in_savepoint(connection: sqlite3.Connection, job: _Job) -> None:
+    connection.execute("SAVEPOINT one")
+    try:
+        job.result = job.work(connection)
+    except EverthreadError as problem:
+        connection.execute("ROLLBACK TO one")
+        job.error = problem
+    except sqlite3.IntegrityError as problem:
+        connection.execute("ROLLBACK TO one")
+        job.error = translated(problem)
+    connection.execute("RELEASE one")
+
+
+def _fail(group: list[_Job], problem: BaseException) -> None:
+    for job in group:
+        job.result, job.error = None, job.error or problem
+
+
+def _tell(group: list[_Job]) -> None:
+    """Wake each caller's loop once, however many of its callers were in the group."""
+    reach("ack.before")
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+    for job in group:
+        by_loop.setdefault(job.loop, []).append(job)
+    for loop, jobs in by_loop.items():
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(_tell_all, jobs)
+
+
+def _tell_all(jobs: list[_Job]) -> None:
+    for job in jobs:
+        job.tell()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection with our pragmas; transactions are ours to begin."""
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+        for pragma in sql.PRAGMAS:
+            connection.execute(pragma)
+    except sqlite3.Error as problem:
+        raise translated(problem) from problem
+    return connection
+
+
+def _prepare_file(path: Path) -> None:
+    """Make the folder, and bring the tables up to date."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StoreError(f"cannot make the folder of {path}: {problem}") from problem
+    version = revision_of(path)
+    if version is None or version < migrating.NEWEST:
+        migrate(path)
+    else:
+        migrating.refuse_newer(version)
+
+
+def revision_of(path: Path) -> str | None:
+    """The revision of a file's tables; None when it has none yet."""
+    connection = connect(path)
+    try:
+        row = connection.execute(migrating.VERSION_QUERY).fetchone()
+        return None if row is None else str(row[0])
+    except sqlite3.OperationalError:
+        return None
+    except sqlite3.Error as problem:
+        raise translated(problem) from problem
+    finally:
+        connection.close()
+
+
+def migrate(path: Path) -> list[str]:
+    """Run the missing steps, all in one transaction: killed anywhere, it has happened or it has not."""
+    from sqlalchemy import create_engine  # noqa: PLC0415 - only when there is something to do
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
+    from sqlalchemy.pool import StaticPool  # noqa: PLC0415
+
+    connection = connect(path)
+    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+    try:
+        with engine.connect() as over:
+            connection.execute("BEGIN IMMEDIATE")
+            with over.begin():
+                return list(migrating.run(over))
+    except DBAPIError as problem:
+        if isinstance(problem.orig, sqlite3.Error):
+            raise translated(problem.orig) from problem
+        raise
+    except sqlite3.Error as problem:
+        raise translated(problem) from problem
+    finally:
+        connection.close()
+        engine.dispose()
+
+
+def translated(problem: sqlite3.Error) -> StoreError:
+    """SQLite's errors in our words."""
+    code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull(
+            "the disk is full; nothing of this call was stored, all before it is safe: make room and retry"
+        )
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy("another process holds the database; nothing of this call was stored: retry")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamaged(f"the file is not a sound SQLite database ({problem}): restore a backup")
+    return StoreError(f"SQLite: {problem}; nothing of this call was stored")

@@ -1,0 +1,103 @@
+"""Erasing on SQLite: the one way text leaves the log.
+
+In one transaction the tokens leave the index, payloads and salts are blanked, and the erasure is noted. After
+that the index is rewritten, the write-ahead log truncated and the file vacuumed, so that no free page holds the
+text. When a crash comes in between, the note is unfinished and the next opening ends the work.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+
+from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core import payloads
+from everthread.core.chain import commitment_of
+from everthread.core.clock import from_micros
+from everthread.core.entries import Entry, Kind
+from everthread.core.errors import NotFound
+from everthread.core.failpoints import reach
+from everthread.core.ids import owner_scope
+from everthread.core.nouns import EraseReport, Message
+from everthread.history.words import index_text
+
+
+def blank(
+    connection: sqlite3.Connection, owner: str, conversation: str | None, message: str | None, now: int
+) -> EraseReport:
+    """Destroy text and salts, in the writer's transaction."""
+    numbers = [row[0] for row in connection.execute(sql.ERASE_TARGETS, (owner, conversation, conversation))]
+    if not numbers and conversation is not None:
+        raise NotFound(f"no conversation {conversation!r}")
+    reached: Counter[str] = Counter()
+    for number in numbers:
+        _blank_entries(connection, number, owner, message, now, reached)
+        reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
+        if message is None:
+            connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
+            reached["conversations"] += 1
+    if message is not None and not reached["entries"]:
+        raise NotFound(f"no message {message!r} in conversation {conversation!r}")
+    reach("erase.payloads_blanked")
+    connection.execute(sql.INSERT_ERASURE, (owner, conversation, message, now))
+    reach("erase.recorded")
+    return EraseReport(
+        owner=owner,
+        conversation_id=conversation,
+        message_id=message,
+        conversations=reached["conversations"],
+        entries=reached["entries"],
+        reached=dict(reached),
+        cannot_reach=CANNOT_REACH,
+        erased_at=from_micros(now),
+    )
+
+
+def _blank_entries(
+    connection: sqlite3.Connection,
+    number: int,
+    owner: str,
+    message: str | None,
+    now: int,
+    reached: Counter[str],
+) -> None:
+    for entry in _to_erase(connection, number, message):
+        key = entry_key(number, entry.seq)
+        reached["words"] += _remove_words(connection, key, entry, owner)
+        connection.execute(sql.BLANK_ENTRY, (commitment_of(entry), now, key))
+        reached["payloads"] += connection.execute(sql.DELETE_PAYLOAD, (key,)).rowcount
+        reached["entries"] += 1
+
+
+def _to_erase(connection: sqlite3.Connection, number: int, message: str | None) -> Iterator[Entry]:
+    """Page by page, because what is blanked on the way falls out of the statement's own filter."""
+    after = 0
+    while page := connection.execute(
+        sql.ENTRIES_TO_ERASE, (entry_key(number, after), entry_key(number, SEQ_MASK), message, message)
+    ).fetchall():
+        for row in page:
+            yield Entry._make(row)
+        after = page[-1][0]
+
+
+def _remove_words(connection: sqlite3.Connection, key: int, entry: Entry, owner: str) -> int:
+    """FTS5 of SQLite 3.40 deletes from a contentless table only when told the very tokens that went in."""
+    is_off_record = connection.execute(sql.IS_OFF_RECORD, (key >> 32,)).fetchone()[0]
+    if entry.kind != Kind.MESSAGE or is_off_record:
+        return 0
+    words = index_text(payloads.searchable(Message(entry).payload), (owner_scope(owner),))
+    connection.execute(sql.DELETE_WORDS, (key, words))
+    reach("erase.words_removed")
+    return 1
+
+
+def rewrite(connection: sqlite3.Connection, now: int) -> None:
+    """Leave no free page, old segment or write-ahead frame that holds what was erased. Runs outside a transaction."""
+    reach("erase.committed")
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    reach("erase.compacted")
+    connection.execute(sql.FINISH_ERASURES, (now,))

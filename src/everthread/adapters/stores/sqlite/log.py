@@ -1,0 +1,168 @@
+"""The log over an open connection: show an intent what it needs, write what it decides, read paths.
+
+Plain functions that run in the writer's thread (`write`) or a reader's (the rest).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core.entries import Entry, Flag, Kind, Revision
+from everthread.core.errors import NotFound
+from everthread.core.failpoints import reach
+from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, NewEntry, Seen, Segment
+from everthread.core.nouns import Ref
+from everthread.core.paths import path_segments, within
+from everthread.core.ports import PathQuery
+
+R = TypeVar("R")
+
+
+def write(connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int) -> R:
+    """Look, decide, write: all inside the writer's transaction."""
+    number, seen = _look(connection, ref, intent.needs())
+    reach("append.locked")
+    decision = intent.decide(seen, now)
+    _apply(connection, number, seen.head, decision, now)
+    return decision.result
+
+
+def head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
+    """A conversation's number, the end of its log and its active branch."""
+    row = connection.execute(sql.LOG_HEAD, ref).fetchone()
+    if row is None:
+        raise NotFound(f"no conversation {ref.id!r}")
+    return row[0], LogHead._make((*row[1:6], bool(row[6]), bool(row[7]))), BranchRow(*row[8:])
+
+
+def living_head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
+    """The same for readers, to whom an erased conversation does not exist."""
+    found = head(connection, ref)
+    if found[1].is_erased:
+        raise NotFound(f"no conversation {ref.id!r}")
+    return found
+
+
+def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs) -> tuple[int, Seen]:
+    number, log_head, active = head(connection, ref)
+    rows = all_branches(connection, number) if needs.every_branch else [active]
+    answer = None
+    if needs.idempotency_key is not None:
+        answer = connection.execute(sql.ANSWER, (number, needs.idempotency_key)).fetchone()
+    seen = Seen(
+        head=log_head,
+        branches={row.number: row for row in rows},
+        by_id=_newest_by_id(connection, number, needs.ids),
+        by_seq={entry.seq: entry for entry in by_seq(connection, number, needs.seqs)},
+        answer=None if answer is None else Answer(*answer),
+    )
+    return number, seen
+
+
+def all_branches(connection: sqlite3.Connection, number: int) -> list[BranchRow]:
+    return [BranchRow(*row) for row in connection.execute(sql.BRANCHES, (number,))]
+
+
+def _newest_by_id(connection: sqlite3.Connection, number: int, ids: Iterable[str]) -> Mapping[str, Entry]:
+    found = {}
+    for id in ids:
+        for entry in by_id(connection, number, id):
+            if entry.how != Revision.STUB:
+                found[id] = entry
+    return found
+
+
+def by_id(connection: sqlite3.Connection, number: int, id: str) -> list[Entry]:
+    return [Entry._make(row) for row in connection.execute(sql.ENTRIES_BY_ID, (number, id))]
+
+
+def by_seq(connection: sqlite3.Connection, number: int, seqs: Iterable[int]) -> list[Entry]:
+    rows = (
+        connection.execute(sql.ENTRY_BY_KEY, (entry_key(number, seq),)).fetchone() for seq in seqs if seq <= SEQ_MASK
+    )
+    return [Entry._make(row) for row in rows if row is not None]
+
+
+def _apply(connection: sqlite3.Connection, number: int, before: LogHead, decision: Decision[R], now: int) -> None:
+    if decision.entries:
+        _write_entries(connection, number, decision.entries)
+    for touch in decision.touches:
+        key = entry_key(number, touch.seq)
+        connection.execute(
+            sql.TOUCH, (touch.newest_seq, int(touch.set_flags), int(touch.clear_flags), touch.updated_at, key)
+        )
+        reach("mark.written")
+    for branch in decision.branches:
+        connection.execute(sql.INSERT_BRANCH, (number, *branch))
+        reach("fork.written")
+    if decision.answer is not None:
+        connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
+    if decision.entries or decision.active is not None:
+        count = before.entry_count + len(decision.entries)
+        active = before.active if decision.active is None else decision.active
+        connection.execute(sql.ADVANCE, (count, decision.chain or before.chain, active, now, number))
+        reach("append.head_written")
+
+
+def _write_entries(connection: sqlite3.Connection, number: int, new: Sequence[NewEntry]) -> None:
+    connection.executemany(sql.INSERT_ENTRY, [entry_values(number, entry) for entry, _ in new])
+    for entry, _ in new:
+        if entry.raw is not None and len(entry.raw) > LARGE_BYTES:
+            connection.execute(sql.INSERT_PAYLOAD, (entry_key(number, entry.seq), entry.raw))
+    reach("append.entries_written")
+    connection.executemany(
+        sql.INSERT_WORDS, [(entry_key(number, entry.seq), words) for entry, words in new if words is not None]
+    )
+    reach("append.search_written")
+
+
+def path(connection: sqlite3.Connection, ref: Ref, query: PathQuery) -> list[tuple[Entry, Entry]]:
+    """(place, newest revision) along a path, over as many stretches as the limit needs."""
+    number, log_head, active = living_head(connection, ref)
+    rows = [active] if query.branch is None and active.parent is None else all_branches(connection, number)
+    named = by_seq(connection, number, [query.branch]) if isinstance(query.branch, int) else []
+    stretches = path_segments({row.number: row for row in rows}, log_head, query.branch, named)
+    places: list[Entry] = []
+    for stretch in reversed(stretches) if query.newest_first else stretches:
+        if len(places) >= query.limit:
+            break
+        places += _places(connection, number, within(stretch, query), query, query.limit - len(places))
+    return [(place, _newest(connection, number, place)) for place in places]
+
+
+def _places(connection: sqlite3.Connection, number: int, stretch: Segment, query: PathQuery, limit: int) -> list[Entry]:
+    hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
+    rows = connection.execute(
+        sql.PATH_NEWEST_FIRST if query.newest_first else sql.PATH,
+        (
+            entry_key(number, stretch.after),
+            entry_key(number, stretch.last + 1),
+            stretch.branch,
+            int(hidden),
+            limit,
+        ),
+    )
+    return list(map(Entry._make, rows))
+
+
+def _newest(connection: sqlite3.Connection, number: int, place: Entry) -> Entry:
+    return by_seq(connection, number, [place.newest_seq])[0] if place.newest_seq is not None else place
+
+
+def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> list[Entry]:
+    """Every entry after a seq, in order; also of an erased conversation, whose tombstones are still proved."""
+    number, _, _ = head(connection, ref)
+    rows = connection.execute(sql.SCAN, (entry_key(number, after), entry_key(number, SEQ_MASK), limit))
+    return list(map(Entry._make, rows))
+
+
+def find(connection: sqlite3.Connection, ref: Ref, ids: Sequence[str], seqs: Sequence[int]) -> list[Entry]:
+    """Entries by message id or by seq, in order of seq."""
+    number, _, _ = living_head(connection, ref)
+    found = {entry.seq: entry for id in ids for entry in by_id(connection, number, id)}
+    found.update({entry.seq: entry for entry in by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
+    return [found[seq] for seq in sorted(found)]

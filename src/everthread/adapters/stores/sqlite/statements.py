@@ -1,0 +1,191 @@
+"""Every statement the SQLite store runs, by name: one statement, one sentence. All values are bound."""
+
+from __future__ import annotations
+
+from everthread.adapters.stores.layout import CONVERSATION_COLUMNS, INSERT_COLUMNS
+
+PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA busy_timeout = 30000",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cache_size = -16000",
+)
+"""FULL: a commit is on the disk when it returns, also after a power cut."""
+
+ENTRY = """
+e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.created_at,
+e.tokens, e.salt, e.chain, coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key)), e.commitment,
+e.newest_seq, e.flags, e.updated_at"""
+"""The columns of an `Entry`, in its order."""
+
+_CONVERSATION = (
+    f"SELECT {CONVERSATION_COLUMNS} FROM conversations c LEFT JOIN conversations p ON p.number = c.parent_number"
+)
+
+CREATE_CONVERSATION = """
+INSERT INTO conversations (owner, id, parent_number, title, metadata, is_active, off_record, created_at, updated_at,
+    entry_count, chain, active_branch)
+VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, 0, ?, 0)"""
+"""A conversation starts active and empty."""
+
+INSERT_BRANCH = """
+INSERT OR REPLACE INTO branches (conversation, number, parent, fork_seq, leaf_seq, created_at)
+VALUES (?, ?, ?, ?, ?, ?)"""
+"""Write a branch, new or grown."""
+
+CONVERSATION_STATE = "SELECT number, erased_at FROM conversations WHERE owner = ? AND id = ?"
+"""Whether an owner has, or had, a conversation."""
+
+GET_CONVERSATION = f"{_CONVERSATION} WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL"
+"""One conversation of one owner."""
+
+LIST_CONVERSATIONS = f"""
+{_CONVERSATION}
+WHERE c.owner = :owner AND c.number < :before AND c.erased_at IS NULL
+  AND (:include_deleted OR c.deleted_at IS NULL)
+ORDER BY c.number DESC LIMIT :limit"""
+"""One page of an owner's conversations, newest first."""
+
+LIST_CHILDREN = f"""
+{_CONVERSATION}
+WHERE c.parent_number = (SELECT number FROM conversations WHERE owner = :owner AND id = :parent)
+  AND c.owner = :owner AND c.number < :before AND c.erased_at IS NULL AND (:include_deleted OR c.deleted_at IS NULL)
+ORDER BY c.number DESC LIMIT :limit"""
+"""One page of a conversation's children, newest first."""
+
+ALL_CONVERSATIONS = f"{_CONVERSATION} ORDER BY c.number"
+"""Every conversation of every owner, erased ones too."""
+
+UPDATE_CONVERSATION = (
+    "UPDATE conversations SET {column} = ?, updated_at = ? WHERE owner = ? AND id = ? AND erased_at IS NULL"
+)
+"""Set one column; the column's name comes from a fixed list, never from a caller."""
+
+LOG_HEAD = """
+SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
+    b.number, b.parent, b.fork_seq, b.leaf_seq, b.created_at
+FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
+WHERE c.owner = ? AND c.id = ?"""
+"""The end of a log and its active branch."""
+
+BRANCHES = "SELECT number, parent, fork_seq, leaf_seq, created_at FROM branches WHERE conversation = ? ORDER BY number"
+"""Every branch of a conversation."""
+
+ENTRIES_BY_ID = f"SELECT {ENTRY} FROM entries e WHERE e.key >> 32 = ? AND e.id = ? AND e.kind <> 2 ORDER BY e.key"
+"""Every revision of a message."""
+
+ENTRY_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key = ?"
+"""One entry."""
+
+SCAN = f"SELECT {ENTRY} FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e.key LIMIT ?"
+"""The log itself, in order."""
+
+PATH = f"""
+SELECT {ENTRY} FROM entries e
+WHERE e.key > ? AND e.key < ? AND e.branch = ? AND e.kind = 0 AND (e.how IS NULL OR e.how = 2) AND e.flags & ? = 0
+ORDER BY e.key LIMIT ?"""
+"""Places of one stretch of a branch, oldest first."""
+
+PATH_NEWEST_FIRST = PATH.replace("ORDER BY e.key LIMIT", "ORDER BY e.key DESC LIMIT")
+"""The same, newest first."""
+
+ANSWER = "SELECT idempotency_key, body, receipts FROM answers WHERE conversation = ? AND idempotency_key = ?"
+"""What was answered to an idempotency key."""
+
+INSERT_ANSWER = "INSERT INTO answers (conversation, idempotency_key, body, receipts, created_at) VALUES (?, ?, ?, ?, ?)"
+"""Remember an answer."""
+
+INSERT_ENTRY = f"INSERT INTO entries ({INSERT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+"""Write an entry; nothing ever changes these columns but an erase."""
+
+INSERT_PAYLOAD = "INSERT INTO payloads (key, body) VALUES (?, ?)"
+"""Write a payload that is too large for its entry's row."""
+
+INSERT_WORDS = "INSERT INTO words (rowid, tokens) VALUES (?, ?)"
+"""Put an entry's tokens into the index."""
+
+DELETE_WORDS = "INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)"
+"""Take an entry's tokens out of the index: the very tokens that were put in."""
+
+TOUCH = """
+UPDATE entries SET newest_seq = coalesce(?, newest_seq), flags = (flags | ?) & ~?, updated_at = ? WHERE key = ?"""
+"""Project a later entry onto the row of the one it speaks of."""
+
+ADVANCE = "UPDATE conversations SET entry_count = ?, chain = ?, active_branch = ?, updated_at = ? WHERE number = ?"
+"""Move the head of a log."""
+
+MATCH = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
+"""The newest entries that match."""
+
+MATCH_COUNT = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)"
+"""How many entries match, counted up to a cap."""
+
+CANDIDATE = f"""
+SELECT c.id, e.key, {ENTRY}
+FROM entries e JOIN conversations c ON c.number = e.key >> 32
+LEFT JOIN entries place ON e.how = 0 AND place.key = (e.key & ~4294967295) | e.revises
+WHERE e.key = ? AND c.owner = ? AND c.deleted_at IS NULL AND e.newest_seq IS NULL AND e.flags & 5 = 0
+  AND (e.how IS NOT 0 OR place.newest_seq = e.key & 4294967295)"""
+"""A match as a candidate, if it is the newest revision of a message that is neither deleted nor erased."""
+
+ERASE_TARGETS = """
+SELECT number FROM conversations WHERE owner = ? AND (? IS NULL OR id = ?) AND erased_at IS NULL"""
+"""The conversations an erase reaches."""
+
+ENTRIES_TO_ERASE = f"""
+SELECT {ENTRY} FROM entries e
+WHERE e.key > ? AND e.key <= ? AND e.flags & 4 = 0 AND (? IS NULL OR e.id = ? AND e.kind <> 2)
+ORDER BY e.key LIMIT 500"""
+"""Entries of a conversation, or of one message in all its revisions, that still have their payload."""
+
+BLANK_ENTRY = """
+UPDATE entries SET raw = NULL, salt = NULL, commitment = ?, tokens = 0, flags = flags | 4, updated_at = ?
+WHERE key = ?"""
+"""Destroy payload and salt; the commitment keeps the chain provable."""
+
+DELETE_PAYLOAD = "DELETE FROM payloads WHERE key = ?"
+"""Destroy a large payload."""
+
+DELETE_ANSWERS = "DELETE FROM answers WHERE conversation = ?"
+"""Forget the answers of a conversation: the hash of a short body could be guessed."""
+
+BLANK_CONVERSATION = (
+    "UPDATE conversations SET title = NULL, metadata = '{}', erased_at = ?, updated_at = ? WHERE number = ?"
+)
+"""Make a conversation's row a tombstone."""
+
+INSERT_ERASURE = "INSERT INTO erasures (owner, conversation, message, erased_at) VALUES (?, ?, ?, ?)"
+"""Remember an erasure, to apply it again after a restore."""
+
+ERASURES = "SELECT owner, conversation, message, erased_at FROM erasures ORDER BY number"
+"""Everything ever erased."""
+
+UNFINISHED_ERASURES = "SELECT count(*) FROM erasures WHERE finished_at IS NULL"
+"""Erasures whose bytes may still lie in free pages."""
+
+FINISH_ERASURES = "UPDATE erasures SET finished_at = ? WHERE finished_at IS NULL"
+"""Note that the file was rewritten."""
+
+OFF_RECORD = "SELECT owner, id FROM conversations WHERE off_record = 1 AND erased_at IS NULL"
+"""Conversations that are to be erased at close."""
+
+STALE_OFF_RECORD = f"{OFF_RECORD} AND updated_at < ?"
+"""Those that a crash left behind long ago."""
+
+STATS = {
+    "conversations": "SELECT count(*) FROM conversations WHERE erased_at IS NULL",
+    "messages": "SELECT count(*) FROM entries WHERE kind = 0 AND (how IS NULL OR how = 2) AND flags & 4 = 0",
+    "entries": "SELECT count(*) FROM entries",
+    "erased_entries": "SELECT count(*) FROM entries WHERE flags & 4 <> 0",
+    "flagged_secrets": "SELECT count(*) FROM entries WHERE flags & 8 <> 0",
+    "owners": "SELECT count(DISTINCT owner) FROM conversations",
+    "payload_bytes": """
+SELECT (SELECT coalesce(sum(length(raw)), 0) FROM entries) + (SELECT coalesce(sum(length(body)), 0) FROM payloads)""",
+    "database_bytes": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+}
+"""What `stats` counts."""
+
+IS_OFF_RECORD = "SELECT off_record FROM conversations WHERE number = ?"
+"""Whether a conversation was kept out of the index."""

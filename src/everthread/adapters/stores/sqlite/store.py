@@ -1,0 +1,254 @@
+"""The SQLite store: the ports of core/ports.py over the engine's writer and readers."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key, info_from_row
+from everthread.adapters.stores.sqlite import erase, log
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.engine import Engine
+from everthread.core.chain import genesis
+from everthread.core.clock import Clock, from_micros, system_clock, to_micros
+from everthread.core.entries import Entry
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
+from everthread.core.failpoints import reach
+from everthread.core.ids import owner_scope
+from everthread.core.log import BranchRow, Intent
+from everthread.core.nouns import ConversationInfo, EraseReport, Ref
+from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, PathQuery
+from everthread.history.match import Group, Query, fts5_match, parse
+
+R = TypeVar("R")
+
+_COLUMNS = ("title", "metadata", "is_active", "deleted_at")
+_LEFT_BEHIND = timedelta(days=1)
+"""Off-record conversations untouched for this long were left by a crash; the next opening erases them."""
+_NEWEST = 1 << 62
+COUNT_CAP = 10_000
+"""Words are counted up to this: beyond it one is simply common."""
+
+
+class SqliteStore:
+    """Conversations in one SQLite file."""
+
+    def __init__(self, path: Path, clock: Clock = system_clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._engine: Engine | None = None
+        self._off_record: set[Ref] = set()
+
+    # -- opening and closing -------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        if self._engine is None:
+            self._engine = await asyncio.to_thread(Engine.of, self._path)
+            await self._finish_what_a_crash_left()
+
+    async def close(self) -> None:
+        if self._engine is None:
+            return
+        for ref in sorted(self._off_record):
+            await self._erase_if_there(ref)
+        self._off_record.clear()
+        engine, self._engine = self._engine, None
+        await asyncio.to_thread(engine.release)
+
+    async def _finish_what_a_crash_left(self) -> None:
+        old = to_micros(self._clock() - _LEFT_BEHIND)
+        left = await self._on.read(lambda c: c.execute(sql.STALE_OFF_RECORD, (old,)).fetchall())
+        for row in left:
+            await self._erase_if_there(Ref(*row))
+        if await self._on.read(lambda c: c.execute(sql.UNFINISHED_ERASURES).fetchone()[0]):
+            await self._rewrite()
+
+    async def _erase_if_there(self, ref: Ref) -> None:
+        with suppress(NotFound):  # erased by hand, or by another process, before
+            await self.erase(ref.owner, ref.id, None)
+
+    @property
+    def _on(self) -> Engine:
+        if self._engine is None:
+            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+        return self._engine
+
+    def _now(self) -> int:
+        return to_micros(self._clock())
+
+    # -- conversations -------------------------------------------------------------------------------------
+
+    async def create(self, new: NewConversation) -> ConversationInfo:
+        now = self._now()
+        info = await self._on.write(lambda c: _create(c, new, now))
+        if new.off_record:
+            self._off_record.add(Ref(new.owner, new.id))
+        return info
+
+    async def get(self, ref: Ref) -> ConversationInfo:
+        return await self._on.read(lambda c: _get(c, ref))
+
+    async def list(
+        self,
+        owner: str,
+        *,
+        limit: int,
+        position: ListPosition | None,
+        include_deleted: bool,
+        parent_id: str | None,
+    ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
+        statement = sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN
+        values = {
+            "owner": owner,
+            "before": _NEWEST if position is None else min(position.number, _NEWEST),
+            "include_deleted": include_deleted,
+            "parent": parent_id,
+            "limit": limit + 1,
+        }
+        rows = await self._on.read(lambda c: c.execute(statement, values).fetchall())
+        shown = rows[:limit]
+        following = ListPosition(shown[-1][0]) if shown and len(rows) > limit else None
+        return [info_from_row(row) for row in shown], following
+
+    async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
+        now = self._now()
+        return await self._on.write(lambda c: _update(c, ref, changes, now))
+
+    # -- the log -------------------------------------------------------------------------------------------
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        now = self._now()
+        return await self._on.write(lambda c: log.write(c, ref, intent, now))
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        return await self._on.read(lambda c: log.path(c, ref, query))
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        return await self._on.read(lambda c: log.find(c, ref, ids, seqs))
+
+    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
+        return await self._on.read(lambda c: log.scan(c, ref, after, limit))
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        def work(connection: sqlite3.Connection) -> tuple[Sequence[BranchRow], int]:
+            number, head, _ = log.living_head(connection, ref)
+            return log.all_branches(connection, number), head.active
+
+        return await self._on.read(work)
+
+    # -- search --------------------------------------------------------------------------------------------
+
+    async def candidates(
+        self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
+    ) -> Candidates:
+        return await self._on.read(lambda c: _candidates(c, owner, conversation, query, cap, any_word))
+
+    # -- looking after the whole ---------------------------------------------------------------------------
+
+    async def heads(self) -> Sequence[ConversationInfo]:
+        rows = await self._on.read(lambda c: c.execute(sql.ALL_CONVERSATIONS).fetchall())
+        return [info_from_row(row) for row in rows]
+
+    async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        now = self._now()
+        report = await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now))
+        await self._rewrite()
+        return report
+
+    async def _rewrite(self) -> None:
+        now = self._now()
+        await self._on.alone(lambda c: erase.rewrite(c, now))
+
+    async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
+        rows = await self._on.read(lambda c: c.execute(sql.ERASURES).fetchall())
+        return [(owner, conversation, message, from_micros(at)) for owner, conversation, message, at in rows]
+
+    async def stats(self) -> Mapping[str, int]:
+        def work(connection: sqlite3.Connection) -> Mapping[str, int]:
+            return {name: connection.execute(query).fetchone()[0] for name, query in sql.STATS.items()}
+
+        return await self._on.read(work)
+
+    async def backup(self, target: Path) -> None:
+        await self._on.read(lambda c: _backup(c, target))
+
+
+def _create(connection: sqlite3.Connection, new: NewConversation, now: int) -> ConversationInfo:
+    known = connection.execute(sql.CONVERSATION_STATE, (new.owner, new.id)).fetchone()
+    if known is not None and known[1] is not None:
+        raise Erased(f"conversation {new.id!r} was erased; its id cannot be used again")
+    if known is not None:
+        raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
+    parent = None
+    if new.parent_id is not None:
+        row = connection.execute(sql.CONVERSATION_STATE, (new.owner, new.parent_id)).fetchone()
+        if row is None or row[1] is not None:
+            raise NotFound(f"no conversation {new.parent_id!r} to be the parent")
+        parent = row[0]
+    chain = genesis(new.owner, new.id)
+    number = connection.execute(
+        sql.CREATE_CONVERSATION,
+        (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), now, now, chain),
+    ).lastrowid
+    connection.execute(sql.INSERT_BRANCH, (number, 0, None, 0, 0, now))
+    reach("create.written")
+    return _get(connection, Ref(new.owner, new.id))
+
+
+def _get(connection: sqlite3.Connection, ref: Ref) -> ConversationInfo:
+    row = connection.execute(sql.GET_CONVERSATION, ref).fetchone()
+    if row is None:
+        raise NotFound(f"no conversation {ref.id!r}")
+    return info_from_row(row)
+
+
+def _update(connection: sqlite3.Connection, ref: Ref, changes: Mapping[str, Any], now: int) -> ConversationInfo:
+    for column, value in changes.items():
+        if column not in _COLUMNS:
+            raise Invalid("cannot be set", field=column)
+        stored = to_micros(value) if isinstance(value, datetime) else value
+        connection.execute(sql.UPDATE_CONVERSATION.format(column=column), (stored, now, *ref))
+    return _get(connection, ref)
+
+
+def _candidates(
+    connection: sqlite3.Connection, owner: str, conversation: str | None, text: str, cap: int, any_word: bool
+) -> Candidates:
+    query = parse(text)
+    scope = [owner_scope(owner)]
+    first, last = 0, _NEWEST
+    if conversation is not None:
+        number, _, _ = log.living_head(connection, Ref(owner, conversation))
+        first, last = number << SEQ_BITS, entry_key(number, SEQ_MASK)
+    match = fts5_match(query, scope, any_term=any_word)
+    keys = [row[0] for row in connection.execute(sql.MATCH, (match, first, last, cap + 1))]
+    rows = (connection.execute(sql.CANDIDATE, (key, owner)).fetchone() for key in keys[:cap])
+    return Candidates(
+        found=[Candidate(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
+        truncated=len(keys) > cap,
+        frequencies={
+            term.token: _count(connection, fts5_match(Query(groups=(Group(terms=(term,)),)), scope), first, last)
+            for term in query.terms
+        },
+        total=COUNT_CAP,
+    )
+
+
+def _count(connection: sqlite3.Connection, match: str, first: int, last: int) -> int:
+    count: int = connection.execute(sql.MATCH_COUNT, (match, first, last, COUNT_CAP)).fetchone()[0]
+    return count
+
+
+def _backup(connection: sqlite3.Connection, target: Path) -> None:
+    if target.exists():
+        raise Conflict(f"{target} exists already; nothing was written: choose another name")
+    copy = sqlite3.connect(target)
+    try:
+        connection.backup(copy)
+    finally:
+        copy.close()

@@ -1,0 +1,57 @@
+"""The only place that marries ports to adapters: a database's address becomes an open `Everthread`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote
+
+from everthread.adapters.stores.memory import MemoryStore
+from everthread.core.clock import Clock, system_clock
+from everthread.core.errors import Invalid, MissingExtra
+from everthread.core.ports import Store
+from everthread.instance import Everthread
+
+EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
+
+
+def open(url: str, *, clock: Clock = system_clock) -> Everthread:
+    """A database of conversations, to be used as `async with everthread.open(url) as et`.
+
+    `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name`, `memory://`.
+    """
+    return Everthread(store_for(url, clock), clock)
+
+
+def store_for(url: str, clock: Clock = system_clock) -> Store:
+    """The store behind an address."""
+    if not isinstance(url, str):
+        raise Invalid(f"must be a string such as {EXAMPLES}, not {type(url).__name__}", field="url")
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise Invalid(f"{url!r} is no address of a database; write {EXAMPLES}", field="url")
+    if scheme == "memory":
+        return MemoryStore(clock)
+    if scheme == "sqlite":
+        return _sqlite(rest, clock)
+    if scheme in ("postgresql", "postgres"):
+        return _postgres(url, clock)
+    raise Invalid(f"no store for {scheme!r}; write {EXAMPLES}", field="url")
+
+
+def _sqlite(rest: str, clock: Clock) -> Store:
+    from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - a memory store needs no SQLite
+
+    path = unquote(rest.partition("?")[0]).removeprefix("/")
+    if not rest.startswith("/") or path in ("", ":memory:"):
+        raise Invalid("a SQLite address names a file: sqlite:///data/et.db; for none, use memory://", field="url")
+    if "\x00" in path:
+        raise Invalid("the path of a file cannot hold a NUL character", field="url")
+    return SqliteStore(Path(path), clock)
+
+
+def _postgres(url: str, clock: Clock) -> Store:
+    try:
+        from everthread.adapters.stores.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    except ImportError as problem:
+        raise MissingExtra("PostgreSQL needs an extra: pip install 'everthread[postgres]'") from problem
+    return PostgresStore(url, clock)

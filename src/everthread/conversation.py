@@ -1,0 +1,311 @@
+"""A conversation, as its users hold it: its log, its branches and what is read from them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from everthread.core import payloads
+from everthread.core.clock import Clock, from_micros
+from everthread.core.entries import Entry, Kind, Mark
+from everthread.core.errors import Invalid
+from everthread.core.ids import check_id, check_text, new_id, owner_scope
+from everthread.core.log import BranchName, BranchRow
+from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Ref
+from everthread.core.ports import NewConversation, Store
+from everthread.history import ingest, intents, reading
+from everthread.history.arguments import check_branch, check_count
+from everthread.history.words import index_text
+
+MAX_TITLE_CHARACTERS: Final = 1000
+_OFFLOAD_BYTES: Final = 65_536
+"""From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
+
+
+class _Unset:
+    """Stands for an argument that was not given, where None means something."""
+
+
+UNSET: Final = _Unset()
+
+
+class Conversation:
+    """One conversation of one owner. All of its verbs may be called from any number of tasks at once."""
+
+    def __init__(self, store: Store, info: ConversationInfo, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._ref = Ref(info.owner, info.id)
+        self._scope = (owner_scope(info.owner),)
+        self.info = info
+        """The conversation's row when it was last read or updated through this object."""
+
+    def __repr__(self) -> str:
+        return f"<Conversation {self.owner}/{self.id} {self.title!r}>"
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    @property
+    def owner(self) -> str:
+        return self.info.owner
+
+    @property
+    def title(self) -> str | None:
+        return self.info.title
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return self.info.metadata
+
+    @property
+    def parent_id(self) -> str | None:
+        """The conversation this one is a subagent of."""
+        return self.info.parent_id
+
+    @property
+    def is_active(self) -> bool:
+        return self.info.is_active
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.info.deleted_at is not None
+
+    @property
+    def off_record(self) -> bool:
+        """Whether it is kept out of every index and erased when the database is closed."""
+        return self.info.off_record
+
+    @property
+    def created_at(self) -> datetime:
+        return self.info.created_at
+
+    @property
+    def updated_at(self) -> datetime:
+        return self.info.updated_at
+
+    async def refresh(self) -> Conversation:
+        """Read the row again."""
+        self.info = await self._store.get(self._ref)
+        return self
+
+    # -- the row -------------------------------------------------------------------------------------------
+
+    async def update(
+        self,
+        *,
+        title: str | _Unset | None = UNSET,
+        metadata: Mapping[str, Any] | _Unset = UNSET,
+        is_active: bool | _Unset = UNSET,
+    ) -> Conversation:
+        """Set what is given; leave the rest."""
+        changes: dict[str, Any] = {}
+        if not isinstance(title, _Unset):
+            changes["title"] = check_title(title)
+        if not isinstance(metadata, _Unset):
+            changes["metadata"] = dump_metadata(metadata)
+        if not isinstance(is_active, _Unset):
+            if not isinstance(is_active, bool):
+                raise Invalid(f"must be true or false, not {is_active!r}", field="is_active")
+            changes["is_active"] = is_active
+        return await self._change(changes)
+
+    async def delete(self) -> Conversation:
+        """Take it out of lists and searches. Nothing is removed; `restore` undoes it."""
+        return await self._change({"deleted_at": self._clock()})
+
+    async def restore(self) -> Conversation:
+        """Undo `delete`."""
+        return await self._change({"deleted_at": None})
+
+    async def _change(self, changes: Mapping[str, Any]) -> Conversation:
+        self.info = await self._store.update(self._ref, changes)
+        return self
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        messages: object,
+        *,
+        idempotency_key: str | None = None,
+        expected_head: int | None = None,
+        branch: Branch | BranchName = None,
+    ) -> list[Receipt]:
+        """Keep these messages for ever; durable when this returns, all of them or none.
+
+        Takes OpenAI-shape and LangChain-shape dicts, LangChain messages and JSON bytes. The same message again
+        is nothing new; a known id with other content is a revision. A retry is safe when the messages carry ids
+        or the call an idempotency key. `expected_head` is the seq the branch must end at (0: still empty).
+        """
+        if idempotency_key is not None:
+            check_id(idempotency_key, "idempotency_key")
+        if expected_head is not None:
+            check_count(expected_head, "expected_head")
+        intent = intents.Append(
+            messages=await self._prepared(messages),
+            branch=check_branch(branch),
+            expected_head=expected_head,
+            idempotency_key=idempotency_key,
+        )
+        return await self._store.write(self._ref, intent) if intent.messages else []
+
+    async def _prepared(self, messages: object) -> list[ingest.Prepared]:
+        batch = ingest.as_batch(messages)
+        if ingest.rough_bytes(batch) < _OFFLOAD_BYTES:
+            return ingest.prepare_all(batch, scope=self._scope, index=not self.off_record)
+        return await asyncio.to_thread(ingest.prepare_all, batch, scope=self._scope, index=not self.off_record)
+
+    async def edit(self, id: str, payload: object, *, activate: bool = True) -> Receipt:
+        """Put another message in this one's place, on a new branch; the original and its answers stay."""
+        (message,) = await self._prepared([payload])
+        sibling = intents.as_sibling(message, id, new_id())
+        return await self._store.write(self._ref, intents.Edit(target=id, message=sibling, activate=activate))
+
+    async def delete_message(self, id: str) -> None:
+        """Hide a message from history and from the model; `restore_message` undoes it."""
+        await self._mark(id, Mark.DELETED)
+
+    async def restore_message(self, id: str) -> None:
+        """Undo `delete_message`."""
+        await self._mark(id, Mark.RESTORED)
+
+    async def pin(self, id: str) -> None:
+        """Keep a message in the model's view whatever is compacted."""
+        await self._mark(id, Mark.PINNED)
+
+    async def unpin(self, id: str) -> None:
+        """Undo `pin`."""
+        await self._mark(id, Mark.UNPINNED)
+
+    async def _mark(self, id: str, mark: Mark) -> None:
+        await self._store.write(self._ref, intents.MarkMessage(target=id, mark=mark))
+
+    # -- branches ------------------------------------------------------------------------------------------
+
+    async def fork(self, at_seq: int, *, activate: bool = False) -> Branch:
+        """A new branch that shares everything up to this message (0: nothing)."""
+        check_count(at_seq, "at_seq")
+        row, active = await self._store.write(self._ref, intents.Fork(at_seq=at_seq, activate=activate))
+        return _branch(row, active)
+
+    async def set_active(self, branch: Branch | BranchName) -> Branch:
+        """Show and extend this branch when no other is named."""
+        row = await self._store.write(self._ref, intents.SetActive(branch=check_branch(branch)))
+        return _branch(row, row.number)
+
+    async def branches(self) -> AsyncIterator[Branch]:
+        """Every branch, oldest first."""
+        rows, active = await self._store.branches(self._ref)
+        for row in rows:
+            yield _branch(row, active)
+
+    async def children(self) -> AsyncIterator[Conversation]:
+        """The conversations of its subagents, newest first."""
+        position = None
+        while True:
+            page, position = await self._store.list(
+                self.owner, limit=200, position=position, include_deleted=False, parent_id=self.id
+            )
+            for info in page:
+                yield Conversation(self._store, info, self._clock)
+            if position is None:
+                return
+
+    async def copy(self, *, id: str | None = None, title: str | None = None) -> Conversation:
+        """A new conversation with entries of its own: the same messages, revisions, marks and branches.
+
+        Children and idempotency keys are not copied, nor is what was erased.
+        """
+        entries = [entry async for entry in self._log()]
+        rows, active = await self._store.branches(self._ref)
+        new = NewConversation(
+            owner=self.owner,
+            id=new_id() if id is None else check_id(id, "id"),
+            parent_id=None,
+            title=self.title if title is None else check_title(title),
+            metadata=dump_metadata(self.metadata),
+            off_record=self.off_record,
+        )
+        words = {
+            entry.seq: index_text(payloads.searchable(Message(entry).payload), self._scope)
+            for entry in entries
+            if entry.kind == Kind.MESSAGE and not self.off_record
+        }
+        copied = Conversation(self._store, await self._store.create(new), self._clock)
+        intent = intents.Transcribe(entries=entries, words=words, branches=rows, active=active)
+        await self._store.write(copied._ref, intent)
+        return await copied.refresh()
+
+    async def _log(self) -> AsyncIterator[Entry]:
+        after = 0
+        while page := await self._store.scan(self._ref, after=after, limit=reading.PAGE):
+            for entry in page:
+                yield entry
+            after = page[-1].seq
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def messages(
+        self,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        branch: Branch | BranchName = None,
+        revisions: bool = False,
+        include_deleted: bool = False,
+    ) -> AsyncIterator[Message]:
+        """The messages along a branch in their order, each in its newest revision (or in all of them)."""
+        return reading.stream(
+            self._store,
+            self._ref,
+            after=check_count(after, "after"),
+            limit=limit if limit is None else check_count(limit, "limit"),
+            branch=check_branch(branch),
+            revisions=revisions,
+            include_deleted=include_deleted,
+        )
+
+    async def tail(
+        self, count: int, *, branch: Branch | BranchName = None, include_deleted: bool = False
+    ) -> list[Message]:
+        """The newest messages of a branch, in their order."""
+        check_count(count, "count")
+        return await reading.tail(
+            self._store, self._ref, count, branch=check_branch(branch), include_deleted=include_deleted
+        )
+
+    async def message(self, id: str) -> Message:
+        """One message in its newest revision, deleted or not, on whichever branch it stands."""
+        return await reading.one(self._store, self._ref, check_id(id, "id"))
+
+
+def _branch(row: BranchRow, active: int) -> Branch:
+    return Branch(
+        id=row.id,
+        leaf_seq=row.leaf_seq,
+        fork_seq=row.fork_seq,
+        is_active=row.number == active,
+        created_at=from_micros(row.created_at),
+    )
+
+
+def check_title(title: object) -> str | None:
+    """A title that any database can hold, or Invalid."""
+    if title is None:
+        return None
+    if not isinstance(title, str):
+        raise Invalid(f"must be a string, not {type(title).__name__}", field="title")
+    if len(title) > MAX_TITLE_CHARACTERS:
+        raise Invalid(f"must have at most {MAX_TITLE_CHARACTERS} characters, this has {len(title)}", field="title")
+    return check_text(title, "title")
+
+
+def dump_metadata(metadata: object) -> bytes:
+    """Metadata as JSON bytes, or Invalid."""
+    if not isinstance(metadata, Mapping):
+        raise Invalid(f"must be a mapping, not {type(metadata).__name__}", field="metadata")
+    return ingest.dump(dict(metadata), field="metadata")

@@ -1,0 +1,92 @@
+"""An entry of the log, and what the views read off it.
+
+The first part of an `Entry` is written once and is covered by the hash chain. The last part (`newest_seq`,
+`flags`, `updated_at`) is a projection of later entries, kept on the row so that reading history needs no
+second look; it can be rebuilt from the log.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+from typing import NamedTuple
+
+
+class Kind(IntEnum):
+    """What an entry is."""
+
+    MESSAGE = 0
+    SUMMARY = 1
+    """A summary that some framework put into its own state: kept, never shown as history."""
+    MARK = 2
+    """Something that was said *about* a message: deleted, restored, pinned …"""
+
+
+class Revision(IntEnum):
+    """How an entry revises an earlier one."""
+
+    REPLACE = 0
+    """Same id, other content: same place in the order, successors stay."""
+    STUB = 1
+    """A framework's stand-in for a large content: history goes on showing the original."""
+    EDIT = 2
+    """A sibling with the same parent: a place of its own, at the start of a new branch."""
+
+
+class Mark(IntEnum):
+    """What a mark entry says about its target."""
+
+    DELETED = 0
+    RESTORED = 1
+    PINNED = 2
+    UNPINNED = 3
+    REMOVED = 4
+    """Removed by a framework from its own state; history goes on showing it."""
+
+
+class Flag(IntFlag):
+    """What is true of an entry now (a projection of later marks, but for SECRET, seen at ingest)."""
+
+    NONE = 0
+    DELETED = 1
+    PINNED = 2
+    ERASED = 4
+    SECRET = 8
+
+
+class Entry(NamedTuple):
+    """One row of the log, in the order of the columns read.
+
+    A named tuple rather than a dataclass: 100,000 of them are made in one read, and this is six times cheaper.
+    """
+
+    seq: int
+    id: str
+    kind: int
+    role: str
+    revises: int | None
+    """The seq of the *place* (first revision) this entry revises, or of a mark's target."""
+    how: int | None
+    """A `Revision`, or for a mark the `Mark`."""
+    revision: int
+    parent_seq: int | None
+    branch: int
+    created_at: int
+    tokens: int
+    salt: bytes | None
+    chain: bytes
+    raw: bytes | None
+    """None once erased."""
+    commitment: bytes | None
+    """Kept only when raw and salt are gone; before that it follows from them."""
+    newest_seq: int | None
+    flags: int
+    updated_at: int | None
+
+    @property
+    def is_place(self) -> bool:
+        """Whether this entry has a position of its own in the order of messages."""
+        return self.kind == Kind.MESSAGE and self.how in (None, Revision.EDIT)
+
+    @property
+    def is_erased(self) -> bool:
+        return bool(self.flags & Flag.ERASED)

@@ -1,0 +1,125 @@
+"""Every error a caller can meet, in one tree.
+
+    EverthreadError              code, retryable
+    ├── NotFound                 no such conversation, message or branch (also: another owner's)
+    ├── Conflict                 the state does not allow it
+    │   ├── HeadMoved            somebody else appended first: read again, then retry
+    │   └── Erased               a late write to something that was erased
+    ├── Invalid                  the input cannot be taken; `field` names the part
+    │   └── KeyReused            an idempotency key that came with another body before
+    ├── ContextOverflow          not even the smallest valid request fits the budget
+    ├── ModelError               a model or its provider failed
+    ├── MissingExtra             an optional part is not installed
+    └── StoreError               the database failed; nothing of the call was stored
+        ├── StoreBusy            another process held it too long (retryable)
+        ├── StoreFull            no room on the disk (retryable once there is)
+        ├── StoreGone            the server went away in mid call: outcome unknown, retry by id (retryable)
+        └── StoreDamaged         the file is not, or no longer, a sound database
+
+Only `http/errors.py` knows status codes and only `cli/` knows exit codes. A message says what failed, what
+is safe, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EverthreadError(Exception):
+    """The root: catch this to catch all of ours."""
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+
+
+class NotFound(EverthreadError):
+    """It does not exist for this owner."""
+
+    code = "not_found"
+
+
+class Conflict(EverthreadError):
+    """The present state does not allow it."""
+
+    code = "conflict"
+
+
+class HeadMoved(Conflict):
+    """The branch has grown since the caller read it."""
+
+    code = "head_moved"
+    retryable = True
+
+
+class Erased(Conflict):
+    """What the call writes to was erased for good."""
+
+    code = "erased"
+
+
+class Invalid(EverthreadError):
+    """The input cannot be taken as it is; nothing of it was stored."""
+
+    code = "invalid"
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+        """The part of the input that is wrong, as a path such as `messages[2].content`."""
+
+
+class KeyReused(Invalid):
+    """The idempotency key was used before, with another body."""
+
+    code = "key_reused"
+
+
+class ContextOverflow(EverthreadError):
+    """Not even the smallest valid request fits."""
+
+    code = "context_overflow"
+
+
+class ModelError(EverthreadError):
+    """A model, or the provider behind it, failed."""
+
+    code = "model_error"
+
+
+class MissingExtra(EverthreadError):
+    """An optional part of everthread is not installed; the message names the install command."""
+
+    code = "missing_extra"
+
+
+class StoreError(EverthreadError):
+    """The database failed; what was acknowledged before stays."""
+
+    code = "store_error"
+
+
+class StoreBusy(StoreError):
+    """Another process held the database longer than we wait."""
+
+    code = "store_busy"
+    retryable = True
+
+
+class StoreFull(StoreError):
+    """There is no room left; nothing of the call was stored."""
+
+    code = "store_full"
+    retryable = True
+
+
+class StoreGone(StoreError):
+    """The server went away in mid call: it may or may not have been stored; retry with the same ids."""
+
+    code = "store_gone"
+    retryable = True
+
+
+class StoreDamaged(StoreError):
+    """The file is not a sound database of ours."""
+
+    code = "store_damaged"

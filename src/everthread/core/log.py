@@ -1,0 +1,125 @@
+"""How something is written to the log: an intent says what it needs to see, is shown it inside the store's
+transaction, and decides, as a pure function, what is written. Stores know how to look and how to write; they
+never decide. So all stores behave alike, and what they do can be tested without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from everthread.core.entries import Entry
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+BranchName = str | int | None
+"""A branch's id, or the seq of a message that a path ends at, or None for the active branch."""
+
+
+class BranchRow(NamedTuple):
+    """A branch as stored. Its path is its parent's up to `fork_seq`, then its own entries."""
+
+    number: int
+    parent: int | None
+    fork_seq: int
+    leaf_seq: int
+    created_at: int
+
+    @property
+    def id(self) -> str:
+        return "main" if self.number == 0 else f"b{self.number}"
+
+
+class LogHead(NamedTuple):
+    """The part of a conversation's row that the log keeps, as locked in the writing transaction."""
+
+    owner: str
+    id: str
+    entry_count: int
+    chain: bytes
+    active: int
+    """The number of the active branch."""
+    is_erased: bool
+    off_record: bool
+
+
+class Answer(NamedTuple):
+    """What was answered to an idempotency key, and to which body."""
+
+    key: str
+    body: bytes
+    receipts: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What an intent must be shown before it can decide."""
+
+    ids: Sequence[str] = ()
+    """Message ids whose newest revision it wants to see."""
+    seqs: Sequence[int] = ()
+    every_branch: bool = False
+    """Otherwise only the active one is shown."""
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the store shows: consistent, and locked until the decision is written."""
+
+    head: LogHead
+    branches: Mapping[int, BranchRow]
+    by_id: Mapping[str, Entry]
+    by_seq: Mapping[int, Entry]
+    answer: Answer | None
+
+
+class NewEntry(NamedTuple):
+    """An entry to be written, and the words it is to be found by."""
+
+    entry: Entry
+    words: str | None
+
+
+class Touch(NamedTuple):
+    """New projections for an entry that stands in the log already."""
+
+    seq: int
+    updated_at: int
+    newest_seq: int | None = None
+    """None leaves it as it is."""
+    set_flags: int = 0
+    clear_flags: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Generic[R_co]):
+    """What is to be written, all of it or nothing, and what the caller is told."""
+
+    result: R_co
+    entries: Sequence[NewEntry] = ()
+    touches: Sequence[Touch] = ()
+    branches: Sequence[BranchRow] = ()
+    """Branches to insert or, by number, to replace."""
+    active: int | None = None
+    chain: bytes | None = None
+    """The chain after the new entries."""
+    answer: Answer | None = None
+
+
+class Intent(Protocol[R_co]):
+    """Something that is to happen to one conversation's log."""
+
+    def needs(self) -> Needs: ...
+
+    def decide(self, seen: Seen, now: int) -> Decision[R_co]: ...
+
+
+class Segment(NamedTuple):
+    """A stretch of one branch's own entries: those with `after` < seq <= `last`."""
+
+    branch: int
+    after: int
+    last: int

@@ -1,0 +1,47 @@
+"""A path through a conversation, as stretches of the log that a store can read one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from everthread.core.entries import Entry
+from everthread.core.errors import NotFound
+from everthread.core.log import BranchName, BranchRow, LogHead, Segment
+from everthread.core.ports import PathQuery
+
+
+def segments(branches: Mapping[int, BranchRow], number: int, last: int | None = None) -> list[Segment]:
+    """The path of a branch as stretches, oldest first. `last` cuts it short."""
+    found: list[Segment] = []
+    row: BranchRow | None = branches[number]
+    end = branches[number].leaf_seq if last is None else last
+    while row is not None:
+        if end > row.fork_seq:
+            found.append(Segment(row.number, row.fork_seq, end))
+            end = row.fork_seq
+        row = branches[row.parent] if row.parent is not None and end > 0 else None
+    return found[::-1]
+
+
+def path_segments(
+    branches: Mapping[int, BranchRow], head: LogHead, name: BranchName, named: Sequence[Entry]
+) -> list[Segment]:
+    """The stretches of the path a caller means. `named` holds the entry at a seq given as a name."""
+    if name is None:
+        return segments(branches, head.active)
+    if isinstance(name, str):
+        for row in branches.values():
+            if row.id == name:
+                return segments(branches, row.number)
+        raise NotFound(f"no branch {name!r} in conversation {head.id!r}; see conv.branches()")
+    if name == 0:
+        return []
+    if not named or not named[0].is_place:
+        raise NotFound(f"no message with seq {name} in conversation {head.id!r}")
+    return segments(branches, named[0].branch, last=name)
+
+
+def within(stretch: Segment, query: PathQuery) -> Segment:
+    """The part of a stretch that a query asks for."""
+    last = stretch.last if query.before is None else min(stretch.last, query.before - 1)
+    return stretch._replace(after=max(stretch.after, query.after), last=last)

@@ -1,0 +1,138 @@
+"""Reading a message payload, whatever shape it came in.
+
+Three families are understood: OpenAI (`role`, `content`), LangChain (`type`, `content`, or `type` + `data`, or
+the `lc` constructor envelope) and content blocks as Anthropic and LangChain write them. Nothing here changes a
+payload, and nothing here fails on a strange one: what cannot be read is simply not there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+Payload = Mapping[str, Any]
+
+ROLES = {
+    "human": "user",
+    "HumanMessage": "user",
+    "HumanMessageChunk": "user",
+    "ai": "assistant",
+    "AIMessage": "assistant",
+    "AIMessageChunk": "assistant",
+    "SystemMessage": "system",
+    "ToolMessage": "tool",
+    "ToolMessageChunk": "tool",
+    "FunctionMessage": "function",
+}
+"""LangChain's names for OpenAI's roles; any other word stands for itself."""
+
+
+def fields(payload: Payload) -> Payload:
+    """The part of the payload that holds the message's fields."""
+    data = payload.get("data")
+    if isinstance(data, Mapping) and isinstance(payload.get("type"), str) and "content" not in payload:
+        return data
+    kwargs = payload.get("kwargs")
+    if payload.get("lc") == 1 and isinstance(kwargs, Mapping):
+        return kwargs
+    return payload
+
+
+def role(payload: Payload) -> str | None:
+    """`user`, `assistant`, `system`, `tool` or the caller's own word; None when there is none."""
+    if payload.get("lc") == 1 and isinstance(payload.get("id"), list) and payload["id"]:
+        found: object = payload["id"][-1]
+    else:
+        found = payload.get("role") or payload.get("type")
+    if found == "chat":
+        found = fields(payload).get("role")
+    if not isinstance(found, str) or not found:
+        return None
+    return ROLES.get(found, found)
+
+
+def message_id(payload: Payload) -> object:
+    """The caller's id, unchecked; None (or empty) when there is none."""
+    inner = fields(payload)
+    found = inner.get("id")
+    if inner is payload and payload.get("lc") == 1:
+        return None
+    return found or None
+
+
+def name(payload: Payload) -> str | None:
+    """The speaker, or the tool."""
+    found = fields(payload).get("name")
+    return found if isinstance(found, str) else None
+
+
+def said_at(payload: Payload) -> datetime | None:
+    """When it was said, by the message's own `created_at` (ISO 8601; UTC where it names no zone)."""
+    inner = fields(payload)
+    found = inner.get("created_at") or payload.get("created_at")
+    if not isinstance(found, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(found)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_summary(payload: Payload) -> bool:
+    """Whether a framework marked this as its own summary (by marker, never by its text)."""
+    extra = fields(payload).get("additional_kwargs")
+    return isinstance(extra, Mapping) and extra.get("lc_source") == "summarization"
+
+
+def text(payload: Payload) -> str:
+    """What a person would read: the text of the content, without thinking and without tool arguments."""
+    content = fields(payload).get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_texts(content))
+    return ""
+
+
+def _texts(blocks: list[Any]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, str):
+            yield block
+        elif isinstance(block, Mapping):
+            if isinstance(block.get("text"), str):
+                yield block["text"]
+            elif block.get("type") == "tool_result":
+                inner = block.get("content")
+                if isinstance(inner, str):
+                    yield inner
+                elif isinstance(inner, list):
+                    yield from _texts(inner)
+
+
+def searchable(payload: Payload) -> str:
+    """The text and, so that tool calls are found too, the names and arguments of the calls made."""
+    said = text(payload)
+    calls = [*_calls(fields(payload))]
+    return "\n".join([said, *calls]) if calls else said
+
+
+def _calls(inner: Payload) -> Iterator[str]:
+    made = inner.get("tool_calls")
+    blocks = inner.get("content")
+    for call in made if isinstance(made, list) else ():
+        if isinstance(call, Mapping):
+            function = call.get("function")
+            source = function if isinstance(function, Mapping) else call
+            yield _call_text(source.get("name"), source.get("arguments", source.get("args")))
+    for block in blocks if isinstance(blocks, list) and not made else ():
+        if isinstance(block, Mapping) and block.get("type") == "tool_use":
+            yield _call_text(block.get("name"), block.get("input"))
+
+
+def _call_text(called: object, arguments: object) -> str:
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+    return f"{called} {arguments}"

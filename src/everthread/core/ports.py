@@ -1,0 +1,150 @@
+"""The ports that adapters implement. Each is a handful of verbs; `Store` is all of them over one database.
+
+A store is told what to write by an `Intent` (core/log.py); it holds the conversation's row locked from the
+look until the commit, so concurrent writers of one conversation take turns there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from everthread.core.entries import Entry
+from everthread.core.log import BranchName, BranchRow, Intent
+from everthread.core.nouns import ConversationInfo, EraseReport, Ref
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewConversation:
+    """What a conversation starts with."""
+
+    owner: str
+    id: str
+    parent_id: str | None
+    title: str | None
+    metadata: bytes
+    off_record: bool
+
+
+class ListPosition(NamedTuple):
+    """Where a page of conversations begins: after the conversation with this number, newest first."""
+
+    number: int
+
+
+class Conversations(Protocol):
+    """The rows that conversations have."""
+
+    async def create(self, new: NewConversation) -> ConversationInfo:
+        """Conflict when the owner has one by this id, Erased when it was erased, NotFound for the parent."""
+
+    async def get(self, ref: Ref) -> ConversationInfo:
+        """NotFound when this owner has none by this id (or it was erased)."""
+
+    async def list(
+        self,
+        owner: str,
+        *,
+        limit: int,
+        position: ListPosition | None,
+        include_deleted: bool,
+        parent_id: str | None,
+    ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
+        """Newest first, and where the next page begins. With `parent_id`: its children only."""
+
+    async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
+        """Set some of: title, metadata (bytes), is_active, deleted_at (datetime or None)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathQuery:
+    """Which messages of one path to read."""
+
+    branch: BranchName = None
+    after: int = 0
+    """Only places with a greater seq."""
+    before: int | None = None
+    """Only places with a smaller seq."""
+    limit: int = 500
+    newest_first: bool = False
+    include_deleted: bool = False
+
+
+class Log(Protocol):
+    """Writing and reading one conversation's log."""
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        """Show the intent what it needs, and commit what it decides. Durable when this returns."""
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        """(place, newest revision) of the messages along a path. Erased ones are left out."""
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        """Entries by message id (every revision, no marks) or by seq, in order of seq."""
+
+    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
+        """Every entry with a greater seq, in order: the log itself."""
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        """All branches, oldest first, and the number of the active one."""
+
+
+class Candidate(NamedTuple):
+    """A message that matches a search, before ranking."""
+
+    conversation_id: str
+    entry: Entry
+    order: int
+    """Rises with newness, within a conversation by seq."""
+
+
+class Candidates(NamedTuple):
+    """What a store found for a query: the newest matches, and how common each word is."""
+
+    found: Sequence[Candidate]
+    truncated: bool
+    frequencies: Mapping[str, int]
+    """Of each query term, in how many messages (counted up to a cap)."""
+    total: int
+    """How many messages the scope holds (counted up to a cap)."""
+
+
+class Search(Protocol):
+    """Finding candidates by words. Ranking is history/ranking.py's."""
+
+    async def candidates(
+        self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
+    ) -> Candidates:
+        """At most `cap` matches of this owner (of one conversation), newest first; the cap comes after the filter."""
+
+
+class Keeping(Protocol):
+    """Looking after the whole."""
+
+    async def heads(self) -> Sequence[ConversationInfo]:
+        """Every conversation of every owner, erased ones included, oldest first."""
+
+    async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        """Destroy text and salt, leave tombstones, remember the erasure."""
+
+    async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
+        """What was ever erased, oldest first."""
+
+    async def stats(self) -> Mapping[str, int]:
+        """Counts and bytes, by name."""
+
+    async def backup(self, target: Path) -> None:
+        """Write a consistent copy while others go on working."""
+
+
+class Store(Conversations, Log, Search, Keeping, Protocol):
+    """One database."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...

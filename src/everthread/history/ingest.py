@@ -1,0 +1,200 @@
+"""The way in: a message as the caller has it becomes bytes that are kept for ever.
+
+What is stored must come back exactly, and this is checked rather than assumed: the bytes are decoded again and
+compared before they leave this module. What would not come back equal (NaN, keys that are no strings, objects
+JSON does not know) is refused with the place where it stands; nothing of its batch is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from everthread.context.tokens import count_tokens
+from everthread.core import payloads
+from everthread.core.entries import Flag, Kind
+from everthread.core.errors import Invalid
+from everthread.core.ids import check_id, check_text, new_id
+from everthread.history.secrets import find_secrets
+from everthread.history.words import index_text
+
+MAX_ROLE_CHARACTERS = 64
+_STRICT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+_DEFAULTS: tuple[tuple[str, Any], ...] = (("example", False), ("status", "success"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A message that is ready to be written."""
+
+    id: str
+    has_own_id: bool
+    """Whether the caller gave the id; a made one cannot be in the log yet."""
+    kind: Kind
+    role: str
+    raw: bytes
+    payload: Mapping[str, Any]
+    tokens: int
+    words: str | None
+    flags: Flag
+
+
+def prepare_all(messages: Sequence[object], *, scope: Sequence[str], index: bool = True) -> list[Prepared]:
+    """The batch, ready to be written; Invalid names the message that cannot be taken."""
+    batch = [
+        prepare(message, field=f"messages[{position}]", scope=scope, index=index)
+        for position, message in enumerate(messages)
+    ]
+    seen: set[str] = set()
+    for position, message in enumerate(batch):
+        if message.id in seen:
+            raise Invalid(
+                f"the id {message.id!r} stands twice in this batch; append one of them alone",
+                field=f"messages[{position}].id",
+            )
+        seen.add(message.id)
+    return batch
+
+
+def as_batch(messages: object) -> list[object]:
+    """The caller's messages as a list; one message alone is a batch of one."""
+    if isinstance(messages, Mapping | bytes | bytearray) or _is_langchain(messages):
+        return [messages]
+    if isinstance(messages, str) or not isinstance(messages, Iterable):
+        raise Invalid(
+            f'must be a list of messages such as {{"role": "user", "content": "hi"}}, not {type(messages).__name__}',
+            field="messages",
+        )
+    return list(messages)
+
+
+def rough_bytes(batch: Sequence[object]) -> int:
+    """About how much text a batch holds, found cheaply: what decides whether it is prepared in a thread."""
+    return sum(_rough(message) for message in batch)
+
+
+def _rough(message: object) -> int:
+    if isinstance(message, bytes | bytearray):
+        return len(message)
+    content = message.get("content") if isinstance(message, Mapping) else getattr(message, "content", None)
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(str(block)) for block in content) if isinstance(content, list) else 0
+
+
+def prepare(message: object, *, field: str, scope: Sequence[str], index: bool = True) -> Prepared:
+    """One message, ready to be written."""
+    payload, raw = encode(message, field=field)
+    role = _checked_role(payload, field)
+    own = payloads.message_id(payload)
+    kind = Kind.SUMMARY if payloads.is_summary(payload) else Kind.MESSAGE
+    searchable = payloads.searchable(payload)
+    return Prepared(
+        id=new_id() if own is None else check_id(own, f"{field}.id"),
+        has_own_id=own is not None,
+        kind=kind,
+        role=role,
+        raw=raw,
+        payload=payload,
+        tokens=count_tokens(searchable),
+        words=index_text(searchable, scope) if index and kind is Kind.MESSAGE else None,
+        flags=Flag.SECRET if find_secrets(searchable) else Flag.NONE,
+    )
+
+
+def _checked_role(payload: Mapping[str, Any], field: str) -> str:
+    role = payloads.role(payload)
+    if role is None:
+        raise Invalid('has no role; add "role": "user", "assistant", "tool" or "system"', field=field)
+    if len(role) > MAX_ROLE_CHARACTERS:
+        raise Invalid(
+            f"must have at most {MAX_ROLE_CHARACTERS} characters, this has {len(role)}", field=f"{field}.role"
+        )
+    return check_text(role, f"{field}.role")
+
+
+def encode(message: object, *, field: str) -> tuple[Mapping[str, Any], bytes]:
+    """The payload and the bytes to keep: those received, or for an object our own JSON in its key order."""
+    if isinstance(message, bytes | bytearray):
+        return _decoded(bytes(message), field), bytes(message)
+    if _is_langchain(message):
+        message = message.model_dump()  # type: ignore[attr-defined]
+    if not isinstance(message, Mapping):
+        raise Invalid(
+            f"must be a mapping with a role, JSON bytes or a LangChain message, not {type(message).__name__}",
+            field=field,
+        )
+    payload = message if isinstance(message, dict) else dict(message)
+    return payload, dump(payload, field=field)
+
+
+def _decoded(raw: bytes, field: str) -> Mapping[str, Any]:
+    try:
+        payload = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as problem:
+        raise Invalid(f"is not JSON that can be read back: {problem}", field=field) from problem
+    if not isinstance(payload, dict):
+        raise Invalid(f"must be a JSON object, not {type(payload).__name__}", field=field)
+    return payload
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON; send null or a string instead")
+
+
+def _is_langchain(message: object) -> bool:
+    """By its shape, because this room does not import LangChain."""
+    return hasattr(message, "model_dump") and isinstance(getattr(message, "type", None), str)
+
+
+def dump(value: Mapping[str, Any], *, field: str) -> bytes:
+    """JSON bytes that are known to decode to an equal value."""
+    try:
+        raw = orjson.dumps(value, option=_STRICT)
+        if orjson.loads(raw) == value:
+            return raw
+    except (TypeError, ValueError, RecursionError):
+        pass  # lone surrogates, large integers, deep nesting: what orjson refuses, the careful way may take
+    return _dump_carefully(value, field)
+
+
+def _dump_carefully(value: Mapping[str, Any], field: str) -> bytes:
+    try:
+        _refuse_strangers(value, field)
+        raw = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+        json.loads(raw)
+    except RecursionError as problem:
+        raise Invalid("is nested too deeply to be read back; flatten it", field=field) from problem
+    except (TypeError, ValueError) as problem:
+        raise Invalid(f"cannot be kept as JSON: {problem}", field=field) from problem
+    return raw
+
+
+def _refuse_strangers(value: object, place: str) -> None:
+    """Invalid at the first thing that would come back as something else. A tuple comes back as a list."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise Invalid(f"the key {key!r} is a {type(key).__name__}; JSON keys are strings", field=place)
+            _refuse_strangers(inner, f"{place}.{key}")
+    elif isinstance(value, list | tuple):
+        for position, inner in enumerate(value):
+            _refuse_strangers(inner, f"{place}[{position}]")
+    elif isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        raise Invalid(f"{value} is not JSON; send null or a string instead", field=place)
+    elif not isinstance(value, str | int | float | None):
+        raise Invalid(f"a {type(value).__name__} is not JSON; convert it first", field=place)
+
+
+def canonical(payload: Mapping[str, Any]) -> str:
+    """Equal for two payloads that say the same: null, empty and default fields left out, keys sorted."""
+    said = {key: value for key, value in payload.items() if not _is_default(key, value)}
+    return json.dumps(said, sort_keys=True, default=str)
+
+
+def _is_default(key: str, value: Any) -> bool:
+    return value is None or value in ([], {}) or (key, value) in _DEFAULTS

@@ -1,0 +1,434 @@
+"""What may be written to a log, each as a pure decision over what the store shows it (core/log.py).
+
+Append       messages at the end of a branch; a known id with other content becomes a revision
+Edit         a sibling of a message, at the start of a new branch
+MarkMessage  deleted, restored, pinned, unpinned
+Fork         a new branch that ends at some message
+SetActive    which branch is shown and appended to
+Transcribe   another conversation's entries, as this one's own (for a copy)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from everthread.core import chain
+from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
+from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
+from everthread.core.log import Answer, BranchName, BranchRow, Decision, Needs, NewEntry, Seen, Touch
+from everthread.core.nouns import Receipt
+from everthread.history.ingest import Prepared, canonical
+
+_MARKS = {
+    Mark.DELETED: (Flag.DELETED, Flag.NONE),
+    Mark.RESTORED: (Flag.NONE, Flag.DELETED),
+    Mark.PINNED: (Flag.PINNED, Flag.NONE),
+    Mark.UNPINNED: (Flag.NONE, Flag.PINNED),
+}
+"""Which flag a mark sets and which it clears."""
+
+
+class _Pen:
+    """Writes entries one after the other: gives each the next seq and links the chain."""
+
+    def __init__(self, seen: Seen, now: int, salts: int) -> None:
+        self._seq = seen.head.entry_count
+        self._now = now
+        self._salts = os.urandom(chain.SALT_BYTES * salts)
+        self.chain = seen.head.chain
+        self.written: list[NewEntry] = []
+
+    def write(
+        self,
+        *,
+        id: str,
+        kind: Kind,
+        role: str,
+        raw: bytes,
+        tokens: int = 0,
+        words: str | None = None,
+        revises: int | None = None,
+        how: int | None = None,
+        revision: int = 1,
+        parent_seq: int | None = None,
+        branch: int = 0,
+        flags: int = 0,
+        created_at: int | None = None,
+    ) -> int:
+        self._seq += 1
+        start = len(self.written) * chain.SALT_BYTES
+        salt = self._salts[start : start + chain.SALT_BYTES]
+        at = self._now if created_at is None else created_at
+        self.chain = chain.link(
+            self.chain,
+            seq=self._seq,
+            id=id,
+            kind=int(kind),
+            revises=revises,
+            how=how,
+            parent_seq=parent_seq,
+            role=role,
+            created_at=at,
+            commitment=chain.commit(salt, raw),
+        )
+        entry = Entry(
+            self._seq, id, int(kind), role, revises, how, revision, parent_seq, branch, at, tokens, salt, self.chain,
+            raw, None, None, int(flags), None,
+        )  # fmt: skip
+        self.written.append(NewEntry(entry, words))
+        return self._seq
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Messages at the end of a branch."""
+
+    messages: Sequence[Prepared]
+    branch: BranchName = None
+    expected_head: int | None = None
+    idempotency_key: str | None = None
+
+    def needs(self) -> Needs:
+        return Needs(
+            ids=[message.id for message in self.messages if message.has_own_id],
+            seqs=[self.branch] if isinstance(self.branch, int) else [],
+            every_branch=self.branch is not None,
+            idempotency_key=self.idempotency_key,
+        )
+
+    def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
+        if seen.answer is not None:
+            return self._same_answer(seen.answer)
+        _refuse_erased(seen)
+        branch = _branch_to_extend(seen, self.branch, now)
+        pen = _Pen(seen, now, len(self.messages))
+        touches: list[Touch] = []
+        leaf = branch.leaf_seq
+        receipts: list[Receipt] = []
+        for message in self.messages:
+            known = seen.by_id.get(message.id)
+            if known is None:
+                leaf, receipt = self._add(message, pen, branch.number, leaf)
+            else:
+                receipt = self._revise(message, known, pen, touches, now)
+            receipts.append(receipt)
+        if pen.written:
+            self._check_head(branch.leaf_seq)
+        return Decision(
+            result=receipts,
+            entries=pen.written,
+            touches=touches,
+            branches=[branch._replace(leaf_seq=leaf)] if leaf != branch.leaf_seq else [],
+            chain=pen.chain if pen.written else None,
+            answer=self._answer(receipts),
+        )
+
+    @staticmethod
+    def _add(message: Prepared, pen: _Pen, branch: int, leaf: int) -> tuple[int, Receipt]:
+        """A message first seen. A framework's summary is kept, but has no place in the order."""
+        is_message = message.kind is Kind.MESSAGE
+        seq = pen.write(
+            id=message.id,
+            kind=message.kind,
+            role=message.role,
+            raw=message.raw,
+            tokens=message.tokens,
+            words=message.words,
+            parent_seq=(leaf or None) if is_message else None,
+            branch=branch,
+            flags=message.flags,
+        )
+        return (seq if is_message else leaf), Receipt(message.id, seq, 1, True)
+
+    @staticmethod
+    def _revise(message: Prepared, known: Entry, pen: _Pen, touches: list[Touch], now: int) -> Receipt:
+        """A message whose id is in the log: the same again is nothing new, other content is a revision of it."""
+        if known.raw is None:
+            raise Erased(f"message {message.id!r} was erased; a message with its id cannot be written again")
+        if known.raw == message.raw or canonical(json.loads(known.raw)) == canonical(message.payload):
+            return Receipt(message.id, known.seq, known.revision, False)
+        is_place = known.how in (None, Revision.EDIT)
+        place = known.seq if is_place else known.revises
+        assert place is not None
+        seq = pen.write(
+            id=message.id,
+            kind=Kind(known.kind),
+            role=message.role,
+            raw=message.raw,
+            tokens=message.tokens,
+            words=message.words,
+            revises=place,
+            how=Revision.REPLACE,
+            revision=known.revision + 1,
+            parent_seq=known.parent_seq,
+            branch=known.branch,
+            flags=message.flags | known.flags & (Flag.DELETED | Flag.PINNED),
+        )
+        touches.append(Touch(place, now, newest_seq=seq))
+        return Receipt(message.id, seq, known.revision + 1, True)
+
+    def _check_head(self, leaf: int) -> None:
+        if self.expected_head is not None and self.expected_head != leaf:
+            raise HeadMoved(
+                f"expected the branch to end at seq {self.expected_head}, it ends at {leaf}; nothing was stored: "
+                f"read what is new, then append with expected_head={leaf}"
+            )
+
+    def _body(self) -> bytes:
+        digest = sha256()
+        for message in self.messages:
+            digest.update(len(message.raw).to_bytes(8, "big"))
+            digest.update(message.raw)
+        return digest.digest()
+
+    def _answer(self, receipts: list[Receipt]) -> Answer | None:
+        if self.idempotency_key is None:
+            return None
+        return Answer(self.idempotency_key, self._body(), json.dumps(receipts).encode())
+
+    def _same_answer(self, answer: Answer) -> Decision[list[Receipt]]:
+        if answer.body != self._body():
+            raise KeyReused(
+                f"{self.idempotency_key!r} was used before for other messages; nothing was stored: use a new key",
+                field="idempotency_key",
+            )
+        return Decision(result=[Receipt(*receipt) for receipt in json.loads(answer.receipts)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A sibling of a message: same parent, new branch, the original untouched."""
+
+    target: str
+    message: Prepared
+    activate: bool = True
+
+    def needs(self) -> Needs:
+        ids = [self.target, self.message.id] if self.message.has_own_id else [self.target]
+        return Needs(ids=ids, every_branch=True)
+
+    def decide(self, seen: Seen, now: int) -> Decision[Receipt]:
+        _refuse_erased(seen)
+        original = _known_message(seen, self.target)
+        if self.message.id in seen.by_id:
+            raise Conflict(
+                f"the id {self.message.id!r} is in this conversation already; an edit is a message of its own: "
+                "leave its id out, or give it a new one"
+            )
+        place_seq = original.seq if original.how in (None, Revision.EDIT) else original.revises
+        number = max(seen.branches) + 1
+        pen = _Pen(seen, now, 1)
+        seq = pen.write(
+            id=self.message.id,
+            kind=Kind.MESSAGE,
+            role=self.message.role,
+            raw=self.message.raw,
+            tokens=self.message.tokens,
+            words=self.message.words,
+            revises=place_seq,
+            how=Revision.EDIT,
+            revision=original.revision + 1,
+            parent_seq=original.parent_seq,
+            branch=number,
+            flags=self.message.flags,
+        )
+        fork = original.parent_seq or 0
+        branch = BranchRow(number, _owner_of(seen, original, fork), fork, seq, now)
+        return Decision(
+            result=Receipt(self.message.id, seq, original.revision + 1, True),
+            entries=pen.written,
+            branches=[branch],
+            active=number if self.activate else None,
+            chain=pen.chain,
+        )
+
+
+def _owner_of(seen: Seen, sibling: Entry, fork: int) -> int | None:
+    """The number of the branch that holds the fork point of a sibling: its own one, or an ancestor of that."""
+    row: BranchRow | None = seen.branches[sibling.branch]
+    while row is not None and fork <= row.fork_seq and row.parent is not None:
+        row = seen.branches[row.parent]
+    return row.number if row is not None and fork else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkMessage:
+    """Something said about a message. Saying what is true already writes nothing."""
+
+    target: str
+    mark: Mark
+
+    def needs(self) -> Needs:
+        return Needs(ids=[self.target])
+
+    def decide(self, seen: Seen, now: int) -> Decision[None]:
+        _refuse_erased(seen)
+        newest = _known_message(seen, self.target)
+        place = newest.seq if newest.how in (None, Revision.EDIT) else newest.revises
+        assert place is not None
+        on, off = _MARKS[self.mark]
+        if (newest.flags | on) & ~off == newest.flags:
+            return Decision(result=None)
+        pen = _Pen(seen, now, 1)
+        raw = json.dumps({"mark": self.mark.name.lower()}).encode()
+        pen.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, how=self.mark)
+        touches = [Touch(seq, now, set_flags=on, clear_flags=off) for seq in sorted({place, newest.seq})]
+        return Decision(result=None, entries=pen.written, touches=touches, chain=pen.chain)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fork:
+    """A new branch that ends at a message; what is appended to it leaves the others alone."""
+
+    at_seq: int
+    activate: bool = False
+
+    def needs(self) -> Needs:
+        return Needs(seqs=[self.at_seq] if self.at_seq else [], every_branch=True)
+
+    def decide(self, seen: Seen, now: int) -> Decision[tuple[BranchRow, int]]:
+        _refuse_erased(seen)
+        branch = _new_branch(seen, self.at_seq, now)
+        active = branch.number if self.activate else None
+        return Decision(
+            result=(branch, branch.number if self.activate else seen.head.active),
+            branches=[branch],
+            active=active,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetActive:
+    """Which branch is shown and appended to when nothing else is said."""
+
+    branch: BranchName
+
+    def needs(self) -> Needs:
+        return Needs(seqs=[self.branch] if isinstance(self.branch, int) else [], every_branch=True)
+
+    def decide(self, seen: Seen, now: int) -> Decision[BranchRow]:
+        _refuse_erased(seen)
+        branch = _branch_to_extend(seen, self.branch, now)
+        known = branch.number in seen.branches
+        return Decision(result=branch, branches=[] if known else [branch], active=branch.number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcribe:
+    """Another conversation's log as this one's own: same order and branches, own salts and chain."""
+
+    entries: Sequence[Entry]
+    words: Mapping[int, str]
+    branches: Sequence[BranchRow]
+    active: int
+
+    def needs(self) -> Needs:
+        return Needs()
+
+    def decide(self, seen: Seen, now: int) -> Decision[int]:
+        if seen.head.entry_count:
+            raise Conflict(f"conversation {seen.head.id!r} has messages already; copy into a new one")
+        erased = {entry.seq for entry in self.entries if entry.raw is None}
+        kept = [
+            entry
+            for entry in self.entries
+            if entry.seq not in erased and (entry.revises not in erased or entry.how == Revision.EDIT)
+        ]
+        pen = _Pen(seen, now, len(kept))
+        moved = {0: 0}
+        for entry in kept:
+            moved[entry.seq] = pen.write(
+                id=entry.id,
+                kind=Kind(entry.kind),
+                role=entry.role,
+                raw=entry.raw or b"",
+                tokens=entry.tokens,
+                words=self.words.get(entry.seq),
+                revises=moved.get(entry.revises or -1),
+                how=entry.how,
+                revision=entry.revision,
+                parent_seq=_moved_parent(self.entries, moved, entry.parent_seq),
+                branch=entry.branch,
+                flags=entry.flags,
+                created_at=entry.created_at,
+            )
+        touches = [
+            Touch(moved[entry.seq], entry.updated_at, newest_seq=moved.get(entry.newest_seq or -1))
+            for entry in kept
+            if entry.updated_at is not None
+        ]
+        rows = [
+            row._replace(
+                fork_seq=_moved_parent(self.entries, moved, row.fork_seq) or 0,
+                leaf_seq=_moved_parent(self.entries, moved, row.leaf_seq) or 0,
+            )
+            for row in self.branches
+        ]
+        return Decision(
+            result=len(kept),
+            entries=pen.written,
+            touches=touches,
+            branches=rows,
+            active=self.active,
+            chain=pen.chain,
+        )
+
+
+def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int | None) -> int | None:
+    """Where a seq went; when that entry was erased and left behind, where its nearest kept ancestor went."""
+    while seq and seq not in moved:
+        seq = entries[seq - 1].parent_seq
+    return moved[seq] if seq else None
+
+
+def _refuse_erased(seen: Seen) -> None:
+    if seen.head.is_erased:
+        raise Erased(f"conversation {seen.head.id!r} was erased; nothing can be written to it again: use a new id")
+
+
+def _known_message(seen: Seen, id: str) -> Entry:
+    known = seen.by_id.get(id)
+    if known is None or known.kind != Kind.MESSAGE:
+        raise NotFound(f"no message {id!r} in conversation {seen.head.id!r}")
+    if known.raw is None:
+        raise Erased(f"message {id!r} was erased")
+    return known
+
+
+def _branch_to_extend(seen: Seen, name: BranchName, now: int) -> BranchRow:
+    """The branch a caller means; a seq in the middle of a path means a new branch from there."""
+    if name is None:
+        return seen.branches[seen.head.active]
+    if isinstance(name, str):
+        for row in seen.branches.values():
+            if row.id == name:
+                return row
+        raise NotFound(f"no branch {name!r} in conversation {seen.head.id!r}; see conv.branches()")
+    ends_here = [row for row in seen.branches.values() if row.leaf_seq == name]
+    if ends_here:
+        return next((row for row in ends_here if row.leaf_seq > row.fork_seq), ends_here[0])
+    return _new_branch(seen, name, now)
+
+
+def _new_branch(seen: Seen, at_seq: int, now: int) -> BranchRow:
+    number = max(seen.branches) + 1
+    if at_seq == 0:
+        return BranchRow(number, None, 0, 0, now)
+    found = seen.by_seq.get(at_seq)
+    if found is None or found.kind != Kind.MESSAGE:
+        raise NotFound(f"no message with seq {at_seq} in conversation {seen.head.id!r}")
+    if not found.is_place:
+        raise Invalid(
+            f"entry {at_seq} is a revision of message {found.revises}; fork at {found.revises} instead",
+            field="at_seq",
+        )
+    return BranchRow(number, found.branch, at_seq, at_seq, now)
+
+
+def as_sibling(message: Prepared, target: str, fresh: str) -> Prepared:
+    """An edit that still carries the id of what it edits gets one of its own; its bytes stay as they came."""
+    return replace(message, id=fresh, has_own_id=False) if message.id == target else message

@@ -1,0 +1,65 @@
+"""Reading history: a stream of messages along one path, in pages, so that any length fits in little memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from everthread.core.entries import Entry, Kind, Revision
+from everthread.core.errors import NotFound
+from everthread.core.log import BranchName
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import Log, PathQuery
+
+PAGE = 500
+
+
+async def stream(
+    log: Log,
+    ref: Ref,
+    *,
+    after: int,
+    limit: int | None,
+    branch: BranchName,
+    revisions: bool,
+    include_deleted: bool,
+) -> AsyncIterator[Message]:
+    """Messages of a path with seq > after, oldest first; with `revisions`, each with its older ones before it."""
+    left = limit
+    while left is None or left > 0:
+        size = PAGE if left is None else min(PAGE, left)
+        pairs = await log.path(ref, PathQuery(branch=branch, after=after, limit=size, include_deleted=include_deleted))
+        for message in await _with_older(log, ref, pairs) if revisions else _newest(pairs):
+            yield message
+        if len(pairs) < size:
+            return
+        after = pairs[-1][0].seq
+        left = None if left is None else left - len(pairs)
+
+
+async def tail(log: Log, ref: Ref, count: int, *, branch: BranchName, include_deleted: bool) -> list[Message]:
+    """The newest messages of a path, in order."""
+    query = PathQuery(branch=branch, limit=count, newest_first=True, include_deleted=include_deleted)
+    return _newest((await log.path(ref, query))[::-1])
+
+
+async def one(log: Log, ref: Ref, id: str) -> Message:
+    """The newest revision of a message, deleted or not."""
+    found = [entry for entry in await log.find(ref, ids=[id]) if entry.how != Revision.STUB]
+    if not found:
+        raise NotFound(f"no message {id!r} in conversation {ref.id!r}")
+    if found[0].is_erased:
+        raise NotFound(f"message {id!r} was erased from conversation {ref.id!r}")
+    return Message(found[-1], found[0])
+
+
+def _newest(pairs: Sequence[tuple[Entry, Entry]]) -> list[Message]:
+    return [Message(newest, place) for place, newest in pairs]
+
+
+async def _with_older(log: Log, ref: Ref, pairs: Sequence[tuple[Entry, Entry]]) -> list[Message]:
+    revised = [place.id for place, newest in pairs if newest is not place]
+    older: dict[str, list[Entry]] = {}
+    for entry in await log.find(ref, ids=revised) if revised else ():
+        if entry.kind == Kind.MESSAGE:
+            older.setdefault(entry.id, []).append(entry)
+    return [Message(entry, place) for place, newest in pairs for entry in older.get(place.id, [newest])]

@@ -1,0 +1,139 @@
+"""The proof, read back: every entry hashed anew, every chain followed, every head compared."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from everthread.core import chain
+from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
+from everthread.core.nouns import ConversationInfo, Head, Problem, Ref, VerifyReport
+from everthread.core.ports import Store
+
+PAGE = 500
+
+
+async def heads(store: Store) -> list[Head]:
+    """The end of every log, to be kept elsewhere."""
+    return [
+        Head(owner=info.owner, conversation_id=info.id, count=info.entry_count, chain=info.chain.hex())
+        for info in await store.heads()
+    ]
+
+
+async def verify(store: Store, against: Iterable[Head] | None = None) -> VerifyReport:
+    """Hash the whole store anew. `against` are heads taken earlier: they must still be on the chains."""
+    expected = {(head.owner, head.conversation_id): head for head in against or ()}
+    tally = _Tally()
+    for info in await store.heads():
+        await _verify_one(store, info, expected.pop((info.owner, info.id), None), tally)
+    for head in expected.values():
+        tally.problem("missing", Ref(head.owner, head.conversation_id), None, "the conversation is gone")
+    return VerifyReport(
+        conversations=tally.conversations,
+        entries=tally.entries,
+        messages=tally.messages,
+        erased=tally.erased,
+        problems=tuple(tally.problems),
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    conversations: int = 0
+    entries: int = 0
+    messages: int = 0
+    erased: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    def problem(self, kind: str, ref: Ref, seq: int | None, detail: str) -> None:
+        self.problems.append(Problem(kind=kind, owner=ref.owner, conversation_id=ref.id, seq=seq, detail=detail))
+
+
+async def _verify_one(store: Store, info: ConversationInfo, expected: Head | None, tally: _Tally) -> None:
+    ref = Ref(info.owner, info.id)
+    tally.conversations += 1
+    before, count, views = chain.genesis(*ref), 0, _Views()
+    async for entry in _entries(store, ref, info.entry_count):
+        count += 1
+        if entry.seq != count:
+            tally.problem("gap", ref, count, f"entry {count} is missing, the next one is {entry.seq}")
+            return
+        before = _verify_entry(before, entry, ref, tally)
+        views.read(entry)
+        if expected is not None and expected.count == count and expected.chain != before.hex():
+            tally.problem("rewritten", ref, count, "the chain differs from the head taken earlier")
+    if count != info.entry_count:
+        tally.problem("count", ref, count, f"the row says {info.entry_count} entries, the log has {count}")
+    elif before != info.chain:
+        tally.problem("head", ref, count, "the chain does not end at the head in the conversation's row")
+    if expected is not None and expected.count > count:
+        tally.problem("cut", ref, count, f"an earlier head has {expected.count} entries, the log has {count}")
+    differences = views.differences()
+    if differences and (await store.get(ref)).entry_count == info.entry_count:
+        # A row may rightly show more than the stretch we read when somebody writes meanwhile.
+        for seq, detail in differences:
+            tally.problem("projection", ref, seq, detail)
+
+
+async def _entries(store: Store, ref: Ref, until: int) -> AsyncIterator[Entry]:
+    """The log up to the count in the row: what is appended while we read is not ours to judge."""
+    after = 0
+    while page := await store.scan(ref, after=after, limit=PAGE):
+        for entry in page:
+            if entry.seq > until:
+                return
+            yield entry
+        after = page[-1].seq
+
+
+def _verify_entry(before: bytes, entry: Entry, ref: Ref, tally: _Tally) -> bytes:
+    tally.entries += 1
+    tally.messages += entry.is_place and not entry.is_erased
+    tally.erased += entry.is_erased
+    commitment = chain.commitment_of(entry)
+    if commitment is None:
+        tally.problem("payload", ref, entry.seq, "the payload is gone, and it was not erased by us")
+        return entry.chain
+    after = chain.relink(before, entry, commitment)
+    if after != entry.chain:
+        tally.problem("chain", ref, entry.seq, "the entry's bytes or columns are not those that were written")
+    return entry.chain
+
+
+class _Views:
+    """What the rows say about each message now, against what the log's later entries say."""
+
+    def __init__(self) -> None:
+        self._newest: dict[int, int] = {}
+        self._flags: dict[int, int] = {}
+        self._rows: dict[int, tuple[int | None, int]] = {}
+
+    def read(self, entry: Entry) -> None:
+        if entry.kind == Kind.MARK and entry.revises is not None:
+            self._mark(entry.revises, entry.how)
+        elif entry.how == Revision.REPLACE and entry.revises is not None:
+            self._newest[entry.revises] = entry.seq
+        if entry.newest_seq is not None or entry.flags & (Flag.DELETED | Flag.PINNED):
+            self._rows[entry.seq] = (entry.newest_seq, entry.flags & (Flag.DELETED | Flag.PINNED))
+
+    def _mark(self, seq: int, how: int | None) -> None:
+        flags = self._flags.get(seq, 0)
+        changed: Mapping[int | None, int] = {
+            Mark.DELETED: flags | Flag.DELETED,
+            Mark.RESTORED: flags & ~Flag.DELETED,
+            Mark.PINNED: flags | Flag.PINNED,
+            Mark.UNPINNED: flags & ~Flag.PINNED,
+        }
+        self._flags[seq] = changed.get(how, flags)
+
+    def differences(self) -> list[tuple[int, str]]:
+        """Only places are compared; a revision's flags repeat those of its place."""
+        found = []
+        for seq, newest in self._newest.items():
+            if self._rows.get(seq, (None, 0))[0] != newest:
+                found.append((seq, f"the row does not name entry {newest} as the newest revision"))
+        for seq, flags in self._flags.items():
+            if self._rows.get(seq, (None, 0))[1] != flags:
+                found.append((seq, "the row does not show what the marks in the log say"))
+        return found

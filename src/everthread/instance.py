@@ -1,0 +1,182 @@
+"""An open database of conversations: what `everthread.open` gives."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from everthread.conversation import Conversation, check_title, dump_metadata
+from everthread.core.clock import Clock
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound
+from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
+from everthread.core.nouns import EraseReport, Head, Hits, Page, Ref, VerifyReport
+from everthread.core.ports import ListPosition, NewConversation, Store
+from everthread.history import searching, verifying
+from everthread.history.arguments import check_count
+
+MAX_PAGE = 1000
+MAX_QUERY_CHARACTERS = 100_000
+
+
+class Conversations:
+    """The conversations of a database, by owner and id."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def create(
+        self,
+        *,
+        owner: str = LOCAL,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        id: str | None = None,
+        parent_id: str | None = None,
+        off_record: bool = False,
+    ) -> Conversation:
+        """A new conversation. Conflict when the owner has one by this id.
+
+        One that is `off_record` is indexed nowhere, and erased when the database is closed.
+        """
+        new = NewConversation(
+            owner=check_id(owner, "owner"),
+            id=new_id() if id is None else check_id(id, "id"),
+            parent_id=None if parent_id is None else check_id(parent_id, "parent_id"),
+            title=check_title(title),
+            metadata=dump_metadata({} if metadata is None else metadata),
+            off_record=off_record,
+        )
+        return Conversation(self._store, await self._store.create(new), self._clock)
+
+    async def get(self, id: str, owner: str = LOCAL) -> Conversation:
+        """NotFound when this owner has none by this id, also when another owner has. Deleted ones are found."""
+        info = await self._store.get(Ref(check_id(owner, "owner"), check_id(id, "id")))
+        return Conversation(self._store, info, self._clock)
+
+    async def ensure(self, id: str, owner: str = LOCAL, **new: Any) -> Conversation:
+        """The conversation by this id, made with `create`'s arguments when it does not exist yet."""
+        try:
+            return await self.get(id, owner)
+        except NotFound:
+            return await self._create_or_get(id, owner, new)
+
+    async def _create_or_get(self, id: str, owner: str, new: Mapping[str, Any]) -> Conversation:
+        try:
+            return await self.create(id=id, owner=owner, **new)
+        except Erased:
+            raise
+        except Conflict:  # somebody else made it between our look and our write
+            return await self.get(id, owner)
+
+    async def list(
+        self,
+        owner: str = LOCAL,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        include_deleted: bool = False,
+        parent_id: str | None = None,
+    ) -> Page[Conversation]:
+        """One page, the newest conversation first. `next_cursor` is None on the last page."""
+        check_id(owner, "owner")
+        check_count(limit, "limit", most=MAX_PAGE)
+        position = None if cursor is None else _position(cursor, owner)
+        infos, following = await self._store.list(
+            owner, limit=limit, position=position, include_deleted=include_deleted, parent_id=parent_id
+        )
+        return Page(
+            items=[Conversation(self._store, info, self._clock) for info in infos],
+            next_cursor=None if following is None else _cursor(following, owner),
+        )
+
+
+def _cursor(position: ListPosition, owner: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([owner_scope(owner), position.number]).encode()).decode()
+
+
+def _position(cursor: str, owner: str) -> ListPosition:
+    try:
+        scope, number = json.loads(base64.urlsafe_b64decode(cursor))
+    except (ValueError, TypeError, binascii.Error):
+        scope, number = None, None
+    if scope != owner_scope(owner) or isinstance(number, bool) or not isinstance(number, int):
+        raise Invalid("is not one that list() gave for this owner; begin without a cursor", field="cursor")
+    return ListPosition(number)
+
+
+class Everthread:
+    """A database of conversations. Use it as an async context manager; closing is safe at any time."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self.conversations = Conversations(store, clock)
+
+    @property
+    def store(self) -> Store:
+        """The store behind it, for adapters and tools."""
+        return self._store
+
+    async def __aenter__(self) -> Everthread:
+        await self._store.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Erase what is off the record, and let go of the database."""
+        await self._store.close()
+
+    async def search(self, text: str, *, owner: str = LOCAL, conversation: str | None = None, limit: int = 20) -> Hits:
+        """Messages by their words, best first; words may be Chinese, of one character or more."""
+        if not isinstance(text, str):
+            raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
+        if len(text) > MAX_QUERY_CHARACTERS:
+            raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(text)}", field="text")
+        check_id(owner, "owner")
+        check_count(limit, "limit", most=MAX_PAGE)
+        if conversation is not None:
+            await self._store.get(Ref(owner, check_id(conversation, "conversation")))
+        return await searching.search(self._store, text, owner=owner, conversation=conversation, limit=limit)
+
+    async def heads(self) -> list[Head]:
+        """The end of every log: keep it elsewhere, and `verify` proves later that nothing was cut off."""
+        return await verifying.heads(self._store)
+
+    async def verify(self, against: Iterable[Head] | None = None) -> VerifyReport:
+        """Hash every entry anew and follow every chain."""
+        return await verifying.verify(self._store, against)
+
+    async def erase(
+        self, *, owner: str | None = None, conversation: str | None = None, message: str | None = None
+    ) -> EraseReport:
+        """Destroy the text of a message, a conversation, or everything of an owner. It cannot be undone.
+
+        The owner may be left out for `local`, except when everything of it is to go.
+        """
+        if owner is None and conversation is None:
+            raise Invalid('name the owner whose every conversation is to be erased, such as "local"', field="owner")
+        if message is not None and conversation is None:
+            raise Invalid("name the conversation of the message too", field="conversation")
+        return await self._store.erase(
+            check_id(LOCAL if owner is None else owner, "owner"),
+            None if conversation is None else check_id(conversation, "conversation"),
+            None if message is None else check_id(message, "message"),
+        )
+
+    async def stats(self) -> Mapping[str, int]:
+        """Counts and bytes of the whole database."""
+        return await self._store.stats()
+
+    async def backup(self, target: str | Path) -> None:
+        """A consistent copy, taken while others go on working."""
+        await self._store.backup(Path(target))
