@@ -1,0 +1,157 @@
+"""Notice secrets pasted into a message by mistake: their kind and place, never the secret itself.
+
+The entry is flagged and its text is not altered. The rules are those of detect-secrets that know a form of
+key by its looks, and a few for newer forms it does not have yet. Left out are the rules that flag ordinary
+text and code: entropy and keywords, public IP addresses, and the passwords of IBM, Cloudant, SoftLayer and
+Artifactory that are known only by the name of their variable or by two letters. No rule is ever verified
+online.
+
+This runs for every message on its way in, so an ordinary one is let go after three cheap looks: keys are
+long words, credentials stand in an address, private keys say so. Only then each rule's literals are sought,
+and its pattern is tried where they stand. detect-secrets takes 0.3 s to import, which is paid when one of its
+literals is first met.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import islice
+from operator import attrgetter
+
+MAX_FLAGS = 100
+"""As many flags are kept for one text, those that come first."""
+
+_MAX_PLACES = 2_000
+"""So often at most a literal is looked at in one text: bounds what 10 MB of literals can cost."""
+
+_REACH_CHARS = 2_048
+"""How far after its literal a secret may end; the longest JSON Web Tokens are found by their beginning."""
+
+_holds_long_word = re.compile(r"(?:\S{0,19}\s)*+\S{20}").match
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretFlag:
+    """Where in a text a secret seems to stand."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    kind: str
+    detector: str
+    """Where detect-secrets keeps the patterns (`module.Class`), or a pattern of our own."""
+    literals: tuple[str, ...]
+    """One of these is in every secret of the kind."""
+    around: int = 0
+    """How far on both sides of its literal the secret is sought; 0 if each secret begins with it."""
+
+
+_RULES = (
+    _Rule(
+        kind="aws",
+        detector="aws.AWSKeyDetector",
+        literals=("AKIA", "ASIA", "ABIA", "ACCA", "A3T", "aws", "AWS", "Aws"),
+    ),
+    _Rule(kind="azure-storage", detector="azure_storage_key.AzureStorageKeyDetector", literals=("AccountKey=",)),
+    _Rule(kind="basic-auth", detector="basic_auth.BasicAuthDetector", literals=("@",), around=200),
+    _Rule(
+        kind="discord",
+        detector="discord.DiscordBotTokenDetector",
+        # A number in base64: what the pattern alone also finds are long dotted names in code.
+        literals=("MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"),
+    ),
+    _Rule(
+        kind="github",
+        detector="github_token.GitHubTokenDetector",
+        literals=("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    ),
+    _Rule(
+        kind="gitlab",
+        detector="gitlab_token.GitLabTokenDetector",
+        literals=(
+            *("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glimt-", "glptt-", "glagent-", "gloas-"),
+            "GR1348941",
+        ),
+    ),
+    _Rule(kind="jwt", detector="jwt.JwtTokenDetector", literals=("eyJ",)),
+    _Rule(kind="mailchimp", detector="mailchimp.MailchimpDetector", literals=("-us",), around=36),
+    _Rule(kind="npm", detector="npm.NpmDetector", literals=(":_authToken=",), around=200),
+    _Rule(kind="openai", detector="openai.OpenAIDetector", literals=("T3BlbkFJ",), around=128),
+    _Rule(
+        kind="private-key",
+        detector="private_key.PrivateKeyDetector",
+        literals=("BEGIN ", "PuTTY-User-Key-File"),
+    ),
+    _Rule(kind="pypi", detector="pypi_token.PypiTokenDetector", literals=("pypi-Ag",)),
+    _Rule(kind="sendgrid", detector="sendgrid.SendGridDetector", literals=("SG.",)),
+    _Rule(kind="slack", detector="slack.SlackDetector", literals=("xox", "https://hooks.slack.com/")),
+    _Rule(kind="square", detector="square_oauth.SquareOAuthDetector", literals=("sq0csp-",)),
+    _Rule(kind="stripe", detector="stripe.StripeDetector", literals=("sk_live_", "rk_live_")),
+    _Rule(kind="telegram", detector="telegram_token.TelegramBotTokenDetector", literals=(":AA",), around=64),
+    _Rule(kind="twilio", detector="twilio.TwilioKeyDetector", literals=("AC", "SK")),
+    _Rule(kind="anthropic", detector=r"sk-ant-[a-z]+[0-9]{2}-[A-Za-z0-9_-]{80,}", literals=("sk-ant-",)),
+    _Rule(kind="github", detector=r"github_pat_[A-Za-z0-9_]{82}", literals=("github_pat_",)),
+    _Rule(kind="google", detector=r"AIza[0-9A-Za-z_-]{35}(?![\w-])", literals=("AIza",)),
+    _Rule(kind="hugging-face", detector=r"hf_[A-Za-z]{34}(?!\w)", literals=("hf_",)),
+    _Rule(kind="npm", detector=r"npm_[A-Za-z0-9]{36}(?!\w)", literals=("npm_",)),
+)
+
+
+_RULE_OF_LITERAL = tuple((literal, rule) for rule in _RULES for literal in rule.literals)
+
+
+def find_secrets(text: str) -> tuple[SecretFlag, ...]:
+    """Give a flag for each place that looks like a secret, in the order of the text; most texts have none."""
+    if "PRIVATE KEY" not in text and "://" not in text and not _holds_long_word(text):
+        return ()
+    flags = {
+        flag
+        for literal, rule in _RULE_OF_LITERAL
+        if literal in text
+        for at in islice(_places(literal, text), _MAX_PLACES)
+        for flag in _flags(rule, text, at)
+    }
+    return tuple(sorted(flags, key=attrgetter("start", "end", "kind"))[:MAX_FLAGS])
+
+
+def _places(literal: str, text: str) -> Iterator[int]:
+    at = text.find(literal)
+    while at >= 0:
+        yield at
+        at = text.find(literal, at + len(literal))
+
+
+def _flags(rule: _Rule, text: str, at: int) -> Iterator[SecretFlag]:
+    for pattern in _patterns(rule.detector):
+        for match in _matches(pattern, text, at, rule.around):
+            if rule.kind != "jwt" or _is_web_token(match[0]):
+                yield SecretFlag(kind=rule.kind, start=match.start(), end=match.end())
+
+
+def _matches(pattern: re.Pattern[str], text: str, at: int, around: int) -> Iterator[re.Match[str]]:
+    if around:
+        return pattern.finditer(text, max(0, at - around), at + around)
+    match = pattern.match(text, at, at + _REACH_CHARS)
+    return iter((match,) if match else ())
+
+
+@cache
+def _patterns(detector: str) -> tuple[re.Pattern[str], ...]:
+    module, _, name = detector.partition(".")
+    if not name.endswith("Detector"):
+        return (re.compile(detector),)
+    return tuple(getattr(import_module(f"detect_secrets.plugins.{module}"), name).denylist)
+
+
+def _is_web_token(text: str) -> bool:
+    """Tell whether a match decodes as a JSON Web Token, which detect-secrets asks for beyond its pattern."""
+    detector = import_module("detect_secrets.plugins.jwt").JwtTokenDetector
+    return bool(detector.is_formally_valid(text))

@@ -1,0 +1,60 @@
+"""Tokens are counted as `o200k_base` has them, for any text and in proportion to its length."""
+
+from __future__ import annotations
+
+import string
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rs_bpe import openai
+
+from everthread.context.tokens import count_tokens
+
+ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
+MIXED = "The plan for 2024 is ready: 我们明天去北京。\n\n```python\nprint('hi')\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("hello world", 2), ("我们明天去北京参加会议", 7), ("😀", 1), ("\0", 1), ("<|endoftext|>", 7)],
+)
+def test_known_texts_have_their_known_counts(text: str, tokens: int) -> None:
+    assert count_tokens(text) == tokens
+
+
+@given(text=ANY_TEXT)
+def test_any_text_has_a_count_within_its_bytes(text: str) -> None:
+    assert (text == "") <= (count_tokens(text) == 0)
+    assert count_tokens(text) <= len(text.encode("utf-8", "surrogatepass"))
+
+
+@given(text=st.text(max_size=200))
+def test_the_count_is_that_of_the_encoding(text: str) -> None:
+    assert count_tokens(text) == len(openai.o200k_base().encode(text))
+
+
+def test_a_lone_surrogate_counts_as_a_replacement_character() -> None:
+    assert count_tokens("a\ud800b") == count_tokens("a\ufffdb")
+
+
+def test_two_halves_of_an_emoji_count_as_the_emoji() -> None:
+    assert count_tokens("\ud83d\ude00") == count_tokens("😀")
+
+
+@pytest.mark.parametrize("unit", ["a", "😀", " ", "\n", "\0", string.ascii_letters, "我们去北京", "a\u0301"])
+def test_a_long_text_counts_as_many_times_its_part(unit: str) -> None:
+    part = unit * (100_000 // len(unit))
+    assert count_tokens(part * 5) == pytest.approx(5 * count_tokens(part), rel=0.01, abs=16)
+
+
+def test_counting_in_pieces_differs_by_a_few_tokens_at_most() -> None:
+    text = MIXED * 20_000
+    assert 0 <= count_tokens(text) - openai.o200k_base().count(text) <= 2 * (len(text) // 262_144)
+
+
+def test_threads_count_the_same_at_once() -> None:
+    with ThreadPoolExecutor(8) as threads:
+        counts = set(threads.map(count_tokens, [MIXED] * 200))
+    assert counts == {count_tokens(MIXED)}
