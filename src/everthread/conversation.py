@@ -7,17 +7,15 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from everthread.core import payloads
 from everthread.core.clock import Clock, from_micros
-from everthread.core.entries import Entry, Kind, Mark
+from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Invalid
-from everthread.core.ids import check_id, check_text, new_id, owner_scope
+from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow
 from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Ref
 from everthread.core.ports import NewConversation, Store
 from everthread.history import ingest, intents, reading
 from everthread.history.arguments import check_branch, check_count
-from everthread.history.words import index_text
 
 MAX_TITLE_CHARACTERS: Final = 1000
 _OFFLOAD_BYTES: Final = 65_536
@@ -38,7 +36,6 @@ class Conversation:
         self._store = store
         self._clock = clock
         self._ref = Ref(info.owner, info.id)
-        self._scope = (owner_scope(info.owner),)
         self.info = info
         """The conversation's row when it was last read or updated through this object."""
 
@@ -156,8 +153,8 @@ class Conversation:
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
         if ingest.rough_bytes(batch) < _OFFLOAD_BYTES:
-            return ingest.prepare_all(batch, scope=self._scope, index=not self.off_record)
-        return await asyncio.to_thread(ingest.prepare_all, batch, scope=self._scope, index=not self.off_record)
+            return ingest.prepare_all(batch)
+        return await asyncio.to_thread(ingest.prepare_all, batch)
 
     async def edit(self, id: str, payload: object, *, activate: bool = True) -> Receipt:
         """Put another message in this one's place, on a new branch; the original and its answers stay."""
@@ -230,13 +227,8 @@ class Conversation:
             metadata=dump_metadata(self.metadata),
             off_record=self.off_record,
         )
-        words = {
-            entry.seq: index_text(payloads.searchable(Message(entry).payload), self._scope)
-            for entry in entries
-            if entry.kind == Kind.MESSAGE and not self.off_record
-        }
         copied = Conversation(self._store, await self._store.create(new), self._clock)
-        intent = intents.Transcribe(entries=entries, words=words, branches=rows, active=active)
+        intent = intents.Transcribe(entries=entries, branches=rows, active=active)
         await self._store.write(copied._ref, intent)
         return await copied.refresh()
 

@@ -76,13 +76,6 @@ class Seen:
     answer: Answer | None
 
 
-class NewEntry(NamedTuple):
-    """An entry to be written, and the words it is to be found by."""
-
-    entry: Entry
-    words: str | None
-
-
 class Touch(NamedTuple):
     """New projections for an entry that stands in the log already."""
 
@@ -99,7 +92,7 @@ class Decision(Generic[R_co]):
     """What is to be written, all of it or nothing, and what the caller is told."""
 
     result: R_co
-    entries: Sequence[NewEntry] = ()
+    entries: Sequence[Entry] = ()
     touches: Sequence[Touch] = ()
     branches: Sequence[BranchRow] = ()
     """Branches to insert or, by number, to replace."""

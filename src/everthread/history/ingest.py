@@ -20,7 +20,6 @@ from everthread.core.entries import Flag, Kind
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.history.secrets import find_secrets
-from everthread.history.words import index_text
 
 MAX_ROLE_CHARACTERS = 64
 _STRICT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
@@ -39,16 +38,12 @@ class Prepared:
     raw: bytes
     payload: Mapping[str, Any]
     tokens: int
-    words: str | None
     flags: Flag
 
 
-def prepare_all(messages: Sequence[object], *, scope: Sequence[str], index: bool = True) -> list[Prepared]:
+def prepare_all(messages: Sequence[object]) -> list[Prepared]:
     """The batch, ready to be written; Invalid names the message that cannot be taken."""
-    batch = [
-        prepare(message, field=f"messages[{position}]", scope=scope, index=index)
-        for position, message in enumerate(messages)
-    ]
+    batch = [prepare(message, field=f"messages[{position}]") for position, message in enumerate(messages)]
     seen: set[str] = set()
     for position, message in enumerate(batch):
         if message.id in seen:
@@ -86,7 +81,7 @@ def _rough(message: object) -> int:
     return sum(len(str(block)) for block in content) if isinstance(content, list) else 0
 
 
-def prepare(message: object, *, field: str, scope: Sequence[str], index: bool = True) -> Prepared:
+def prepare(message: object, *, field: str) -> Prepared:
     """One message, ready to be written."""
     payload, raw = encode(message, field=field)
     role = _checked_role(payload, field)
@@ -101,7 +96,6 @@ def prepare(message: object, *, field: str, scope: Sequence[str], index: bool = 
         raw=raw,
         payload=payload,
         tokens=count_tokens(searchable),
-        words=index_text(searchable, scope) if index and kind is Kind.MESSAGE else None,
         flags=Flag.SECRET if find_secrets(searchable) else Flag.NONE,
     )
 

@@ -19,7 +19,7 @@ from hashlib import sha256
 from everthread.core import chain
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
-from everthread.core.log import Answer, BranchName, BranchRow, Decision, Needs, NewEntry, Seen, Touch
+from everthread.core.log import Answer, BranchName, BranchRow, Decision, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.ingest import Prepared, canonical
 
@@ -40,7 +40,7 @@ class _Pen:
         self._now = now
         self._salts = os.urandom(chain.SALT_BYTES * salts)
         self.chain = seen.head.chain
-        self.written: list[NewEntry] = []
+        self.written: list[Entry] = []
 
     def write(
         self,
@@ -50,7 +50,6 @@ class _Pen:
         role: str,
         raw: bytes,
         tokens: int = 0,
-        words: str | None = None,
         revises: int | None = None,
         how: int | None = None,
         revision: int = 1,
@@ -79,7 +78,7 @@ class _Pen:
             self._seq, id, int(kind), role, revises, how, revision, parent_seq, branch, at, tokens, salt, self.chain,
             raw, None, None, int(flags), None,
         )  # fmt: skip
-        self.written.append(NewEntry(entry, words))
+        self.written.append(entry)
         return self._seq
 
 
@@ -137,7 +136,6 @@ class Append:
             role=message.role,
             raw=message.raw,
             tokens=message.tokens,
-            words=message.words,
             parent_seq=(leaf or None) if is_message else None,
             branch=branch,
             flags=message.flags,
@@ -160,7 +158,6 @@ class Append:
             role=message.role,
             raw=message.raw,
             tokens=message.tokens,
-            words=message.words,
             revises=place,
             how=Revision.REPLACE,
             revision=known.revision + 1,
@@ -228,7 +225,6 @@ class Edit:
             role=self.message.role,
             raw=self.message.raw,
             tokens=self.message.tokens,
-            words=self.message.words,
             revises=place_seq,
             how=Revision.EDIT,
             revision=original.revision + 1,
@@ -322,7 +318,6 @@ class Transcribe:
     """Another conversation's log as this one's own: same order and branches, own salts and chain."""
 
     entries: Sequence[Entry]
-    words: Mapping[int, str]
     branches: Sequence[BranchRow]
     active: int
 
@@ -347,7 +342,6 @@ class Transcribe:
                 role=entry.role,
                 raw=entry.raw or b"",
                 tokens=entry.tokens,
-                words=self.words.get(entry.seq),
                 revises=moved.get(entry.revises or -1),
                 how=entry.how,
                 revision=entry.revision,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from everthread.core import payloads
 from everthread.core.clock import from_micros
-from everthread.core.entries import Entry
-from everthread.core.nouns import ConversationInfo
+from everthread.core.entries import Entry, Kind
+from everthread.core.ids import owner_scope
+from everthread.core.nouns import ConversationInfo, Message
+from everthread.history.words import index_text
 
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
@@ -29,6 +32,16 @@ def entry_values(conversation: int, entry: Entry) -> tuple[Any, ...]:
     """An entry as the values of its row."""
     raw = entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
     return (conversation << SEQ_BITS | entry.seq, *entry[1:13], raw, entry.flags)
+
+
+def is_indexed(entry: Entry, *, off_record: bool) -> bool:
+    """Whether an entry is to be found by search."""
+    return entry.kind == Kind.MESSAGE and not off_record
+
+
+def words_of(entry: Entry, owner: str) -> str:
+    """What an entry is found by: always the same for the same entry, so that it can be taken out again."""
+    return index_text(payloads.searchable(Message(entry).payload), (owner_scope(owner),))
 
 
 def info_from_row(row: Any) -> ConversationInfo:

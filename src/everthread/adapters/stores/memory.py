@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS
+from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS, is_indexed, words_of
 from everthread.core.chain import commitment_of, genesis
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.entries import Entry, Flag, Kind, Revision
@@ -272,10 +272,10 @@ def _seen(row: _Conversation, needs: Needs) -> Seen:
 
 
 def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
-    for entry, words in decision.entries:
+    for entry in decision.entries:
         row.entries.append(entry)
-        if words is not None:
-            row.words[entry.seq] = frozenset(words.split(" "))
+        if is_indexed(entry, off_record=row.info.off_record):
+            row.words[entry.seq] = frozenset(words_of(entry, row.info.owner).split(" "))
     for touch in decision.touches:
         old = row.entries[touch.seq - 1]
         row.entries[touch.seq - 1] = old._replace(

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeVar
 
 from everthread.adapters.stores import migrating
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.indexing import BATCH, index_some
 from everthread.core.errors import EverthreadError, StoreBusy, StoreDamaged, StoreError, StoreFull
 from everthread.core.failpoints import reach
 
@@ -76,6 +77,8 @@ class Engine:
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._own = threading.local()
         self._connections: list[sqlite3.Connection] = []
+        self.unindexed = 0
+        """Entries written here since the last batch was indexed; touched by the writer's thread only."""
         _prepare_file(path)
         self._writer_connection = connect(path)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
@@ -144,6 +147,18 @@ class Engine:
                 group.append(following)
             self._run(group)
             _tell(group)
+            if self.unindexed >= BATCH:
+                self._index()
+
+    def _index(self) -> None:
+        """Bring the index nearer to the log, now that the callers have been told."""
+        self.unindexed = 0
+        try:
+            self._writer_connection.execute("BEGIN IMMEDIATE")
+            index_some(self._writer_connection)
+            self._writer_connection.execute("COMMIT")
+        except sqlite3.Error:  # what waits is noted in the file; a search or the next batch indexes it
+            self._undo()
 
     def _run(self, group: list[_Job]) -> None:
         try:

@@ -11,17 +11,14 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 
-from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key
+from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, words_of
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.core import payloads
 from everthread.core.chain import commitment_of
 from everthread.core.clock import from_micros
-from everthread.core.entries import Entry, Kind
+from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.ids import owner_scope
-from everthread.core.nouns import EraseReport, Message
-from everthread.history.words import index_text
+from everthread.core.nouns import EraseReport
 
 
 def blank(
@@ -84,11 +81,11 @@ def _to_erase(connection: sqlite3.Connection, number: int, message: str | None) 
 
 def _remove_words(connection: sqlite3.Connection, key: int, entry: Entry, owner: str) -> int:
     """FTS5 of SQLite 3.40 deletes from a contentless table only when told the very tokens that went in."""
-    is_off_record = connection.execute(sql.IS_OFF_RECORD, (key >> 32,)).fetchone()[0]
-    if entry.kind != Kind.MESSAGE or is_off_record:
+    is_off_record = bool(connection.execute(sql.IS_OFF_RECORD, (key >> 32,)).fetchone()[0])
+    if not is_indexed(entry, off_record=is_off_record):
         return 0
-    words = index_text(payloads.searchable(Message(entry).payload), (owner_scope(owner),))
-    connection.execute(sql.DELETE_WORDS, (key, words))
+    if not connection.execute(sql.DELETE_UNINDEXED, (key,)).rowcount:
+        connection.execute(sql.DELETE_WORDS, (key, words_of(entry, owner)))
     reach("erase.words_removed")
     return 1
 

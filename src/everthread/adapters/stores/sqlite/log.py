@@ -9,12 +9,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values
+from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values, is_indexed
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, NewEntry, Seen, Segment
+from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen, Segment
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_segments, within
 from everthread.core.ports import PathQuery
@@ -22,13 +22,13 @@ from everthread.core.ports import PathQuery
 R = TypeVar("R")
 
 
-def write(connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int) -> R:
-    """Look, decide, write: all inside the writer's transaction."""
+def write(connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int) -> tuple[R, int]:
+    """Look, decide, write: all inside the writer's transaction. Also how many entries were written."""
     number, seen = _look(connection, ref, intent.needs())
     reach("append.locked")
     decision = intent.decide(seen, now)
     _apply(connection, number, seen.head, decision, now)
-    return decision.result
+    return decision.result, len(decision.entries)
 
 
 def head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
@@ -89,7 +89,7 @@ def by_seq(connection: sqlite3.Connection, number: int, seqs: Iterable[int]) -> 
 
 def _apply(connection: sqlite3.Connection, number: int, before: LogHead, decision: Decision[R], now: int) -> None:
     if decision.entries:
-        _write_entries(connection, number, decision.entries)
+        _write_entries(connection, number, decision.entries, before.off_record)
     for touch in decision.touches:
         key = entry_key(number, touch.seq)
         connection.execute(
@@ -108,15 +108,14 @@ def _apply(connection: sqlite3.Connection, number: int, before: LogHead, decisio
         reach("append.head_written")
 
 
-def _write_entries(connection: sqlite3.Connection, number: int, new: Sequence[NewEntry]) -> None:
-    connection.executemany(sql.INSERT_ENTRY, [entry_values(number, entry) for entry, _ in new])
-    for entry, _ in new:
+def _write_entries(connection: sqlite3.Connection, number: int, new: Sequence[Entry], off_record: bool) -> None:
+    connection.executemany(sql.INSERT_ENTRY, [entry_values(number, entry) for entry in new])
+    for entry in new:
         if entry.raw is not None and len(entry.raw) > LARGE_BYTES:
             connection.execute(sql.INSERT_PAYLOAD, (entry_key(number, entry.seq), entry.raw))
     reach("append.entries_written")
-    connection.executemany(
-        sql.INSERT_WORDS, [(entry_key(number, entry.seq), words) for entry, words in new if words is not None]
-    )
+    keys = [(entry_key(number, entry.seq),) for entry in new if is_indexed(entry, off_record=off_record)]
+    connection.executemany(sql.INSERT_UNINDEXED, keys)
     reach("append.search_written")
 
 

@@ -8,7 +8,6 @@ PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA busy_timeout = 30000",
-    "PRAGMA secure_delete = ON",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -16000",
 )
@@ -102,6 +101,21 @@ INSERT_ENTRY = f"INSERT INTO entries ({INSERT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?
 
 INSERT_PAYLOAD = "INSERT INTO payloads (key, body) VALUES (?, ?)"
 """Write a payload that is too large for its entry's row."""
+
+INSERT_UNINDEXED = "INSERT INTO unindexed (key) VALUES (?)"
+"""Note that an entry is to be indexed; `indexing` does it, many at a time."""
+
+UNINDEXED = f"""
+SELECT e.key, c.owner, {ENTRY}
+FROM unindexed u JOIN entries e ON e.key = u.key JOIN conversations c ON c.number = e.key >> 32
+ORDER BY u.key LIMIT ?"""
+"""Entries that wait for the index."""
+
+ANY_UNINDEXED = "SELECT count(*) FROM (SELECT 1 FROM unindexed LIMIT 1)"
+"""Whether the index is behind the log."""
+
+DELETE_UNINDEXED = "DELETE FROM unindexed WHERE key = ?"
+"""Note that an entry need not be indexed any more."""
 
 INSERT_WORDS = "INSERT INTO words (rowid, tokens) VALUES (?, ?)"
 """Put an entry's tokens into the index."""

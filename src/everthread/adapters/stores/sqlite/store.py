@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key, info_from_row
-from everthread.adapters.stores.sqlite import erase, log
+from everthread.adapters.stores.sqlite import erase, indexing, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.core.chain import genesis
@@ -123,7 +123,14 @@ class SqliteStore:
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         now = self._now()
-        return await self._on.write(lambda c: log.write(c, ref, intent, now))
+        engine = self._on
+
+        def work(connection: sqlite3.Connection) -> R:
+            result, written = log.write(connection, ref, intent, now)
+            engine.unindexed += written
+            return result
+
+        return await engine.write(work)
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
         return await self._on.read(lambda c: log.path(c, ref, query))
@@ -146,6 +153,8 @@ class SqliteStore:
     async def candidates(
         self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
     ) -> Candidates:
+        while await self._on.read(indexing.is_behind):
+            await self._on.write(indexing.index_some)
         return await self._on.read(lambda c: _candidates(c, owner, conversation, query, cap, any_word))
 
     # -- looking after the whole ---------------------------------------------------------------------------
