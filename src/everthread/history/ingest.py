@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -26,9 +25,8 @@ _STRICT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | or
 _DEFAULTS: tuple[tuple[str, Any], ...] = (("example", False), ("status", "success"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A message that is ready to be written."""
+class Prepared(NamedTuple):
+    """A message that is ready to be written. A named tuple, because one is made for every message."""
 
     id: str
     has_own_id: bool

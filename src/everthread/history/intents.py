@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 
 from everthread.core import chain
@@ -425,4 +425,4 @@ def _new_branch(seen: Seen, at_seq: int, now: int) -> BranchRow:
 
 def as_sibling(message: Prepared, target: str, fresh: str) -> Prepared:
     """An edit that still carries the id of what it edits gets one of its own; its bytes stay as they came."""
-    return replace(message, id=fresh, has_own_id=False) if message.id == target else message
+    return message._replace(id=fresh, has_own_id=False) if message.id == target else message

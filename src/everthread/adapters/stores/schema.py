@@ -120,7 +120,7 @@ ERASE_RULES = {
     "payloads": "row deleted",
     "answers": "rows of the conversation deleted",
     "erasures": "names what was erased, by id only",
-    "unindexed": "row deleted",
+    "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",
     "alembic_version": "holds no text",
 }

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, words_of
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.indexing import is_in_index
 from everthread.core.chain import commitment_of
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry
@@ -84,8 +85,9 @@ def _remove_words(connection: sqlite3.Connection, key: int, entry: Entry, owner:
     is_off_record = bool(connection.execute(sql.IS_OFF_RECORD, (key >> 32,)).fetchone()[0])
     if not is_indexed(entry, off_record=is_off_record):
         return 0
-    if not connection.execute(sql.DELETE_UNINDEXED, (key,)).rowcount:
-        connection.execute(sql.DELETE_WORDS, (key, words_of(entry, owner)))
+    if not is_in_index(connection, key >> 32, entry.seq):
+        return 0
+    connection.execute(sql.DELETE_WORDS, (key, words_of(entry, owner)))
     reach("erase.words_removed")
     return 1
 

@@ -6,10 +6,10 @@ Plain functions that run in the writer's thread (`write`) or a reader's (the res
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values, is_indexed
+from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
@@ -20,6 +20,9 @@ from everthread.core.paths import path_segments, within
 from everthread.core.ports import PathQuery
 
 R = TypeVar("R")
+
+_IDS_AT_ONCE = 500
+"""SQLite takes at least 999 parameters in one statement."""
 
 
 def write(connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int) -> tuple[R, int]:
@@ -67,17 +70,16 @@ def all_branches(connection: sqlite3.Connection, number: int) -> list[BranchRow]
     return [BranchRow(*row) for row in connection.execute(sql.BRANCHES, (number,))]
 
 
-def _newest_by_id(connection: sqlite3.Connection, number: int, ids: Iterable[str]) -> Mapping[str, Entry]:
-    found = {}
-    for id in ids:
-        for entry in by_id(connection, number, id):
-            if entry.how != Revision.STUB:
-                found[id] = entry
-    return found
+def _newest_by_id(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> Mapping[str, Entry]:
+    return {entry.id: entry for entry in by_id(connection, number, ids) if entry.how != Revision.STUB}
 
 
-def by_id(connection: sqlite3.Connection, number: int, id: str) -> list[Entry]:
-    return [Entry._make(row) for row in connection.execute(sql.ENTRIES_BY_ID, (number, id))]
+def by_id(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> Iterator[Entry]:
+    """Every revision of these messages, in order of seq among those of one message."""
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        some = ids[start : start + _IDS_AT_ONCE]
+        statement = sql.ENTRIES_BY_ID.format(", ".join("?" * len(some)))
+        yield from map(Entry._make, connection.execute(statement, (number, *some)))
 
 
 def by_seq(connection: sqlite3.Connection, number: int, seqs: Iterable[int]) -> list[Entry]:
@@ -114,8 +116,8 @@ def _write_entries(connection: sqlite3.Connection, number: int, new: Sequence[En
         if entry.raw is not None and len(entry.raw) > LARGE_BYTES:
             connection.execute(sql.INSERT_PAYLOAD, (entry_key(number, entry.seq), entry.raw))
     reach("append.entries_written")
-    keys = [(entry_key(number, entry.seq),) for entry in new if is_indexed(entry, off_record=off_record)]
-    connection.executemany(sql.INSERT_UNINDEXED, keys)
+    if not off_record:
+        connection.execute(sql.NOTE_UNINDEXED, (number, new[0].seq - 1))
     reach("append.search_written")
 
 
@@ -162,6 +164,6 @@ def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> li
 def find(connection: sqlite3.Connection, ref: Ref, ids: Sequence[str], seqs: Sequence[int]) -> list[Entry]:
     """Entries by message id or by seq, in order of seq."""
     number, _, _ = living_head(connection, ref)
-    found = {entry.seq: entry for id in ids for entry in by_id(connection, number, id)}
+    found = {entry.seq: entry for entry in by_id(connection, number, ids)}
     found.update({entry.seq: entry for entry in by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
     return [found[seq] for seq in sorted(found)]

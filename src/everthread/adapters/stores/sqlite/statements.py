@@ -72,8 +72,8 @@ WHERE c.owner = ? AND c.id = ?"""
 BRANCHES = "SELECT number, parent, fork_seq, leaf_seq, created_at FROM branches WHERE conversation = ? ORDER BY number"
 """Every branch of a conversation."""
 
-ENTRIES_BY_ID = f"SELECT {ENTRY} FROM entries e WHERE e.key >> 32 = ? AND e.id = ? AND e.kind <> 2 ORDER BY e.key"
-"""Every revision of a message."""
+ENTRIES_BY_ID = f"SELECT {ENTRY} FROM entries e WHERE e.key >> 32 = ? AND e.id IN ({{}}) AND e.kind <> 2 ORDER BY e.key"
+"""Every revision of some messages; the braces take as many question marks as there are ids."""
 
 ENTRY_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key = ?"
 """One entry."""
@@ -102,20 +102,22 @@ INSERT_ENTRY = f"INSERT INTO entries ({INSERT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?
 INSERT_PAYLOAD = "INSERT INTO payloads (key, body) VALUES (?, ?)"
 """Write a payload that is too large for its entry's row."""
 
-INSERT_UNINDEXED = "INSERT INTO unindexed (key) VALUES (?)"
-"""Note that an entry is to be indexed; `indexing` does it, many at a time."""
+NOTE_UNINDEXED = "INSERT OR IGNORE INTO unindexed (conversation, after_seq) VALUES (?, ?)"
+"""Note up to where a log is indexed, unless that is noted already; `indexing` does the rest."""
 
-UNINDEXED = f"""
-SELECT e.key, c.owner, {ENTRY}
-FROM unindexed u JOIN entries e ON e.key = u.key JOIN conversations c ON c.number = e.key >> 32
-ORDER BY u.key LIMIT ?"""
-"""Entries that wait for the index."""
+UNINDEXED = """
+SELECT u.conversation, u.after_seq, c.owner, c.entry_count
+FROM unindexed u JOIN conversations c ON c.number = u.conversation LIMIT 1"""
+"""A log that the index is behind of."""
 
-ANY_UNINDEXED = "SELECT count(*) FROM (SELECT 1 FROM unindexed LIMIT 1)"
-"""Whether the index is behind the log."""
+INDEXED_UNTIL = "SELECT after_seq FROM unindexed WHERE conversation = ?"
+"""Up to where a log is indexed; no row when that is all of it."""
 
-DELETE_UNINDEXED = "DELETE FROM unindexed WHERE key = ?"
-"""Note that an entry need not be indexed any more."""
+MOVE_UNINDEXED = "UPDATE unindexed SET after_seq = ? WHERE conversation = ?"
+"""Note that a part of the rest is indexed."""
+
+DELETE_UNINDEXED = "DELETE FROM unindexed WHERE conversation = ?"
+"""Note that all of a log is indexed."""
 
 INSERT_WORDS = "INSERT INTO words (rowid, tokens) VALUES (?, ?)"
 """Put an entry's tokens into the index."""

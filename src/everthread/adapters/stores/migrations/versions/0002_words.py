@@ -15,7 +15,7 @@ def upgrade() -> None:
         op.execute(
             "CREATE VIRTUAL TABLE words USING fts5(tokens, content='', detail=none, columnsize=0, tokenize='ascii')"
         )
-        op.execute("CREATE TABLE unindexed (key INTEGER PRIMARY KEY)")
+        op.execute("CREATE TABLE unindexed (conversation INTEGER PRIMARY KEY, after_seq INTEGER NOT NULL)")
     else:
         op.execute("CREATE TABLE words (key bigint PRIMARY KEY, tokens tsvector NOT NULL)")
         op.execute("CREATE INDEX words_by_token ON words USING gin (tokens)")
