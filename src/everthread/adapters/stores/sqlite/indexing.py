@@ -26,10 +26,11 @@ def index_some(connection: sqlite3.Connection) -> None:
     """Index a batch of what waits, over as many logs as it takes, in the writer's transaction."""
     left = BATCH
     while left > 0 and (row := connection.execute(sql.UNINDEXED).fetchone()) is not None:
-        left -= _index_log(connection, *row, left)
+        left -= _index_log(connection, row, left)
 
 
-def _index_log(connection: sqlite3.Connection, number: int, after: int, owner: str, count: int, limit: int) -> int:
+def _index_log(connection: sqlite3.Connection, behind: tuple[int, int, str, int], limit: int) -> int:
+    number, after, owner, count = behind
     span = (entry_key(number, after), entry_key(number, count), limit)
     entries = [Entry._make(row) for row in connection.execute(sql.SCAN, span)]
     connection.executemany(

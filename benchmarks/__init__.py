@@ -1,0 +1,13 @@
+"""Figures, not tests: what a thing costs beside the bare database and beside the peers, in one run.
+
+    make bench                       # everything that takes minutes, beside the peers
+    python -m benchmarks append      # one durable turn against the length of its conversation
+    python -m benchmarks writers     # 16 callers at once
+    python -m benchmarks storage     # bytes on disk against bytes of payload
+    python -m benchmarks reading     # the newest page, and everything
+    python -m benchmarks search      # ranked search over many messages (--messages 1000000)
+
+Each prints a table and, with --out, writes JSON with commit, versions and load. The machines are noisy: systems
+take turns inside one process, and ratios are compared, never times. Peers and the bare databases come from the
+harness in ../shared/bench/perf and are left out, with a line that says so, where it is absent.
+"""

@@ -1,0 +1,76 @@
+"""Ranked search over many messages, common words and Chinese words of one and two characters included."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+
+from benchmarks.report import Row
+from benchmarks.systems import Ours, Turn
+
+_CONVERSATIONS = 100
+
+
+def run(options: argparse.Namespace) -> Sequence[Row]:
+    """One owner's messages in a hundred conversations; each kind of question asked thirty times."""
+    ours = Ours(tempfile.mkdtemp(prefix="bench-"))
+    ours.open()
+    began = time.perf_counter()
+    _fill(ours, options.messages)
+    print(f"({options.messages:,} messages kept and indexed in {time.perf_counter() - began:.0f} s)")
+    rows = [_asked(ours, kind, questions, None) for kind, questions in _questions().items()]
+    rows.append(_asked(ours, "common, in one conversation", _questions()["common"], "c7"))
+    ours.close()
+    return rows
+
+
+def _fill(ours: Ours, messages: int) -> None:
+    from perf.data import ZH, Gen  # noqa: PLC0415 - importable only with the harness
+
+    made, dice = Gen(31), random.Random(32)
+    per = messages // _CONVERSATIONS
+    for conversation in range(_CONVERSATIONS):
+        for start in range(0, per, 500):
+            batch: Turn = []
+            for number in range(start, min(start + 500, per)):
+                text = made.text(120) + (f" 请继续说说{dice.choice(ZH)}的设计" if number % 50 == 0 else "")
+                batch.append({"role": "user" if number % 2 else "assistant", "content": text})
+            ours.append(f"c{conversation}", batch)
+    ours.run_async(ours.et.search("everything"))
+
+
+def _questions() -> dict[str, list[str]]:
+    from perf.data import VOCAB, ZH  # noqa: PLC0415
+
+    dice = random.Random(33)
+    middle = [VOCAB[dice.randrange(200, 2000)] for _ in range(31)]
+    return {
+        "rare": [VOCAB[dice.randrange(len(VOCAB) - 3000, len(VOCAB))] for _ in range(30)],
+        "middling": middle[:30],
+        "common": [VOCAB[dice.randrange(1, 6)] for _ in range(30)],
+        "two words": [f"{a} {b}" for a, b in pairwise(middle)],
+        "two common words": [f"{VOCAB[dice.randrange(1, 6)]} {VOCAB[dice.randrange(6, 12)]}" for _ in range(30)],
+        "Chinese, two characters or more": ZH,
+        "Chinese, one character": [word[0] for word in ZH],
+    }
+
+
+def _asked(ours: Ours, kind: str, questions: Sequence[str], conversation: str | None) -> Row:
+    spent, found = [], 0
+    for question in questions:
+        began = time.perf_counter()
+        hits = ours.run_async(ours.et.search(question, conversation=conversation))
+        spent.append((time.perf_counter() - began) * 1e3)
+        found += bool(hits)
+    cuts = statistics.quantiles(spent, n=20)
+    return {
+        "system": f"everthread: {kind}",
+        "p50 ms": statistics.median(spent),
+        "p95 ms": cuts[18],
+        "found": found / len(questions),
+    }
