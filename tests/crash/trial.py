@@ -1,0 +1,127 @@
+"""One script on one database: let a child work, end it, and look at what is left.
+
+What must hold after any end: each lane stands where its last acknowledged step left it, or one step further; every
+answer was the right one; the chains hold, also against the heads that were handed out; what is erased has left the
+files. And once the script was retried to its end: exactly what a run without crashes leaves, nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import everthread
+from everthread import Head
+from tests.crash.child import read_acks
+from tests.crash.nursery import Child, Nursery
+from tests.crash.script import Lane
+from tests.crash.states import Expected, State, erased_words, expected, state_of
+
+KILLED = -int(signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A database, the script that is worked on it, and what its children were told."""
+
+    nursery: Nursery
+    url: str
+    seed: int
+    acks: Path
+    files: Path | None = None
+    """The folder that holds nothing but the database, where a database is files of ours."""
+
+    def start(self, kill: str | None = None) -> Child:
+        """A child that goes on with the script."""
+        return self.nursery.start(
+            "tests.crash.child:run_script", url=self.url, seed=self.seed, acks=str(self.acks), kill=kill
+        )
+
+    def kill_at(self, point: str, reach: int) -> None:
+        """Pull the plug at a fail point; it must be reached that often."""
+        child = self.start(f"{point}:{reach}")
+        status = child.wait()
+        assert status == KILLED, f"{point} was not reached {reach} times (ended with {status}):\n{child.said()}"
+
+    def end_after(self, seconds: float, number: signal.Signals = signal.SIGKILL) -> int:
+        """Send a signal after a while, and say how the child ended; 0 when it had done all its work before."""
+        child = self.start()
+        time.sleep(seconds)
+        child.send(number)
+        status = child.wait()
+        assert status in (0, -int(number)), f"ended with {status}:\n{child.said()}"
+        return status
+
+    def finish(self) -> None:
+        """Retry to the end, in one go."""
+        child = self.start()
+        status = child.wait()
+        assert status == 0, f"the retry ended with {status}:\n{child.said()}"
+
+    def check(self, *, is_finished: bool = False) -> None:
+        """Open what is left, and judge it."""
+        lanes = expected(self.seed)
+        told = read_acks(self.acks)
+        states = asyncio.run(self._look([lane.lane for lane in lanes], heads_in(told)))
+        for lane in lanes:
+            judge(lane, told.get(lane.lane.name, []), states[lane.lane.name], is_finished=is_finished)
+        self._check_erased(erased_words(states, [lane.lane for lane in lanes]))
+
+    async def _look(self, lanes: Sequence[Lane], heads: Sequence[Head]) -> Mapping[str, State]:
+        async with everthread.open(self.url) as et:
+            report = await et.verify(against=heads)
+            assert report.ok, report.problems
+            return {lane.name: await state_of(et, lane) for lane in lanes}
+
+    def _check_erased(self, gone: Collection[str]) -> None:
+        for path in self.files.iterdir() if self.files is not None else ():
+            content = path.read_bytes()
+            assert [word for word in gone if word.encode() in content] == [], f"erased, and still in {path.name}"
+
+
+def judge(lane: Expected, answers: list[Any], state: State, *, is_finished: bool) -> None:
+    """One lane: its answers so far, and its state now."""
+    steps = lane.lane.steps
+    for step, answer, right in zip(steps, answers, json.loads(json.dumps(lane.answers)), strict=False):
+        assert step.verb == "heads" or answer == right, f"a wrong answer to {step}"
+    if is_finished:
+        assert len(answers) == len(steps)
+    done = len(answers)
+    possible = lane.states[done : done + 2]
+    if is_off_record(lane) and state.get(lane.lane.name, {}).get("erased"):
+        return  # a child that came to its end erased it when it closed
+    assert state in possible, difference(state, possible[0])
+
+
+def is_off_record(lane: Expected) -> bool:
+    return bool(lane.lane.steps[0].arguments["off_record"])
+
+
+def difference(state: State, wanted: State) -> str:
+    """Where a state is not the one that was acknowledged, in lines that can be read."""
+    return "not what was acknowledged, nor one step further:\n" + "\n".join(_differences(state, wanted))
+
+
+def _differences(state: State, wanted: State) -> Iterator[str]:
+    for name in sorted({*state, *wanted}):
+        found, right = state.get(name, {}), wanted.get(name, {})
+        for part in sorted({*found, *right}):
+            if found.get(part) != right.get(part):
+                yield f"{name} {part}\n  is     {found.get(part)!r:.2000}\n  should {right.get(part)!r:.2000}"
+
+
+def heads_in(told: Mapping[str, list[Any]]) -> list[Head]:
+    """The longest head of each conversation that any child was handed."""
+    longest: dict[str, Head] = {}
+    for answers in told.values():
+        for given in (item for answer in answers for item in answer if isinstance(item, dict)):
+            head = Head(**given)
+            if head.conversation_id not in longest or head.count >= longest[head.conversation_id].count:
+                longest[head.conversation_id] = head
+    return list(longest.values())
