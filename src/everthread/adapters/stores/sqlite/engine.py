@@ -13,6 +13,7 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -243,12 +244,33 @@ def _tell_all(jobs: list[_Job]) -> None:
 def connect(path: Path) -> sqlite3.Connection:
     """A connection with our pragmas; transactions are ours to begin."""
     try:
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+        connection = sqlite3.connect(
+            path, timeout=sql.BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+    except sqlite3.Error as problem:
+        raise translated(problem) from problem
+    try:
+        _use_wal(connection)
         for pragma in sql.PRAGMAS:
             connection.execute(pragma)
     except sqlite3.Error as problem:
+        connection.close()
         raise translated(problem) from problem
     return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for the lock this takes on a new file, so when several processes make it at once, we do."""
+    end = time.monotonic() + sql.BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(sql.USE_WAL)
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _prepare_file(path: Path) -> None:

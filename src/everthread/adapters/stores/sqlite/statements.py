@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from everthread.adapters.stores.layout import CONVERSATION_COLUMNS, INSERT_COLUMNS
 
+BUSY_SECONDS = 30
+"""How long a writer waits for its turn when other processes write to the same file."""
+
 PRAGMAS = (
-    "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
-    "PRAGMA busy_timeout = 30000",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -16000",
 )
 """FULL: a commit is on the disk when it returns, also after a power cut."""
+
+USE_WAL = "PRAGMA journal_mode = WAL"
+"""Readers beside the writer; noted in the file, so only the first connection ever changes it."""
 
 ENTRY = """
 e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.created_at,
