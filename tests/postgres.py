@@ -33,9 +33,9 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import psutil
-from sqlalchemy.ext.asyncio import create_async_engine
 
-from everthread.adapters.stores import migrating
+from everthread.adapters.stores.postgres.address import parse
+from everthread.adapters.stores.postgres.tables import migrate
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = "everthread_template"
@@ -156,7 +156,7 @@ class OwnServer(Server):
         """The database that others are copied from."""
         self.run_sql(f"CREATE DATABASE {TEMPLATE}")
         with ThreadPoolExecutor(1) as apart:  # the caller may be inside a running loop
-            apart.submit(asyncio.run, _migrate(self.url(TEMPLATE))).result()
+            apart.submit(asyncio.run, migrate(parse(self.url(TEMPLATE)))).result()
 
     def end(self) -> None:
         """Stop it if it runs, and remove its folder."""
@@ -338,13 +338,6 @@ def _status(data: Path) -> str | None:
     except FileNotFoundError:
         return None
     return lines[7].strip() if len(lines) > 7 else None
-
-
-async def _migrate(url: str) -> None:
-    engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
-    async with engine.begin() as connection:
-        await connection.run_sync(migrating.run)
-    await engine.dispose()
 
 
 if __name__ == "__main__":

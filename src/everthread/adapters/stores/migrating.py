@@ -33,7 +33,10 @@ def run(connection: Connection) -> Sequence[str]:
     config = Config()
     config.set_main_option("script_location", str(files("everthread.adapters.stores") / "migrations"))
     config.attributes["connection"] = connection
+    is_inside = connection.in_transaction()
     before = MigrationContext.configure(connection).get_current_revision()
+    if not is_inside:
+        connection.rollback()  # reading began a transaction; inside of one alembic would not give each step its own
     reach("migrate.begun")
     command.upgrade(config, "head")
     reach("migrate.before_commit")

@@ -1,0 +1,140 @@
+"""Erasing on PostgreSQL: the one way text leaves the log.
+
+In one transaction the tokens leave the index, payloads and salts are blanked, and the erasure is noted. PostgreSQL
+keeps the old rows in the tables' files until those are rewritten, which follows at once. When a crash comes in
+between, or somebody still reads the old rows, the note is unfinished and the next opening ends the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import asyncpg
+
+from everthread.adapters.stores.layout import CANNOT_REACH
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.pool import Connection
+from everthread.core.clock import from_micros
+from everthread.core.errors import NotFound
+from everthread.core.failpoints import reach
+from everthread.core.nouns import EraseReport
+
+BEYOND_REACH = (
+    *CANNOT_REACH,
+    "replicas, until they have followed",
+    "the server's write-ahead log until it is recycled, and archives of it",
+    "the server's own log, where it is set to log the values of statements",
+)
+STILL_SEEN = "old rows in the tables' files, which another transaction still reads: the next opening removes them"
+NOT_OWNED = "old rows in the tables' files: this user does not own the tables, their owner must open the database"
+
+_WAIT_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+
+
+async def blank(
+    connection: Connection, owner: str, conversation: str | None, message: str | None, now: int
+) -> EraseReport:
+    """Destroy text and salts, in a transaction."""
+    numbers = [row[0] for row in await connection.fetch(sql.LOCK_ERASE_TARGETS, owner, conversation)]
+    if not numbers and conversation is not None:
+        raise NotFound(f"no conversation {conversation!r}")
+    reached = await _blank_all(connection, numbers, message, now)
+    if message is not None and not reached["entries"]:
+        raise NotFound(f"no message {message!r} in conversation {conversation!r}")
+    reach("erase.payloads_blanked")
+    await connection.execute(sql.INSERT_ERASURE, owner, conversation, message, now)
+    reach("erase.recorded")
+    return EraseReport(
+        owner=owner,
+        conversation_id=conversation,
+        message_id=message,
+        conversations=reached["conversations"],
+        entries=reached["entries"],
+        reached=reached,
+        cannot_reach=BEYOND_REACH,
+        erased_at=from_micros(now),
+    )
+
+
+async def _blank_all(connection: Connection, numbers: Sequence[int], message: str | None, now: int) -> dict[str, int]:
+    words = _count(await connection.execute(sql.DELETE_WORDS, numbers, message))
+    reach("erase.words_removed")
+    entries = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
+    payloads = _count(await connection.execute(sql.DELETE_PAYLOADS, numbers, message))
+    answers = _count(await connection.execute(sql.DELETE_ANSWERS, numbers))
+    if message is None:
+        await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now)
+    return {
+        "conversations": len(numbers) if message is None else 0,
+        "entries": entries,
+        "payloads": payloads,
+        "words": words,
+        "answers": answers,
+    }
+
+
+def _count(status: str) -> int:
+    """How many rows, by the server's answer such as `DELETE 5`."""
+    return int(status.rpartition(" ")[2])
+
+
+def with_what_is_left(report: EraseReport, left: Sequence[str]) -> EraseReport:
+    """The report after the rewrite."""
+    return replace(report, cannot_reach=(*report.cannot_reach, *left))
+
+
+async def rewrite(connection: Connection, now: int, *, wait: bool) -> Sequence[str]:
+    """Leave no old row in the tables' files; give what could not be removed. Needs a connection of its own.
+
+    Without `wait` nothing is done while another process is at it.
+    """
+    reach("erase.committed")
+    if wait:
+        await connection.execute(sql.ERASE_LOCK)
+    elif not await connection.fetchval(sql.TRY_ERASE_LOCK):
+        return ()
+    unfinished = [row[0] for row in await connection.fetch(sql.UNFINISHED_ERASURES)]
+    if not unfinished:
+        return ()
+    left = await _rewrite_tables(connection)
+    if not left:
+        reach("erase.compacted")
+        await connection.execute(sql.FINISH_ERASURES, unfinished, now)
+    return left
+
+
+async def _rewrite_tables(connection: Connection) -> Sequence[str]:
+    if not await _nobody_sees_old_rows(connection):
+        return (STILL_SEEN,)
+    before = await _files(connection)
+    await connection.execute(sql.REWRITE_PATIENCE)
+    try:
+        for table in sql.REWRITTEN_TABLES:
+            await connection.execute(sql.REWRITE.format(table=table))
+    except asyncpg.LockNotAvailableError:
+        return (STILL_SEEN,)
+    if before & await _files(connection):  # PostgreSQL only warns when the user may not rewrite a table
+        return (NOT_OWNED,)
+    with suppress(asyncpg.InsufficientPrivilegeError):  # the server's own next checkpoint does the same
+        await connection.execute("CHECKPOINT")
+    return ()
+
+
+async def _nobody_sees_old_rows(connection: Connection) -> bool:
+    """Wait a little for transactions that began before: most last no longer than a statement."""
+    barrier = await connection.fetchval(sql.NEXT_TRANSACTION)
+    waited = 0.0
+    while await connection.fetchval(sql.OLDER_TRANSACTIONS, barrier):
+        if waited >= _WAIT_SECONDS:
+            return False
+        await asyncio.sleep(_POLL_SECONDS)
+        waited += _POLL_SECONDS
+    return True
+
+
+async def _files(connection: Connection) -> set[int]:
+    return {row[0] for row in await connection.fetch(sql.FILES, sql.REWRITTEN_TABLES)}

@@ -1,0 +1,83 @@
+"""PostgreSQL's errors in our words, and what follows from them: try again, or tell the caller."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from everthread.adapters.stores.postgres.address import Address
+from everthread.core.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreGone
+
+DRIVER: tuple[type[Exception], ...] = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+"""What the driver raises. An `InterfaceError` is its own finding, most often that the connection is closed."""
+
+_LOST = ("08", "57P")
+"""States of a connection that failed, and of a server that shuts down, crashed or starts."""
+_COLLIDED = ("40001", "40P01")
+_FULL = ("53100",)
+_CROWDED = ("53300",)
+_WAITED = ("55P03", "57014")
+"""A lock or a statement that took longer than it may."""
+_DAMAGED = ("XX001", "XX002")
+_REFUSED = ("28", "3D000", "42501")
+_READ_ONLY = ("25006",)
+
+
+def is_lost(problem: Exception) -> bool:
+    """Whether the connection is gone, so that whatever it was doing has no answer."""
+    if isinstance(problem, asyncpg.PostgresError):
+        return _state(problem).startswith(_LOST)
+    return not isinstance(problem, ValueError)  # a value that the driver cannot encode
+
+
+def is_worth_another_try(problem: Exception) -> bool:
+    """Whether what failed may well succeed at once; asked only of work whose commit had not begun."""
+    return is_lost(problem) or _state(problem) in _COLLIDED
+
+
+def translated(problem: Exception, address: Address) -> StoreError:
+    """The error of an operation that was not committed."""
+    state = _state(problem)
+    if is_lost(problem):
+        return StoreGone("the connection to PostgreSQL was lost; nothing of this call was stored: retry")
+    if state in _FULL:
+        return StoreFull(
+            "the server's disk is full; nothing of this call was stored, all before it is safe: make room and retry"
+        )
+    if state.startswith(_WAITED) or state in _COLLIDED:
+        return StoreBusy("another process holds the conversation; nothing of this call was stored: retry")
+    if state in _DAMAGED:
+        return StoreDamaged(f"PostgreSQL: {_text(problem, address)}: restore a backup")
+    if state in _READ_ONLY:
+        return StoreError("the server takes no writes, as a standby does; nothing was stored: name the primary")
+    return StoreError(f"PostgreSQL: {_text(problem, address)}; nothing of this call was stored")
+
+
+def cannot_connect(problem: Exception, address: Address) -> StoreError:
+    """The error of an operation that never reached the database."""
+    state = _state(problem)
+    if state in _CROWDED:
+        return StoreBusy(
+            f"{address.place} has no connection left; nothing was stored: retry, or lower pool_size in the address"
+        )
+    if state.startswith(_REFUSED):
+        return StoreError(f"{address.place} refuses the connection: {_text(problem, address)}")
+    why = "no answer" if isinstance(problem, TimeoutError) else _text(problem, address)
+    return StoreGone(f"cannot reach PostgreSQL at {address.place}: {why}; nothing was stored: retry when it is back")
+
+
+def unknown_outcome() -> StoreGone:
+    """The error of an operation whose commit got no answer."""
+    return StoreGone(
+        "the connection to PostgreSQL was lost during the commit, so this call may or may not have been stored: "
+        "retry with the same ids or the same idempotency key, which stores nothing twice"
+    )
+
+
+def _state(problem: Exception) -> str:
+    return str(getattr(problem, "sqlstate", None) or "")
+
+
+def _text(problem: Exception, address: Address) -> str:
+    """The first line only: details of the server can quote a row."""
+    text: object = problem.args[0] if isinstance(problem, asyncpg.PostgresError) and problem.args else problem
+    return address.without_secrets(str(text).partition("\n")[0])

@@ -1,0 +1,227 @@
+"""The log over a connection: show an intent what it needs, write what it decides, read paths.
+
+A write is five round trips, six when messages bring their own ids: begin, lock and look, (ids), entries with
+their words, head with its branch, commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values, is_indexed, words_of
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.pool import Connection, Row
+from everthread.core.entries import Entry, Flag, Kind, Revision
+from everthread.core.errors import NotFound
+from everthread.core.failpoints import reach
+from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen, Segment, Touch
+from everthread.core.nouns import Ref
+from everthread.core.paths import path_segments, within
+from everthread.core.ports import PathQuery
+
+R = TypeVar("R")
+
+_BATCH_ENTRIES = 1000
+_BATCH_BYTES = 8 << 20
+"""How much one statement carries: a value of PostgreSQL ends at 1 GB."""
+_OFFLOAD_BYTES = 1 << 18
+"""From this size on words are found in a thread: those of 10 MB take about a second."""
+_MOST_ROWS = SEQ_MASK
+
+
+async def write(connection: Connection, ref: Ref, intent: Intent[R], now: int) -> R:
+    """Look, decide, write: all inside one transaction that holds the conversation's row."""
+    number, seen = await _look(connection, ref, intent.needs())
+    reach("append.locked")
+    decision = intent.decide(seen, now)
+    await _apply(connection, number, seen.head, decision, now)
+    return decision.result
+
+
+async def _look(connection: Connection, ref: Ref, needs: Needs) -> tuple[int, Seen]:
+    row = await connection.fetchrow(sql.LOCK_HEAD, *ref) or await connection.fetchrow(sql.LOCK_HEAD, *ref)
+    number, log_head, active = _head(row, ref)
+    rows = await all_branches(connection, number) if needs.every_branch else [active]
+    answer = None
+    if needs.idempotency_key is not None:
+        answer = await connection.fetchrow(sql.ANSWER, number, needs.idempotency_key)
+    seen = Seen(
+        head=log_head,
+        branches={branch.number: branch for branch in rows},
+        by_id={entry.id: entry for entry in await by_id(connection, number, needs.ids) if entry.how != Revision.STUB},
+        by_seq={entry.seq: entry for entry in await by_seq(connection, number, needs.seqs)},
+        answer=None if answer is None else Answer(*answer),
+    )
+    return number, seen
+
+
+def _head(row: Row | None, ref: Ref) -> tuple[int, LogHead, BranchRow]:
+    if row is None:
+        raise NotFound(f"no conversation {ref.id!r}")
+    found = tuple(row)
+    return found[0], LogHead._make((*found[1:7], bool(found[7]))), BranchRow(*found[8:])
+
+
+async def head(connection: Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
+    """A conversation's number, the end of its log and its active branch."""
+    return _head(await connection.fetchrow(sql.LOG_HEAD, *ref), ref)
+
+
+async def living_head(connection: Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
+    """The same for readers, to whom an erased conversation does not exist."""
+    found = await head(connection, ref)
+    if found[1].is_erased:
+        raise NotFound(f"no conversation {ref.id!r}")
+    return found
+
+
+async def all_branches(connection: Connection, number: int) -> list[BranchRow]:
+    return [BranchRow(*row) for row in await connection.fetch(sql.BRANCHES, number)]
+
+
+async def by_id(connection: Connection, number: int, ids: Sequence[str]) -> list[Entry]:
+    """Every revision of these messages, in order of seq."""
+    return _entries(await connection.fetch(sql.ENTRIES_BY_ID, number, list(ids))) if ids else []
+
+
+async def by_seq(connection: Connection, number: int, seqs: Sequence[int]) -> list[Entry]:
+    keys = [entry_key(number, seq) for seq in seqs if seq <= SEQ_MASK]
+    return _entries(await connection.fetch(sql.ENTRIES_BY_KEY, keys)) if keys else []
+
+
+def _entries(rows: Sequence[Row]) -> list[Entry]:
+    return list(map(Entry._make, rows))
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+
+
+async def _apply(connection: Connection, number: int, before: LogHead, decision: Decision[Any], now: int) -> None:
+    if decision.entries:
+        await _write_entries(connection, number, decision.entries, before)
+    if decision.touches:
+        await _touch(connection, number, decision.touches)
+    if decision.answer is not None:
+        await connection.execute(sql.INSERT_ANSWER, number, *decision.answer, now)
+    if decision.entries or decision.active is not None:
+        await connection.execute(sql.ADVANCE, *_branches(number, decision), *_new_head(before, decision), now)
+        reach("fork.written")
+        reach("append.head_written")
+    elif decision.branches:
+        await connection.execute(sql.WRITE_BRANCHES, *_branches(number, decision))
+        reach("fork.written")
+
+
+def _branches(number: int, decision: Decision[Any]) -> tuple[object, ...]:
+    """The values of `WRITE_BRANCHES`."""
+    return (number, *_columns(decision.branches, len(BranchRow._fields)))
+
+
+def _new_head(before: LogHead, decision: Decision[Any]) -> tuple[int, bytes, int]:
+    active = before.active if decision.active is None else decision.active
+    return before.entry_count + len(decision.entries), decision.chain or before.chain, active
+
+
+async def _write_entries(connection: Connection, number: int, new: Sequence[Entry], before: LogHead) -> None:
+    for batch in _batches(new):
+        indexed = [entry for entry in batch if is_indexed(entry, off_record=before.off_record)]
+        await connection.execute(
+            sql.INSERT_ENTRIES,
+            *_columns([entry_values(number, entry) for entry in batch], 15),
+            [entry_key(number, entry.seq) for entry in indexed],
+            await _words(indexed, before.owner),
+        )
+    large = [(entry_key(number, entry.seq), entry.raw) for entry in new if len(entry.raw or b"") > LARGE_BYTES]
+    if large:
+        await connection.executemany(sql.INSERT_PAYLOAD, large)
+    reach("append.entries_written")
+    reach("append.search_written")
+
+
+def _batches(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+    start = size = 0
+    for position, entry in enumerate(entries):
+        size += len(entry.raw or b"")
+        if position > start and (size > _BATCH_BYTES or position - start == _BATCH_ENTRIES):
+            yield entries[start:position]
+            start, size = position, len(entry.raw or b"")
+    yield entries[start:]
+
+
+async def _words(entries: Sequence[Entry], owner: str) -> list[str]:
+    def find() -> list[str]:
+        return [words_of(entry, owner) for entry in entries]
+
+    is_much = sum(len(entry.raw or b"") for entry in entries) > _OFFLOAD_BYTES
+    return await asyncio.to_thread(find) if is_much else find()
+
+
+async def _touch(connection: Connection, number: int, touches: Sequence[Touch]) -> None:
+    rows = [
+        (entry_key(number, touch.seq), touch.updated_at, touch.newest_seq, int(touch.set_flags), int(touch.clear_flags))
+        for touch in touches
+    ]
+    await connection.execute(sql.TOUCH, *_columns(rows, 5))
+    reach("mark.written")
+
+
+def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    """Rows as the arrays that `unnest` takes."""
+    return [[row[place] for row in rows] for place in range(width)]
+
+
+# -- reading ---------------------------------------------------------------------------------------------------
+
+
+async def path(connection: Connection, ref: Ref, query: PathQuery) -> list[tuple[Entry, Entry]]:
+    """(place, newest revision) along a path, over as many stretches as the limit needs."""
+    number, log_head, active = await living_head(connection, ref)
+    is_plain = query.branch is None and active.parent is None
+    rows = [active] if is_plain else await all_branches(connection, number)
+    named = await by_seq(connection, number, [query.branch]) if isinstance(query.branch, int) else []
+    stretches = path_segments({row.number: row for row in rows}, log_head, query.branch, named)
+    places: list[Entry] = []
+    for stretch in reversed(stretches) if query.newest_first else stretches:
+        left = query.limit - len(places)
+        if left > 0:
+            places += await _places(connection, number, within(stretch, query), query, left)
+    return await _with_newest(connection, number, places)
+
+
+async def _places(connection: Connection, number: int, stretch: Segment, query: PathQuery, limit: int) -> list[Entry]:
+    if stretch.after >= stretch.last:
+        return []
+    hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
+    rows = await connection.fetch(
+        sql.PATH_NEWEST_FIRST if query.newest_first else sql.PATH,
+        entry_key(number, stretch.after),
+        entry_key(number, stretch.last),
+        stretch.branch,
+        int(hidden),
+        min(limit, _MOST_ROWS),
+    )
+    return _entries(rows)
+
+
+async def _with_newest(connection: Connection, number: int, places: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    revised = [place.newest_seq for place in places if place.newest_seq is not None]
+    newest: Mapping[int, Entry] = {entry.seq: entry for entry in await by_seq(connection, number, revised)}
+    return [(place, place if place.newest_seq is None else newest[place.newest_seq]) for place in places]
+
+
+async def scan(connection: Connection, ref: Ref, after: int, limit: int) -> list[Entry]:
+    """Every entry after a seq, in order; also of an erased conversation, whose tombstones are still proved."""
+    number, _, _ = await head(connection, ref)
+    first = entry_key(number, min(after, SEQ_MASK))
+    rows = await connection.fetch(sql.SCAN, first, entry_key(number, SEQ_MASK), min(limit, _MOST_ROWS))
+    return _entries(rows)
+
+
+async def find(connection: Connection, ref: Ref, ids: Sequence[str], seqs: Sequence[int]) -> list[Entry]:
+    """Entries by message id or by seq, in order of seq."""
+    number, _, _ = await living_head(connection, ref)
+    found = {entry.seq: entry for entry in await by_id(connection, number, ids)}
+    found.update({entry.seq: entry for entry in await by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
+    return [found[seq] for seq in sorted(found)]

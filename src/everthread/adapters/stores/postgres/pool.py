@@ -1,0 +1,188 @@
+"""The connections of one event loop to one database, shared by all who open it there.
+
+A call takes a connection, works and gives it back. One that fails because its connection broke, or because
+it collided with another, is tried once more, unless its commit had begun: then nobody knows whether it happened,
+and the caller is told so. So a restart of the server costs at most the calls in mid commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import asyncpg
+
+from everthread.adapters.stores.postgres import errors
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.address import Address
+from everthread.core.errors import Invalid, StoreError
+from everthread.core.failpoints import reach
+
+R = TypeVar("R")
+Row = Sequence[Any]
+
+_CLOSE_SECONDS = 10
+
+
+class Connection(Protocol):
+    """The part of the driver's connection that we use."""
+
+    async def fetch(self, query: str, *values: object) -> list[Row]: ...
+
+    async def fetchrow(self, query: str, *values: object) -> Row | None: ...
+
+    async def fetchval(self, query: str, *values: object) -> Any: ...
+
+    async def execute(self, query: str, *values: object) -> str: ...
+
+    async def executemany(self, query: str, rows: Iterable[Row]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+Work = Callable[[Connection], Awaitable[R]]
+
+
+class Pool:
+    """Connections of the running loop. `Pool.of` shares them; the last `release` closes them."""
+
+    _pools: ClassVar[dict[tuple[asyncio.AbstractEventLoop, Address], Pool]] = {}
+
+    @classmethod
+    def of(cls, address: Address) -> Pool:
+        """The pool of this address in this loop. It connects when it is first used."""
+        for place in [place for place in cls._pools if place[0].is_closed()]:
+            cls._pools.pop(place, None)
+        place = (asyncio.get_running_loop(), address)
+        pool = cls._pools.get(place) or cls._pools.setdefault(place, cls(address))
+        pool._users += 1
+        return pool
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._users = 0
+        self._begin = sql.BEGIN
+        self._starting = asyncio.Lock()
+        self._is_started = False
+        self._connections = asyncpg.create_pool(
+            min_size=0,
+            max_size=address.pool_size,
+            connect=self._connect_one,
+            reset=_leave_as_it_is,
+        )
+
+    async def start(self) -> None:
+        """Make it ready: a server that may lose a commit it acknowledged is told not to."""
+        async with self._starting:
+            if self._is_started:
+                return
+            await self._connections
+            if await self.read(lambda connection: connection.fetchval(sql.COMMITS_WITHOUT_WAITING)):
+                self._begin = sql.BEGIN_DURABLY
+            self._is_started = True
+
+    async def release(self) -> None:
+        """Let go; the last one out closes the connections."""
+        self._users -= 1
+        if self._users:
+            return
+        self._pools.pop((asyncio.get_running_loop(), self.address), None)
+        with suppress(TimeoutError):  # a stuck call: closing cuts it off
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._connections.close()
+
+    async def read(self, work: Work[R]) -> R:
+        """Run it outside of a transaction: each statement sees what is committed when it begins."""
+        return await self._twice(work)
+
+    async def write(self, work: Work[R]) -> R:
+        """Run it in a transaction; durable when this returns. The work may run twice, its effect is there once."""
+
+        async def in_transaction(connection: Connection) -> R:
+            async with self._transaction(connection):
+                return await work(connection)
+
+        result = await self._twice(in_transaction)
+        reach("ack.before")
+        return result
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[Connection]:
+        """A connection beside the pool, for what changes its session or takes long."""
+        connection = await connect(self.address)
+        try:
+            yield connection
+        except errors.DRIVER as problem:
+            raise errors.translated(problem, self.address) from problem
+        finally:
+            with suppress(*errors.DRIVER):  # lost already
+                await connection.close()
+
+    async def _twice(self, work: Work[R]) -> R:
+        try:
+            return await self._once(work)
+        except errors.DRIVER as problem:
+            if not errors.is_worth_another_try(problem):
+                raise errors.translated(problem, self.address) from problem
+            if errors.is_lost(problem):
+                await self._connections.expire_connections()
+        try:
+            return await self._once(work)
+        except errors.DRIVER as problem:
+            raise errors.translated(problem, self.address) from problem
+
+    async def _once(self, work: Work[R]) -> R:
+        async with self._connections.acquire() as connection:
+            return await work(connection)
+
+    @asynccontextmanager
+    async def _transaction(self, connection: Connection) -> AsyncIterator[None]:
+        await connection.execute(self._begin)
+        is_decided = False
+        try:
+            yield
+            is_decided = True
+        finally:
+            if not is_decided:
+                await connection.execute("ROLLBACK")
+        reach("commit.before")
+        await _commit(connection)
+        reach("commit.after")
+
+    async def _connect_one(self, _: object, **options: object) -> Connection:
+        return await connect(self.address, **options)
+
+
+async def connect(address: Address, **options: object) -> Connection:
+    """A new connection, or an error that names the place and no password."""
+    try:
+        connection: Connection = await asyncpg.connect(
+            address.dsn,
+            timeout=address.connect_timeout,
+            statement_cache_size=address.statement_cache_size,
+            **options,
+        )
+    except ValueError:  # quotes the part of the address that it does not understand
+        raise Invalid(
+            "is not an address that PostgreSQL takes; write postgresql://user@host/name", field="url"
+        ) from None
+    except errors.DRIVER as problem:
+        raise errors.cannot_connect(problem, address) from problem
+    return connection
+
+
+async def _commit(connection: Connection) -> None:
+    try:
+        status = await connection.execute("COMMIT")
+    except errors.DRIVER as problem:
+        if errors.is_lost(problem):
+            raise errors.unknown_outcome() from problem
+        raise
+    if status != "COMMIT":  # what PostgreSQL answers when a statement before had failed
+        raise StoreError("PostgreSQL did not commit; nothing of this call was stored")
+
+
+async def _leave_as_it_is(_: Connection) -> None:
+    """No call changes its session, so the statement that would reset it is a round trip for nothing."""

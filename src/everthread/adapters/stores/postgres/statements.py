@@ -1,0 +1,265 @@
+"""Every statement the PostgreSQL store runs, by name: one statement, one sentence. All values are bound."""
+
+from __future__ import annotations
+
+from everthread.adapters.stores.layout import CONVERSATION_COLUMNS, INSERT_COLUMNS
+
+# -- transactions ----------------------------------------------------------------------------------------------
+
+BEGIN = "BEGIN; SET LOCAL lock_timeout = '30s'"
+"""Begin, and wait for another's lock no longer than this; one round trip."""
+
+BEGIN_DURABLY = f"{BEGIN}; SET LOCAL synchronous_commit = on"
+"""The same where commits do not wait for the disk: ours do."""
+
+COMMITS_WITHOUT_WAITING = "SELECT current_setting('synchronous_commit') = 'off'"
+"""Whether the server acknowledges commits that it can lose."""
+
+# -- conversations ---------------------------------------------------------------------------------------------
+
+_CONVERSATION = (
+    f"SELECT {CONVERSATION_COLUMNS} FROM conversations c LEFT JOIN conversations p ON p.number = c.parent_number"
+)
+
+CREATE_CONVERSATION = """
+WITH made AS (
+    INSERT INTO conversations (owner, id, parent_number, title, metadata, is_active, off_record, created_at,
+        updated_at, entry_count, chain, active_branch)
+    VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $7, 0, $8, 0)
+    ON CONFLICT (owner, id) DO NOTHING RETURNING number
+)
+INSERT INTO branches (conversation, number, parent, fork_seq, leaf_seq, created_at)
+SELECT number, 0, NULL, 0, 0, $7 FROM made RETURNING conversation"""
+"""A conversation starts active, empty and with one branch; no row when somebody else has just made it."""
+
+CONVERSATION_STATE = "SELECT number, erased_at FROM conversations WHERE owner = $1 AND id = $2"
+"""Whether an owner has, or had, a conversation."""
+
+GET_CONVERSATION = f"{_CONVERSATION} WHERE c.owner = $1 AND c.id = $2 AND c.erased_at IS NULL"
+"""One conversation of one owner."""
+
+LIST_CONVERSATIONS = f"""
+{_CONVERSATION}
+WHERE c.owner = $1 AND c.number < $2 AND c.erased_at IS NULL AND ($3 OR c.deleted_at IS NULL)
+ORDER BY c.number DESC LIMIT $4"""
+"""One page of an owner's conversations, newest first."""
+
+LIST_CHILDREN = f"""
+{_CONVERSATION}
+WHERE c.parent_number = (SELECT number FROM conversations WHERE owner = $1 AND id = $5)
+  AND c.owner = $1 AND c.number < $2 AND c.erased_at IS NULL AND ($3 OR c.deleted_at IS NULL)
+ORDER BY c.number DESC LIMIT $4"""
+"""One page of a conversation's children, newest first."""
+
+ALL_CONVERSATIONS = f"{_CONVERSATION} ORDER BY c.number"
+"""Every conversation of every owner, erased ones too."""
+
+UPDATE_CONVERSATION = {
+    column: f"""
+UPDATE conversations SET {column} = $1, updated_at = $2 WHERE owner = $3 AND id = $4 AND erased_at IS NULL"""
+    for column in ("title", "metadata", "is_active", "deleted_at")
+}
+"""Set one column; these are all that can be set."""
+
+# -- the log ---------------------------------------------------------------------------------------------------
+
+ENTRY = """
+e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.created_at,
+e.tokens, e.salt, e.chain, coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key)), e.commitment,
+e.newest_seq, e.flags, e.updated_at"""
+"""The columns of an `Entry`, in its order."""
+
+LOG_HEAD = """
+SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
+    b.number, b.parent, b.fork_seq, b.leaf_seq, b.created_at
+FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
+WHERE c.owner = $1 AND c.id = $2"""
+"""The end of a log and its active branch."""
+
+LOCK_HEAD = f"{LOG_HEAD} FOR UPDATE"
+"""The same for a writer: whoever comes next waits here until we commit.
+
+Both rows are locked, because only of a locked row PostgreSQL reads what the writer before us has just
+committed. When that writer switched the active branch, the two no longer join and no row comes back; the
+conversation is locked all the same, and asking again finds it."""
+
+BRANCHES = "SELECT number, parent, fork_seq, leaf_seq, created_at FROM branches WHERE conversation = $1 ORDER BY number"
+"""Every branch of a conversation."""
+
+ENTRIES_BY_ID = f"""
+SELECT {ENTRY} FROM entries e
+WHERE e.key >> 32 = $1 AND e.id = ANY($2::text[]) AND e.kind <> 2 ORDER BY e.key"""
+"""Every revision of some messages."""
+
+ENTRIES_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key = ANY($1::bigint[]) ORDER BY e.key"
+"""Some entries."""
+
+SCAN = f"SELECT {ENTRY} FROM entries e WHERE e.key > $1 AND e.key <= $2 ORDER BY e.key LIMIT $3"
+"""The log itself, in order."""
+
+PATH = f"""
+SELECT {ENTRY} FROM entries e
+WHERE e.key > $1 AND e.key <= $2 AND e.branch = $3 AND e.kind = 0 AND (e.how IS NULL OR e.how = 2)
+  AND e.flags & $4 = 0
+ORDER BY e.key LIMIT $5"""
+"""Places of one stretch of a branch, oldest first."""
+
+PATH_NEWEST_FIRST = PATH.replace("ORDER BY e.key LIMIT", "ORDER BY e.key DESC LIMIT")
+"""The same, newest first."""
+
+ANSWER = "SELECT idempotency_key, body, receipts FROM answers WHERE conversation = $1 AND idempotency_key = $2"
+"""What was answered to an idempotency key."""
+
+INSERT_ANSWER = """
+INSERT INTO answers (conversation, idempotency_key, body, receipts, created_at) VALUES ($1, $2, $3, $4, $5)"""
+"""Remember an answer."""
+
+INSERT_ENTRIES = f"""
+WITH found_by AS (
+    INSERT INTO words (key, tokens)
+    SELECT key, array_to_tsvector(string_to_array(tokens, ' '))
+    FROM unnest($16::bigint[], $17::text[]) AS new (key, tokens)
+)
+INSERT INTO entries ({INSERT_COLUMNS})
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::bigint[], $6::smallint[],
+    $7::integer[], $8::bigint[], $9::integer[], $10::bigint[], $11::integer[], $12::bytea[], $13::bytea[],
+    $14::bytea[], $15::smallint[])"""
+"""Write entries, and put their tokens into the index; nothing ever changes these columns but an erase."""
+
+INSERT_PAYLOAD = "INSERT INTO payloads (key, body) VALUES ($1, $2)"
+"""Write a payload that is too large for its entry's row."""
+
+TOUCH = """
+UPDATE entries e
+SET newest_seq = coalesce(t.newest_seq, e.newest_seq), flags = (e.flags | t.on_flags) & ~t.off_flags,
+    updated_at = t.updated_at
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::smallint[])
+    AS t (key, updated_at, newest_seq, on_flags, off_flags)
+WHERE e.key = t.key"""
+"""Project later entries onto the rows of those they speak of."""
+
+WRITE_BRANCHES = """
+INSERT INTO branches (conversation, number, parent, fork_seq, leaf_seq, created_at)
+SELECT $1, * FROM unnest($2::integer[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[])
+ON CONFLICT (conversation, number) DO UPDATE
+SET parent = excluded.parent, fork_seq = excluded.fork_seq, leaf_seq = excluded.leaf_seq,
+    created_at = excluded.created_at"""
+"""Write branches, new or grown."""
+
+ADVANCE = f"""
+WITH grown AS ({WRITE_BRANCHES})
+UPDATE conversations SET entry_count = $7, chain = $8, active_branch = $9, updated_at = $10 WHERE number = $1"""
+"""Move the head of a log together with its branches."""
+
+# -- search ----------------------------------------------------------------------------------------------------
+
+MATCH = """
+SELECT key FROM words WHERE tokens @@ $1::text::tsquery AND key BETWEEN $2 AND $3 ORDER BY key DESC LIMIT $4"""
+"""The newest entries that match."""
+
+MATCH_COUNTS = """
+SELECT (SELECT count(*) FROM (
+    SELECT 1 FROM words WHERE tokens @@ asked.query::tsquery AND key BETWEEN $2 AND $3 LIMIT $4) AS matching)
+FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
+"""For each query how many entries match, counted up to a cap."""
+
+CANDIDATES = f"""
+SELECT c.id, e.key, {ENTRY}
+FROM entries e JOIN conversations c ON c.number = e.key >> 32
+LEFT JOIN entries place ON e.how = 0 AND place.key = (e.key & ~4294967295) | e.revises
+WHERE e.key = ANY($1::bigint[]) AND c.owner = $2 AND c.deleted_at IS NULL AND e.newest_seq IS NULL
+  AND e.flags & 5 = 0 AND (e.how IS DISTINCT FROM 0 OR place.newest_seq = e.key & 4294967295)
+ORDER BY e.key DESC"""
+"""Matches as candidates: the newest revisions of messages that are neither deleted nor erased."""
+
+# -- erasing ---------------------------------------------------------------------------------------------------
+
+LOCK_ERASE_TARGETS = """
+SELECT number FROM conversations
+WHERE owner = $1 AND ($2::text IS NULL OR id = $2) AND erased_at IS NULL ORDER BY number FOR UPDATE"""
+"""The conversations an erase reaches; nobody writes to them until it is done."""
+
+_TO_ERASE = "e.key >> 32 = ANY($1::bigint[]) AND ($2::text IS NULL OR e.id = $2 AND e.kind <> 2)"
+
+DELETE_WORDS = f"DELETE FROM words WHERE key IN (SELECT e.key FROM entries e WHERE {_TO_ERASE})"
+"""Take the tokens of these entries out of the index."""
+
+BLANK_ENTRIES = f"""
+UPDATE entries e
+SET raw = NULL, salt = NULL, tokens = 0, flags = e.flags | 4, updated_at = $3,
+    commitment = coalesce(
+        sha256(e.salt || coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key))), e.commitment)
+WHERE {_TO_ERASE} AND e.flags & 4 = 0"""
+"""Destroy payloads and salts; the commitment, as `core.chain.commit` makes it, keeps the chain provable."""
+
+DELETE_PAYLOADS = f"DELETE FROM payloads WHERE key IN (SELECT e.key FROM entries e WHERE {_TO_ERASE})"
+"""Destroy large payloads."""
+
+DELETE_ANSWERS = "DELETE FROM answers WHERE conversation = ANY($1::bigint[])"
+"""Forget the answers of conversations: the hash of a short body could be guessed."""
+
+BLANK_CONVERSATIONS = """
+UPDATE conversations SET title = NULL, metadata = '{}', erased_at = $2, updated_at = $2
+WHERE number = ANY($1::bigint[])"""
+"""Make the rows of conversations tombstones."""
+
+INSERT_ERASURE = "INSERT INTO erasures (owner, conversation, message, erased_at) VALUES ($1, $2, $3, $4)"
+"""Remember an erasure, to apply it again after a restore."""
+
+ERASURES = "SELECT owner, conversation, message, erased_at FROM erasures ORDER BY number"
+"""Everything ever erased."""
+
+UNFINISHED_ERASURES = "SELECT number FROM erasures WHERE finished_at IS NULL"
+"""Erasures whose bytes may still lie in the tables' files."""
+
+FINISH_ERASURES = "UPDATE erasures SET finished_at = $2 WHERE number = ANY($1::bigint[])"
+"""Note that the tables were rewritten."""
+
+ERASE_LOCK = "SELECT pg_advisory_lock(7310580731)"
+"""Rewrite one after the other, whichever process begins."""
+
+TRY_ERASE_LOCK = "SELECT pg_try_advisory_lock(7310580731)"
+"""The same, unless somebody is rewriting now."""
+
+NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+"""A number that all finished transactions are below of."""
+
+OLDER_TRANSACTIONS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+  AND greatest(age(backend_xmin), age(backend_xid)) > age($1::text::xid8::xid)"""
+"""Running transactions that may still see what was there before: a rewrite would keep it for them."""
+
+REWRITTEN_TABLES = ("conversations", "entries", "payloads", "answers", "words")
+"""The tables an erase takes text from."""
+
+REWRITE_PATIENCE = "SET lock_timeout = '10s'"
+"""How long a rewrite waits for those who read a table, while newcomers wait behind it."""
+
+REWRITE = "VACUUM (FULL) {table}"
+"""Write a table and its indexes anew, without dead rows; the table's name comes from the fixed list."""
+
+FILES = "SELECT pg_relation_filenode(name::regclass) FROM unnest($1::text[]) AS name"
+"""The files of tables: other ones after a rewrite."""
+
+STALE_OFF_RECORD = "SELECT owner, id FROM conversations WHERE off_record = 1 AND erased_at IS NULL AND updated_at < $1"
+"""Off-record conversations that a crash left behind long ago."""
+
+# -- looking after the whole -----------------------------------------------------------------------------------
+
+MIGRATION_LOCK = "SELECT pg_advisory_lock(7310580730)"
+"""Migrate one after the other, whichever process begins."""
+
+STATS = {
+    "conversations": "SELECT count(*) FROM conversations WHERE erased_at IS NULL",
+    "messages": "SELECT count(*) FROM entries WHERE kind = 0 AND (how IS NULL OR how = 2) AND flags & 4 = 0",
+    "entries": "SELECT count(*) FROM entries",
+    "erased_entries": "SELECT count(*) FROM entries WHERE flags & 4 <> 0",
+    "flagged_secrets": "SELECT count(*) FROM entries WHERE flags & 8 <> 0",
+    "owners": "SELECT count(DISTINCT owner) FROM conversations",
+    "payload_bytes": """
+SELECT (SELECT coalesce(sum(octet_length(raw)), 0) FROM entries)
+    + (SELECT coalesce(sum(octet_length(body)), 0) FROM payloads)""",
+    "database_bytes": "SELECT pg_database_size(current_database())",
+}
+"""What `stats` counts."""

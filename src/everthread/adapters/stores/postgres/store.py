@@ -1,0 +1,223 @@
+"""The PostgreSQL store: the ports of core/ports.py over the pool of the running loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from everthread.adapters.stores.layout import info_from_row
+from everthread.adapters.stores.postgres import dump, erase, log, search, tables
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.address import parse
+from everthread.adapters.stores.postgres.pool import Connection, Pool
+from everthread.core.chain import genesis
+from everthread.core.clock import Clock, from_micros, system_clock, to_micros
+from everthread.core.entries import Entry
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
+from everthread.core.failpoints import reach
+from everthread.core.log import BranchRow, Intent
+from everthread.core.nouns import ConversationInfo, EraseReport, Ref
+from everthread.core.ports import Candidates, ListPosition, NewConversation, PathQuery
+
+R = TypeVar("R")
+
+_LEFT_BEHIND = timedelta(days=1)
+"""Off-record conversations untouched for this long were left by a crash; the next opening erases them."""
+_NEWEST = 1 << 62
+
+
+class PostgresStore:
+    """Conversations in one PostgreSQL database."""
+
+    def __init__(self, url: str, clock: Clock = system_clock) -> None:
+        self._address = parse(url)
+        self._clock = clock
+        self._pool: Pool | None = None
+        self._off_record: set[Ref] = set()
+
+    # -- opening and closing -------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        if self._pool is not None:
+            return
+        pool = Pool.of(self._address)
+        try:
+            await pool.start()
+            await tables.bring_up_to_date(pool)
+            self._pool = pool
+            await self._finish_what_a_crash_left()
+        finally:
+            if self._pool is None:
+                await pool.release()
+
+    async def close(self) -> None:
+        if self._pool is None:
+            return
+        try:
+            await self._erase_all(sorted(self._off_record))
+        finally:
+            self._off_record.clear()
+            pool, self._pool = self._pool, None
+            await pool.release()
+
+    async def _finish_what_a_crash_left(self) -> None:
+        old = to_micros(self._clock() - _LEFT_BEHIND)
+        left = await self._on.read(lambda c: c.fetch(sql.STALE_OFF_RECORD, old))
+        await self._erase_all([Ref(*row) for row in left])
+        if await self._on.read(lambda c: c.fetch(sql.UNFINISHED_ERASURES)):
+            await self._rewrite(wait=False)
+
+    async def _erase_all(self, refs: Sequence[Ref]) -> None:
+        for ref in refs:
+            with suppress(NotFound):  # erased by hand, or by another process, before
+                await self._blank(ref.owner, ref.id, None)
+        if refs:
+            await self._rewrite(wait=True)
+
+    @property
+    def _on(self) -> Pool:
+        if self._pool is None:
+            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+        return self._pool
+
+    def _now(self) -> int:
+        return to_micros(self._clock())
+
+    # -- conversations -------------------------------------------------------------------------------------
+
+    async def create(self, new: NewConversation) -> ConversationInfo:
+        now = self._now()
+        info = await self._on.write(lambda c: _create(c, new, now))
+        if new.off_record:
+            self._off_record.add(Ref(new.owner, new.id))
+        return info
+
+    async def get(self, ref: Ref) -> ConversationInfo:
+        return await self._on.read(lambda c: _get(c, ref))
+
+    async def list(
+        self,
+        owner: str,
+        *,
+        limit: int,
+        position: ListPosition | None,
+        include_deleted: bool,
+        parent_id: str | None,
+    ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
+        before = _NEWEST if position is None else max(0, min(position.number, _NEWEST))
+        statement = sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN
+        parent = () if parent_id is None else (parent_id,)
+        rows = await self._on.read(lambda c: c.fetch(statement, owner, before, include_deleted, limit + 1, *parent))
+        shown = rows[:limit]
+        following = ListPosition(shown[-1][0]) if shown and len(rows) > limit else None
+        return [info_from_row(row) for row in shown], following
+
+    async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
+        now = self._now()
+        return await self._on.write(lambda c: _update(c, ref, changes, now))
+
+    # -- the log -------------------------------------------------------------------------------------------
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        now = self._now()
+        return await self._on.write(lambda c: log.write(c, ref, intent, now))
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        return await self._on.read(lambda c: log.path(c, ref, query))
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        return await self._on.read(lambda c: log.find(c, ref, ids, seqs))
+
+    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
+        return await self._on.read(lambda c: log.scan(c, ref, after, limit))
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        async def work(connection: Connection) -> tuple[Sequence[BranchRow], int]:
+            number, head, _ = await log.living_head(connection, ref)
+            return await log.all_branches(connection, number), head.active
+
+        return await self._on.read(work)
+
+    # -- search --------------------------------------------------------------------------------------------
+
+    async def candidates(
+        self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
+    ) -> Candidates:
+        return await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
+
+    # -- looking after the whole ---------------------------------------------------------------------------
+
+    async def heads(self) -> Sequence[ConversationInfo]:
+        rows = await self._on.read(lambda c: c.fetch(sql.ALL_CONVERSATIONS))
+        return [info_from_row(row) for row in rows]
+
+    async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        report = await self._blank(owner, conversation, message)
+        return erase.with_what_is_left(report, await self._rewrite(wait=True))
+
+    async def _blank(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        now = self._now()
+        return await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now))
+
+    async def _rewrite(self, *, wait: bool) -> Sequence[str]:
+        async with self._on.alone() as connection:
+            return await erase.rewrite(connection, self._now(), wait=wait)
+
+    async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
+        rows = await self._on.read(lambda c: c.fetch(sql.ERASURES))
+        return [(owner, conversation, message, from_micros(at)) for owner, conversation, message, at in rows]
+
+    async def stats(self) -> Mapping[str, int]:
+        async def work(connection: Connection) -> Mapping[str, int]:
+            return {name: int(await connection.fetchval(query)) for name, query in sql.STATS.items()}
+
+        return await self._on.read(work)
+
+    async def backup(self, target: Path) -> None:
+        await dump.backup(self._on.address, target)
+
+
+async def _create(connection: Connection, new: NewConversation, now: int) -> ConversationInfo:
+    await _refuse_known(connection, new)
+    parent = None if new.parent_id is None else await _parent(connection, new.owner, new.parent_id)
+    chain = genesis(new.owner, new.id)
+    values = (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), now, chain)
+    if await connection.fetchval(sql.CREATE_CONVERSATION, *values) is None:
+        await _refuse_known(connection, new)
+    reach("create.written")
+    return await _get(connection, Ref(new.owner, new.id))
+
+
+async def _refuse_known(connection: Connection, new: NewConversation) -> None:
+    known = await connection.fetchrow(sql.CONVERSATION_STATE, new.owner, new.id)
+    if known is not None and known[1] is not None:
+        raise Erased(f"conversation {new.id!r} was erased; its id cannot be used again")
+    if known is not None:
+        raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
+
+
+async def _parent(connection: Connection, owner: str, id: str) -> int:
+    row = await connection.fetchrow(sql.CONVERSATION_STATE, owner, id)
+    if row is None or row[1] is not None:
+        raise NotFound(f"no conversation {id!r} to be the parent")
+    number: int = row[0]
+    return number
+
+
+async def _get(connection: Connection, ref: Ref) -> ConversationInfo:
+    row = await connection.fetchrow(sql.GET_CONVERSATION, *ref)
+    if row is None:
+        raise NotFound(f"no conversation {ref.id!r}")
+    return info_from_row(row)
+
+
+async def _update(connection: Connection, ref: Ref, changes: Mapping[str, Any], now: int) -> ConversationInfo:
+    for column, value in changes.items():
+        if column not in sql.UPDATE_CONVERSATION:
+            raise Invalid("cannot be set", field=column)
+        stored = to_micros(value) if isinstance(value, datetime) else value
+        await connection.execute(sql.UPDATE_CONVERSATION[column], stored, now, *ref)
+    return await _get(connection, ref)
