@@ -158,6 +158,7 @@ class Conversation:
 
     async def edit(self, id: str, payload: object, *, activate: bool = True) -> Receipt:
         """Put another message in this one's place, on a new branch; the original and its answers stay."""
+        check_id(id, "id")
         (message,) = await self._prepared([payload])
         sibling = intents.as_sibling(message, id, new_id())
         return await self._store.write(self._ref, intents.Edit(target=id, message=sibling, activate=activate))
@@ -179,7 +180,7 @@ class Conversation:
         await self._mark(id, Mark.UNPINNED)
 
     async def _mark(self, id: str, mark: Mark) -> None:
-        await self._store.write(self._ref, intents.MarkMessage(target=id, mark=mark))
+        await self._store.write(self._ref, intents.MarkMessage(target=check_id(id, "id"), mark=mark))
 
     # -- branches ------------------------------------------------------------------------------------------
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -86,6 +84,8 @@ class Conversations:
         """One page, the newest conversation first. `next_cursor` is None on the last page."""
         check_id(owner, "owner")
         check_count(limit, "limit", most=MAX_PAGE)
+        if parent_id is not None:
+            check_id(parent_id, "parent_id")
         position = None if cursor is None else _position(cursor, owner)
         infos, following = await self._store.list(
             owner, limit=limit, position=position, include_deleted=include_deleted, parent_id=parent_id
@@ -97,17 +97,14 @@ class Conversations:
 
 
 def _cursor(position: ListPosition, owner: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([owner_scope(owner), position.number]).encode()).decode()
+    return f"{owner_scope(owner)}.{position.number}"
 
 
-def _position(cursor: str, owner: str) -> ListPosition:
-    try:
-        scope, number = json.loads(base64.urlsafe_b64decode(cursor))
-    except (ValueError, TypeError, binascii.Error):
-        scope, number = None, None
-    if scope != owner_scope(owner) or isinstance(number, bool) or not isinstance(number, int):
+def _position(cursor: object, owner: str) -> ListPosition:
+    found = re.fullmatch(r"(\w+)\.([0-9]{1,18})", cursor) if isinstance(cursor, str) else None
+    if found is None or found[1] != owner_scope(owner):
         raise Invalid("is not one that list() gave for this owner; begin without a cursor", field="cursor")
-    return ListPosition(number)
+    return ListPosition(int(found[2]))
 
 
 class Everthread:

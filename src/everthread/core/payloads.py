@@ -54,12 +54,12 @@ def role(payload: Payload) -> str | None:
 
 
 def message_id(payload: Payload) -> object:
-    """The caller's id, unchecked; None (or empty) when there is none."""
+    """The caller's id, unchecked; None when there is none, or an empty one."""
     inner = fields(payload)
     found = inner.get("id")
     if inner is payload and payload.get("lc") == 1:
         return None
-    return found or None
+    return None if found == "" else found
 
 
 def name(payload: Payload) -> str | None:

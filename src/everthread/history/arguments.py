@@ -6,15 +6,18 @@ from everthread.core.errors import Invalid
 from everthread.core.log import BranchName
 from everthread.core.nouns import Branch
 
+MAX_COUNT = (1 << 32) - 1
+"""As far as a log can grow: stores keep a seq in 32 bits of their keys."""
 
-def check_count(value: object, field: str, *, most: int | None = None) -> int:
-    """A whole number of 0 or more (and not over `most`), or Invalid."""
+
+def check_count(value: object, field: str, *, most: int = MAX_COUNT) -> int:
+    """A whole number of 0 or more and not over `most`, or Invalid."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise Invalid(f"must be a whole number, not {type(value).__name__}", field=field)
     if value < 0:
         raise Invalid(f"must be 0 or more, not {value}", field=field)
-    if most is not None and value > most:
-        raise Invalid(f"must be at most {most}, not {value}; read page by page", field=field)
+    if value > most:
+        raise Invalid(f"must be at most {most}; read page by page", field=field)
     return value
 
 

@@ -24,6 +24,8 @@ async def stream(
     include_deleted: bool,
 ) -> AsyncIterator[Message]:
     """Messages of a path with seq > after, oldest first; with `revisions`, each with its older ones before it."""
+    if branch is None and (limit is None or limit > PAGE):
+        branch = await _active(log, ref)
     left = limit
     while left is None or left > 0:
         size = PAGE if left is None else min(PAGE, left)
@@ -34,6 +36,12 @@ async def stream(
             return
         after = pairs[-1][0].seq
         left = None if left is None else left - len(pairs)
+
+
+async def _active(log: Log, ref: Ref) -> str:
+    """The active branch by its name: a reading of many pages stays on it when another one is made active."""
+    rows, active = await log.branches(ref)
+    return next(row.id for row in rows if row.number == active)
 
 
 async def tail(log: Log, ref: Ref, count: int, *, branch: BranchName, include_deleted: bool) -> list[Message]:
