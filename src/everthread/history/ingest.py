@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import orjson
@@ -21,6 +22,12 @@ from everthread.core.ids import check_id, check_text, new_id
 from everthread.history.secrets import find_secrets
 
 MAX_ROLE_CHARACTERS = 64
+MAX_DEPTH = 254
+"""How deep JSON may be nested, which is as deep as orjson writes it.
+
+A fixed limit, so that what was taken can be read back from any stack: Python's own reader goes as deep as the
+caller's stack leaves it room.
+"""
 _STRICT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _DEFAULTS: tuple[tuple[str, Any], ...] = (("example", False), ("status", "success"))
 
@@ -76,7 +83,12 @@ def _rough(message: object) -> int:
     content = message.get("content") if isinstance(message, Mapping) else getattr(message, "content", None)
     if isinstance(content, str):
         return len(content)
-    return sum(len(str(block)) for block in content) if isinstance(content, list) else 0
+    return sum(map(_rough_block, content)) if isinstance(content, list) else 0
+
+
+def _rough_block(block: object) -> int:
+    parts = block.values() if isinstance(block, Mapping) else [block]
+    return sum(len(part) for part in parts if isinstance(part, str))
 
 
 def prepare(message: object, *, field: str) -> Prepared:
@@ -114,19 +126,28 @@ def encode(message: object, *, field: str) -> tuple[Mapping[str, Any], bytes]:
     if isinstance(message, bytes | bytearray):
         return _decoded(bytes(message), field), bytes(message)
     if _is_langchain(message):
-        message = message.model_dump()  # type: ignore[attr-defined]
+        message = _model_dump(message, field)
     if not isinstance(message, Mapping):
         raise Invalid(
             f"must be a mapping with a role, JSON bytes or a LangChain message, not {type(message).__name__}",
             field=field,
         )
-    payload = message if isinstance(message, dict) else dict(message)
-    return payload, dump(payload, field=field)
+    raw, payload = _dumped(message if isinstance(message, dict) else dict(message), field)
+    return payload, raw
+
+
+def _model_dump(message: Any, field: str) -> object:
+    try:
+        return message.model_dump()
+    except (ValueError, RecursionError) as problem:  # a circle, or an object that pydantic cannot take apart
+        raise Invalid(f"cannot be taken apart: {problem}", field=field) from problem
 
 
 def _decoded(raw: bytes, field: str) -> Mapping[str, Any]:
     try:
         payload = json.loads(raw, parse_constant=_no_constant)
+        if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+            _refuse_deep(payload, field)
     except (ValueError, RecursionError) as problem:
         raise Invalid(f"is not JSON that can be read back: {problem}", field=field) from problem
     if not isinstance(payload, dict):
@@ -145,41 +166,63 @@ def _is_langchain(message: object) -> bool:
 
 def dump(value: Mapping[str, Any], *, field: str) -> bytes:
     """JSON bytes that are known to decode to an equal value."""
+    return _dumped(value, field)[0]
+
+
+def _dumped(value: Mapping[str, Any], field: str) -> tuple[bytes, dict[str, Any]]:
+    """The bytes and what they decode to: a copy that the caller cannot change under the writer's hands."""
     try:
         raw = orjson.dumps(value, option=_STRICT)
-        if orjson.loads(raw) == value:
-            return raw
+        decoded: dict[str, Any] = orjson.loads(raw)
+        if decoded == value:
+            return raw, decoded
     except (TypeError, ValueError, RecursionError):
         pass  # lone surrogates, large integers, deep nesting: what orjson refuses, the careful way may take
-    return _dump_carefully(value, field)
+    return _dumped_carefully(value, field)
 
 
-def _dump_carefully(value: Mapping[str, Any], field: str) -> bytes:
+def _dumped_carefully(value: Mapping[str, Any], field: str) -> tuple[bytes, dict[str, Any]]:
     try:
-        _refuse_strangers(value, field)
-        raw = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
-        json.loads(raw)
+        _refuse_deep(value, field)
+        plain = _plain(value, field)
+        raw = json.dumps(plain, allow_nan=False, separators=(",", ":")).encode()
+        decoded: dict[str, Any] = json.loads(raw)
+        if decoded != plain:
+            raw = json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+            decoded = json.loads(raw)
     except RecursionError as problem:
         raise Invalid("is nested too deeply to be read back; flatten it", field=field) from problem
     except (TypeError, ValueError) as problem:
         raise Invalid(f"cannot be kept as JSON: {problem}", field=field) from problem
-    return raw
+    return raw, decoded
 
 
-def _refuse_strangers(value: object, place: str) -> None:
-    """Invalid at the first thing that would come back as something else. A tuple comes back as a list."""
+def _refuse_deep(value: object, field: str, room: int = MAX_DEPTH) -> None:
+    if not isinstance(value, Mapping | list | tuple):
+        return
+    if not room:
+        raise Invalid(f"is nested more than {MAX_DEPTH} deep; flatten it", field=field)
+    for inner in value.values() if isinstance(value, Mapping) else value:
+        _refuse_deep(inner, field, room - 1)
+
+
+def _plain(value: object, place: str) -> Any:
+    """The value as JSON knows it, where a tuple is a list; Invalid at the first thing that JSON has not."""
     if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise Invalid(f"the key {key!r} is a {type(key).__name__}; JSON keys are strings", field=place)
-            _refuse_strangers(inner, f"{place}.{key}")
-    elif isinstance(value, list | tuple):
-        for position, inner in enumerate(value):
-            _refuse_strangers(inner, f"{place}[{position}]")
-    elif isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return {_plain_key(key, place): _plain(inner, f"{place}.{key}") for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner, f"{place}[{position}]") for position, inner in enumerate(value)]
+    if isinstance(value, float) and not isfinite(value):
         raise Invalid(f"{value} is not JSON; send null or a string instead", field=place)
-    elif not isinstance(value, str | int | float | None):
+    if not isinstance(value, str | int | float | None):
         raise Invalid(f"a {type(value).__name__} is not JSON; convert it first", field=place)
+    return value
+
+
+def _plain_key(key: object, place: str) -> str:
+    if not isinstance(key, str):
+        raise Invalid(f"the key {key!r} is a {type(key).__name__}; JSON keys are strings", field=place)
+    return key
 
 
 def canonical(payload: Mapping[str, Any]) -> str:
