@@ -5,6 +5,7 @@ never decide. So all stores behave alike, and what they do can be tested without
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -50,7 +51,16 @@ class Answer(NamedTuple):
 
     key: str
     body: bytes
+    """A hash of the messages; empty once one of them was erased, since that of a short text could be guessed."""
     receipts: bytes
+
+    def tells_of(self, message: str) -> bool:
+        """Whether this message was among those written under the key."""
+        return any(receipt[0] == message for receipt in json.loads(self.receipts or b"[]"))
+
+    def blanked(self) -> Answer:
+        """The key alone, which goes on refusing: a retry must not bring back what was erased."""
+        return self._replace(body=b"", receipts=b"")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,6 +188,11 @@ class Append:
         return Answer(self.idempotency_key, self._body(), json.dumps(receipts).encode())
 
     def _same_answer(self, answer: Answer) -> Decision[list[Receipt]]:
+        if not answer.body:
+            raise Erased(
+                f"what was written under the key {self.idempotency_key!r} was erased in part; nothing was stored: "
+                "send what is new under a new key"
+            )
         if answer.body != self._body():
             raise KeyReused(
                 f"{self.idempotency_key!r} was used before for other messages; nothing was stored: use a new key",
@@ -331,7 +336,7 @@ class Transcribe:
         kept = [
             entry
             for entry in self.entries
-            if entry.seq not in erased and (entry.revises not in erased or entry.how == Revision.EDIT)
+            if entry.seq not in erased and (entry.revises not in erased or entry.is_place)
         ]
         pen = _Pen(seen, now, len(kept))
         moved = {0: 0}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -57,7 +58,7 @@ class MemoryStore:
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
-        self._rows: dict[Ref, _Conversation] = {}
+        self._kept: dict[Ref, _Conversation] = {}
         self._erasures: list[tuple[str, str | None, str | None, datetime]] = []
         self._is_open = False
 
@@ -65,14 +66,18 @@ class MemoryStore:
         self._is_open = True
 
     async def close(self) -> None:
-        for ref, row in list(self._rows.items()):
+        for ref, row in list(self._kept.items()):
             if row.info.off_record and not row.is_erased:
                 await self.erase(ref.owner, ref.id, None)
         self._is_open = False
 
-    def _row(self, ref: Ref, *, living: bool = True) -> _Conversation:
+    @property
+    def _rows(self) -> dict[Ref, _Conversation]:
         if not self._is_open:
             raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+        return self._kept
+
+    def _row(self, ref: Ref, *, living: bool = True) -> _Conversation:
         row = self._rows.get(ref)
         if row is None or (living and row.is_erased):
             raise NotFound(f"no conversation {ref.id!r}")
@@ -106,10 +111,10 @@ class MemoryStore:
         )
         row = self._rows[ref] = _Conversation(len(self._rows) + 1, info)
         row.branches[0] = BranchRow(0, None, 0, 0, to_micros(now))
-        return info
+        return _handed_out(info)
 
     async def get(self, ref: Ref) -> ConversationInfo:
-        return self._row(ref).info
+        return _handed_out(self._row(ref).info)
 
     async def list(
         self,
@@ -131,7 +136,7 @@ class MemoryStore:
         ]
         shown = rows[:limit]
         following = ListPosition(shown[-1].number) if shown and len(rows) > limit else None
-        return [row.info for row in shown], following
+        return [_handed_out(row.info) for row in shown], following
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
         row = self._row(ref)
@@ -140,7 +145,7 @@ class MemoryStore:
             raise Invalid("cannot be set", field=unknown.pop())
         values = {key: json.loads(value) if key == "metadata" else value for key, value in changes.items()}
         row.info = replace(row.info, **values, updated_at=self._clock()) if values else row.info
-        return row.info
+        return _handed_out(row.info)
 
     # -- the log -------------------------------------------------------------------------------------------
 
@@ -212,7 +217,7 @@ class MemoryStore:
     # -- looking after the whole ---------------------------------------------------------------------------
 
     async def heads(self) -> Sequence[ConversationInfo]:
-        return [row.info for row in self._rows.values()]
+        return [_handed_out(row.info) for row in self._rows.values()]
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         rows = [
@@ -222,12 +227,12 @@ class MemoryStore:
         ]
         if not rows and conversation is not None:
             raise NotFound(f"no conversation {conversation!r}")
+        if message is not None and not any(_to_erase(row, message) for row in rows):
+            raise NotFound(f"no message {message!r} in conversation {conversation!r}")
         now = self._clock()
         reached: Counter[str] = Counter()
         for row in rows:
             _blank(row, message, now, reached)
-        if message is not None and not reached["entries"]:
-            raise NotFound(f"no message {message!r} in conversation {conversation!r}")
         self._erasures.append((owner, conversation, message, now))
         return EraseReport(
             owner=owner,
@@ -258,6 +263,11 @@ class MemoryStore:
 
     async def backup(self, target: Path) -> None:
         raise StoreError("a database in memory cannot be backed up; open a file with sqlite:///…")
+
+
+def _handed_out(info: ConversationInfo) -> ConversationInfo:
+    """With metadata of its own, so that callers cannot change what is kept."""
+    return replace(info, metadata=deepcopy(info.metadata))
 
 
 def _seen(row: _Conversation, needs: Needs) -> Seen:
@@ -317,11 +327,14 @@ def _is_current(row: _Conversation, entry: Entry) -> bool:
     return entry.how != Revision.REPLACE or row.entries[(entry.revises or 1) - 1].newest_seq == entry.seq
 
 
+def _to_erase(row: _Conversation, message: str | None) -> list[Entry]:
+    entries = row.entries if message is None else row.by_id(message)
+    return [entry for entry in entries if not entry.is_erased]
+
+
 def _blank(row: _Conversation, message: str | None, now: datetime, reached: Counter[str]) -> None:
-    for position, entry in enumerate(row.entries):
-        if entry.is_erased or (message is not None and (entry.id != message or entry.kind == Kind.MARK)):
-            continue
-        row.entries[position] = entry._replace(
+    for entry in _to_erase(row, message):
+        row.entries[entry.seq - 1] = entry._replace(
             raw=None,
             salt=None,
             commitment=commitment_of(entry),
@@ -331,9 +344,11 @@ def _blank(row: _Conversation, message: str | None, now: datetime, reached: Coun
         )
         reached["entries"] += 1
         reached["words"] += row.words.pop(entry.seq, None) is not None
-    reached["answers"] += len(row.answers)
-    row.answers.clear()
+    blanked = [answer for answer in row.answers.values() if message is None or answer.tells_of(message)]
+    reached["answers"] += len(blanked)
+    row.answers.update({answer.key: answer.blanked() for answer in blanked})
     if message is None:
+        row.answers.clear()
         row.is_erased = True
         row.info = replace(row.info, title=None, metadata={}, updated_at=now)
         reached["conversations"] += 1

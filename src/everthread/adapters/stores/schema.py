@@ -118,7 +118,7 @@ ERASE_RULES = {
     "branches": "numbers only: kept",
     "entries": "raw, salt and token count blanked; id, role and chain kept, commitment stored",
     "payloads": "row deleted",
-    "answers": "rows of the conversation deleted",
+    "answers": "rows of the conversation deleted; of an erased message's answer only the key kept, to refuse a retry",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",

@@ -19,6 +19,7 @@ from everthread.core.clock import from_micros
 from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
+from everthread.core.log import Answer
 from everthread.core.nouns import EraseReport
 
 
@@ -32,8 +33,10 @@ def blank(
     reached: Counter[str] = Counter()
     for number in numbers:
         _blank_entries(connection, number, owner, message, now, reached)
-        reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
-        if message is None:
+        if message is not None:
+            reached["answers"] += _blank_answers(connection, number, message)
+        else:
+            reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
             reached["conversations"] += 1
     if message is not None and not reached["entries"]:
@@ -67,6 +70,14 @@ def _blank_entries(
         connection.execute(sql.BLANK_ENTRY, (commitment_of(entry), now, key))
         reached["payloads"] += connection.execute(sql.DELETE_PAYLOAD, (key,)).rowcount
         reached["entries"] += 1
+
+
+def _blank_answers(connection: sqlite3.Connection, number: int, message: str) -> int:
+    answers = [Answer(*row) for row in connection.execute(sql.ANSWERS, (number,))]
+    blanked = [answer.blanked() for answer in answers if answer.tells_of(message)]
+    for answer in blanked:
+        connection.execute(sql.BLANK_ANSWER, (answer.body, answer.receipts, number, answer.key))
+    return len(blanked)
 
 
 def _to_erase(connection: sqlite3.Connection, number: int, message: str | None) -> Iterator[Entry]:

@@ -168,6 +168,12 @@ WHERE key = ?"""
 DELETE_PAYLOAD = "DELETE FROM payloads WHERE key = ?"
 """Destroy a large payload."""
 
+ANSWERS = "SELECT idempotency_key, body, receipts FROM answers WHERE conversation = ?"
+"""Every answer of a conversation."""
+
+BLANK_ANSWER = "UPDATE answers SET body = ?, receipts = ? WHERE conversation = ? AND idempotency_key = ?"
+"""Leave of an answer only its key."""
+
 DELETE_ANSWERS = "DELETE FROM answers WHERE conversation = ?"
 """Forget the answers of a conversation: the hash of a short body could be guessed."""
 
