@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from everthread.core import payloads
+from everthread.core.entries import Entry
 from everthread.core.nouns import Hit, Hits, Message
 from everthread.core.ports import Candidates, Search
 from everthread.history import ranking
@@ -47,10 +48,15 @@ def _ranked(candidates: Candidates, text: str) -> list[Hit]:
         hits.append(
             Hit(
                 conversation_id=candidate.conversation_id,
-                seq=candidate.entry.revises or candidate.entry.seq,
+                seq=_place_of(candidate.entry),
                 id=candidate.entry.id,
                 snippet=snippet(texts[key], query),
                 score=place.score,
             )
         )
     return hits
+
+
+def _place_of(entry: Entry) -> int:
+    """The seq that history shows it under: an edit has a place of its own."""
+    return entry.seq if entry.is_place or entry.revises is None else entry.revises
