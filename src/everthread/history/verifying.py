@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from everthread.core import chain
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
+from everthread.core.errors import NotFound
+from everthread.core.log import BranchRow
 from everthread.core.nouns import ConversationInfo, Head, Problem, Ref, VerifyReport
 from everthread.core.ports import Store
 
 PAGE = 500
+_SHOWN = Flag.DELETED | Flag.PINNED
+"""The flags that marks set."""
 
 
 async def heads(store: Store) -> list[Head]:
@@ -69,11 +73,20 @@ async def _verify_one(store: Store, info: ConversationInfo, expected: Head | Non
         tally.problem("head", ref, count, "the chain does not end at the head in the conversation's row")
     if expected is not None and expected.count > count:
         tally.problem("cut", ref, count, f"an earlier head has {expected.count} entries, the log has {count}")
-    differences = views.differences()
-    if differences and (await store.get(ref)).entry_count == info.entry_count:
+    await _verify_views(store, info, views, tally)
+
+
+async def _verify_views(store: Store, info: ConversationInfo, views: _Views, tally: _Tally) -> None:
+    ref = Ref(info.owner, info.id)
+    try:
+        branches, _ = await store.branches(ref)
+        found = [*views.differences(), *views.misplaced(branches)]
         # A row may rightly show more than the stretch we read when somebody writes meanwhile.
-        for seq, detail in differences:
-            tally.problem("projection", ref, seq, detail)
+        is_as_read = not found or (await store.get(ref)).entry_count == info.entry_count
+    except NotFound:  # erased: nothing of it is shown to anybody
+        return
+    for seq, detail in found if is_as_read else ():
+        tally.problem("projection", ref, seq, detail)
 
 
 async def _entries(store: Store, ref: Ref, until: int) -> AsyncIterator[Entry]:
@@ -102,20 +115,32 @@ def _verify_entry(before: bytes, entry: Entry, ref: Ref, tally: _Tally) -> bytes
 
 
 class _Views:
-    """What the rows say about each message now, against what the log's later entries say."""
+    """What the rows say about each message and branch now, against what the log itself says."""
 
     def __init__(self) -> None:
         self._newest: dict[int, int] = {}
         self._flags: dict[int, int] = {}
         self._rows: dict[int, tuple[int | None, int]] = {}
+        self._leaves: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        self._strays: list[int] = []
 
     def read(self, entry: Entry) -> None:
-        if entry.kind == Kind.MARK and entry.revises is not None:
-            self._mark(entry.revises, entry.how)
-        elif entry.how == Revision.REPLACE and entry.revises is not None:
-            self._newest[entry.revises] = entry.seq
-        if entry.newest_seq is not None or entry.flags & (Flag.DELETED | Flag.PINNED):
-            self._rows[entry.seq] = (entry.newest_seq, entry.flags & (Flag.DELETED | Flag.PINNED))
+        if entry.kind == Kind.MARK:
+            self._mark(entry.revises or 0, entry.how)
+        elif entry.how == Revision.REPLACE:
+            self._newest[entry.revises or 0] = entry.seq
+        elif entry.newest_seq is not None or entry.flags & _SHOWN:
+            self._rows[entry.seq] = (entry.newest_seq, entry.flags & _SHOWN)
+        if entry.is_place:
+            self._place(entry)
+
+    def _place(self, entry: Entry) -> None:
+        """The parent is in the chain, the branch is not: along a branch each message follows the one before."""
+        parent = entry.parent_seq or 0
+        if parent != self._leaves.get(entry.branch, self._starts.setdefault(entry.branch, parent)):
+            self._strays.append(entry.seq)
+        self._leaves[entry.branch] = entry.seq
 
     def _mark(self, seq: int, how: int | None) -> None:
         flags = self._flags.get(seq, 0)
@@ -130,10 +155,20 @@ class _Views:
     def differences(self) -> list[tuple[int, str]]:
         """Only places are compared; a revision's flags repeat those of its place."""
         found = []
-        for seq, newest in self._newest.items():
-            if self._rows.get(seq, (None, 0))[0] != newest:
-                found.append((seq, f"the row does not name entry {newest} as the newest revision"))
-        for seq, flags in self._flags.items():
-            if self._rows.get(seq, (None, 0))[1] != flags:
+        for seq in sorted(self._rows.keys() | self._newest.keys() | self._flags.keys()):
+            newest, flags = self._rows.get(seq, (None, 0))
+            if newest != self._newest.get(seq):
+                found.append((seq, f"the row does not name entry {self._newest.get(seq)} as the newest revision"))
+            if flags != self._flags.get(seq, 0):
                 found.append((seq, "the row does not show what the marks in the log say"))
         return found
+
+    def misplaced(self, branches: Sequence[BranchRow]) -> list[tuple[int, str]]:
+        """Messages that stand on a branch they were not written to, and branches that begin or end elsewhere."""
+        found = [(seq, "the row does not stand behind its parent") for seq in self._strays]
+        for row in branches:
+            if self._starts.pop(row.number, row.fork_seq) != row.fork_seq:
+                found.append((row.fork_seq, f"branch {row.id} does not begin where its first message does"))
+            if self._leaves.get(row.number, row.fork_seq) != row.leaf_seq:
+                found.append((row.leaf_seq, f"branch {row.id} does not end at its last message"))
+        return found + [(start, f"the row of branch {number} is gone") for number, start in self._starts.items()]

@@ -1,0 +1,211 @@
+"""The proof: every change made behind our back is found, and every honest log verifies."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import everthread
+from everthread import Conversation, Everthread, Head
+from tests.contracts.talk import appended, says
+
+asyncpg = pytest.importorskip("asyncpg")
+
+Tamper = Callable[[str], Awaitable[None]]
+
+
+@pytest.fixture
+def tamper(durable_url: str) -> Tamper:
+    """Run a statement on the database itself, past the store. An entry's seq is `key & 4294967295`."""
+
+    async def run(statement: str) -> None:
+        if durable_url.startswith("sqlite"):
+            connection = sqlite3.connect(durable_url.removeprefix("sqlite:///"))
+            with connection:
+                connection.execute(statement)
+            connection.close()
+        else:
+            over = await asyncpg.connect(durable_url)
+            await over.execute(statement)
+            await over.close()
+
+    return run
+
+
+async def written(et: Everthread) -> Conversation:
+    """Seven entries: a, b, c, a mark, a revision of c, an edit of b with what follows it."""
+    conv = await et.conversations.create(id="c")
+    await conv.append([says(letter, id=letter) for letter in "abc"])
+    await conv.delete_message("a")
+    await conv.append([says("c2", id="c")])
+    await conv.edit("b", says("B", id="B"))
+    await appended(conv, "after B")
+    return conv
+
+
+async def test_an_empty_database_verifies(et: Everthread) -> None:
+    report = await et.verify()
+    assert report.ok
+    assert (report.conversations, report.entries, report.messages, report.erased) == (0, 0, 0, 0)
+    assert await et.heads() == []
+
+
+async def test_the_report_counts_what_it_read(et: Everthread) -> None:
+    await written(et)
+    other = await et.conversations.create(owner="ann")
+    await other.append([says("x", id="x"), says("y")])
+    await et.erase(owner="ann", conversation=other.id, message="x")
+    await et.conversations.create(id="empty")
+    report = await et.verify()
+    assert report.ok
+    assert list(report.problems) == []
+    assert (report.conversations, report.entries, report.messages, report.erased) == (3, 9, 6, 1)
+
+
+async def test_heads_name_the_end_of_every_log(et: Everthread) -> None:
+    conv = await written(et)
+    empty = await et.conversations.create(owner="ann", id="empty")
+    heads = {(head.owner, head.conversation_id): head for head in await et.heads()}
+    assert set(heads) == {(conv.owner, conv.id), (empty.owner, empty.id)}
+    assert heads["local", "c"].count == 7
+    assert heads["ann", "empty"].count == 0
+    assert len({head.chain for head in heads.values()}) == 2
+    assert all(len(bytes.fromhex(head.chain)) == 32 for head in heads.values())
+    await appended(conv, "more")
+    (grown,) = [head for head in await et.heads() if head.conversation_id == "c"]
+    assert grown.count == 8
+    assert grown.chain != heads["local", "c"].chain
+
+
+async def test_heads_kept_elsewhere_still_stand_after_everything_that_is_allowed(et: Everthread) -> None:
+    conv = await written(et)
+    other = await et.conversations.create(id="other")
+    heads = await et.heads()
+    await appended(conv, "more")
+    await conv.edit("a", says("A"))
+    await conv.delete()
+    await et.erase(conversation=conv.id, message="b")
+    assert (await et.verify(against=heads)).ok
+    await et.erase(conversation=conv.id)
+    await et.erase(conversation=other.id)
+    await et.conversations.create(id="new")
+    assert (await et.verify(against=heads)).ok
+
+
+async def test_a_head_of_a_conversation_that_is_not_there_is_missed(et: Everthread) -> None:
+    await written(et)
+    gone = Head(owner="local", conversation_id="gone", count=3, chain="00" * 32)
+    report = await et.verify(against=[*await et.heads(), gone])
+    assert [(problem.kind, problem.conversation_id) for problem in report.problems] == [("missing", "gone")]
+    assert not report.ok
+
+
+async def test_another_log_in_its_place_is_noticed(et: Everthread) -> None:
+    async with everthread.open("memory://") as elsewhere:
+        await written(elsewhere)
+        heads = await elsewhere.heads()
+    await written(et)
+    report = await et.verify(against=heads)
+    assert [(problem.kind, problem.seq) for problem in report.problems] == [("rewritten", 7)]
+
+
+async def test_a_head_from_the_future_is_a_cut(et: Everthread) -> None:
+    await written(et)
+    (head,) = await et.heads()
+    later = Head(owner=head.owner, conversation_id=head.conversation_id, count=9, chain="11" * 32)
+    report = await et.verify(against=[later])
+    assert [problem.kind for problem in report.problems] == ["cut"]
+
+
+async def test_verifying_while_others_write_finds_nothing_wrong(et: Everthread) -> None:
+    conv = await written(et)
+    for number in range(30):
+        await conv.append([says("x", id=f"x{number}")])
+    pinning = asyncio.gather(*(conv.pin(f"x{number}") for number in range(30)))
+    revising = asyncio.gather(*(conv.append([says("y", id=f"x{number}")]) for number in range(30)))
+    for _ in range(10):
+        assert (await et.verify()).ok
+    await asyncio.gather(pinning, revising)
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "seq"),
+    [
+        ("UPDATE entries SET raw = chain WHERE key & 4294967295 = 2", "chain", 2),
+        ("UPDATE entries SET salt = chain WHERE key & 4294967295 = 2", "chain", 2),
+        ("UPDATE entries SET role = 'assistant' WHERE key & 4294967295 = 2", "chain", 2),
+        ("UPDATE entries SET id = 'other' WHERE key & 4294967295 = 2", "chain", 2),
+        ("UPDATE entries SET created_at = created_at + 1 WHERE key & 4294967295 = 2", "chain", 2),
+        ("UPDATE entries SET parent_seq = 2 WHERE key & 4294967295 = 7", "chain", 7),
+        ("UPDATE entries SET how = 1 WHERE key & 4294967295 = 4", "chain", 4),
+        ("UPDATE entries SET revises = 2 WHERE key & 4294967295 = 5", "chain", 5),
+        ("UPDATE entries SET kind = 1 WHERE key & 4294967295 = 3", "chain", 3),
+        ("UPDATE entries SET chain = raw WHERE key & 4294967295 = 3", "chain", 3),
+        ("UPDATE entries SET raw = NULL WHERE key & 4294967295 = 3", "payload", 3),
+        ("UPDATE entries SET raw = NULL, salt = NULL, flags = 4 WHERE key & 4294967295 = 3", "payload", 3),
+        ("UPDATE entries SET raw = NULL, salt = NULL, commitment = chain WHERE key & 4294967295 = 3", "chain", 3),
+        ("DELETE FROM entries WHERE key & 4294967295 = 2", "gap", 2),
+        ("DELETE FROM entries WHERE key & 4294967295 = 7", "count", 6),
+        ("UPDATE conversations SET chain = (SELECT chain FROM entries WHERE key & 4294967295 = 1)", "head", 7),
+        ("UPDATE conversations SET owner = 'ann'", "chain", 1),
+        ("UPDATE conversations SET id = 'd'", "chain", 1),
+        ("UPDATE entries SET flags = 0 WHERE key & 4294967295 = 1", "projection", 1),
+        ("UPDATE entries SET flags = 1 WHERE key & 4294967295 = 2", "projection", 2),
+        ("UPDATE entries SET flags = 2 WHERE key & 4294967295 = 2", "projection", 2),
+        ("UPDATE entries SET newest_seq = NULL WHERE key & 4294967295 = 3", "projection", 3),
+        ("UPDATE entries SET newest_seq = 5 WHERE key & 4294967295 = 2", "projection", 2),
+        ("UPDATE entries SET branch = 1 WHERE key & 4294967295 = 3", "projection", 6),
+        ("UPDATE branches SET leaf_seq = 2 WHERE number = 0", "projection", 2),
+        ("UPDATE branches SET fork_seq = 2 WHERE number = 1", "projection", 2),
+        ("DELETE FROM branches WHERE number = 0", "projection", 0),
+    ],
+)
+async def test_a_change_behind_our_back_is_found(
+    durable_url: str, tamper: Tamper, statement: str, kind: str, seq: int
+) -> None:
+    async with everthread.open(durable_url) as et:
+        await written(et)
+        assert (await et.verify()).ok
+        await tamper(statement)
+        report = await et.verify()
+        assert not report.ok
+        assert (kind, seq) in [(problem.kind, problem.seq) for problem in report.problems]
+
+
+async def test_a_tail_cut_off_cleanly_shows_only_against_heads(durable_url: str, tamper: Tamper) -> None:
+    async with everthread.open(durable_url) as et:
+        conv = await et.conversations.create(id="c")
+        await appended(conv, "a", "b", "c")
+        heads = await et.heads()
+        await tamper("DELETE FROM entries WHERE key & 4294967295 = 3")
+        await tamper("UPDATE branches SET leaf_seq = 2")
+        await tamper(
+            "UPDATE conversations SET entry_count = 2, chain = (SELECT chain FROM entries WHERE key & 4294967295 = 2)"
+        )
+        assert (await et.verify()).ok
+        report = await et.verify(against=heads)
+        assert [(problem.kind, problem.seq) for problem in report.problems] == [("cut", 2)]
+
+
+async def test_a_conversation_cut_out_cleanly_shows_only_against_heads(durable_url: str, tamper: Tamper) -> None:
+    async with everthread.open(durable_url) as et:
+        await appended(await et.conversations.create(id="c"), "a")
+        heads = await et.heads()
+        for table in ("entries", "branches", "conversations"):
+            await tamper(f"DELETE FROM {table}")
+        assert (await et.verify()).ok
+        report = await et.verify(against=heads)
+        assert [(problem.kind, problem.conversation_id) for problem in report.problems] == [("missing", "c")]
+
+
+async def test_damage_in_one_conversation_leaves_the_others_proved(durable_url: str, tamper: Tamper) -> None:
+    async with everthread.open(durable_url) as et:
+        for name in ("one", "two", "three"):
+            await appended(await et.conversations.create(id=name), "a", "b")
+        await tamper("UPDATE entries SET role = 'x' WHERE key >> 32 = 2 AND key & 4294967295 = 1")
+        report = await et.verify()
+        assert {problem.conversation_id for problem in report.problems} == {"two"}
+        assert report.conversations == 3
