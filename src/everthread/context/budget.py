@@ -1,0 +1,216 @@
+"""How much fits: the model's window, what is reserved in it, and how far our own count can be trusted.
+
+Counts are exact for OpenAI's vocabularies. For any other model they are an estimate, so a *factor* stands between
+our count and the provider's: 1.3 until the provider has reported usage, then what the reports show. A factor above
+the truth wastes some room; one below it is an overflow error. So it rises at once and falls slowly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from everthread.context.dialect import as_json, as_text
+from everthread.context.shape import (
+    CALL_ID_KEYS,
+    FILE_BLOCKS,
+    IMAGE_BLOCKS,
+    Block,
+    Message,
+    answers_of,
+    calls_of,
+    content_of,
+)
+from everthread.context.tokens import count_tokens
+from everthread.core import payloads
+from everthread.core.errors import Invalid
+
+TokenCounter = Callable[[str], int]
+Number = TypeVar("Number", int, float)
+
+MESSAGE_TOKENS = 4
+"""Around every message: its role and its delimiters."""
+CALL_TOKENS = 10
+"""Around every call: its id and its wrapping."""
+ANSWER_TOKENS = 6
+"""Around every result: the id it answers."""
+IMAGE_TOKENS = 1_600
+"""One image of any size: Anthropic scales down to about 1,600 tokens, OpenAI's high detail stays below."""
+LOW_DETAIL_TOKENS = 85
+"""One image that OpenAI is asked to look at with `detail: low`."""
+BASE64_CHARS_PER_TOKEN = 40
+"""A page of a PDF (about 100 kB as base64) costs some 2,000 to 3,000 tokens."""
+
+UNCALIBRATED = 1.3
+LOWEST_FACTOR, HIGHEST_FACTOR = 0.5, 4.0
+MARGIN = 1.02
+"""Kept above the highest ratio seen, because the next message is another mix of languages and code."""
+EASE = 0.2
+"""The share of the way down that one report moves the factor."""
+SMALLEST_SAMPLE_TOKENS = 200
+"""Below this the fixed costs of a request drown the ratio."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The room a request has. `limit` is what everything sent, system prompt included, may count to."""
+
+    window: int = 128_000
+    """The model's context window, in its own tokens."""
+    output_reserve: int = 4_096
+    """Kept free for the answer, in the model's own tokens."""
+    tools_tokens: int = 0
+    """What the tool schemas count to; they are sent beside the messages."""
+    threshold: float = 0.8
+    """The share of `limit` at which compaction begins."""
+    factor: float = 1.0
+    """The model's tokens per token of our count: 1.0 where we count with its own vocabulary."""
+
+    def __post_init__(self) -> None:
+        check_range("window", self.window, 1, 100_000_000)
+        check_range("output_reserve", self.output_reserve, 0, self.window - 1)
+        check_range("tools_tokens", self.tools_tokens, 0, self.window)
+        check_range("threshold", self.threshold, 0.05, 1.0)
+        check_range("factor", self.factor, LOWEST_FACTOR, HIGHEST_FACTOR)
+        if self.limit < 1:
+            raise Invalid(
+                f"window {self.window:,} leaves nothing beside output_reserve {self.output_reserve:,} and "
+                f"tools_tokens {self.tools_tokens:,}; raise the window or lower the others",
+                field="window",
+            )
+
+    @property
+    def limit(self) -> int:
+        """The hard mark, in our count: no request goes out above it."""
+        return math.floor((self.window - self.output_reserve) / self.factor) - self.tools_tokens
+
+    @property
+    def soft_limit(self) -> int:
+        """The mark at which a compaction is due."""
+        return math.floor(self.limit * self.threshold)
+
+    def room(self, *, system_tokens: int = 0) -> int:
+        """What is left for the conversation beside the system prompt; never below zero."""
+        return max(0, self.limit - system_tokens)
+
+
+def check_range(field: str, value: Number, low: Number, high: Number) -> None:
+    """Refuse what is no number in the range, with the field and the range that is allowed."""
+    kinds = (int, float) if isinstance(low, float) else (int,)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        raise Invalid(f"{value!r} is not allowed; choose from {low:,} to {high:,}", field=field)
+
+
+# --- calibration -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What is known of a model whose vocabulary we do not have."""
+
+    factor: float = UNCALIBRATED
+    samples: int = 0
+
+
+def calibrated(calibration: Calibration, *, counted: int, reported: int) -> Calibration:
+    """After an answer: `counted` is our count of the request, `reported` the provider's usage for it.
+
+    A report above the factor is believed at once, one below it moves the factor a fifth of the way. The first
+    report replaces the guess, whichever way it lies.
+    """
+    if counted < SMALLEST_SAMPLE_TOKENS or reported <= 0:
+        return calibration
+    seen = _within(reported / counted * MARGIN)
+    first = calibration.samples == 0
+    eased = calibration.factor + (seen - calibration.factor) * EASE
+    factor = seen if first or seen > calibration.factor else eased
+    return Calibration(factor=_within(factor), samples=calibration.samples + 1)
+
+
+def overflowed(calibration: Calibration, *, counted: int, room: int, reported: int | None = None) -> Calibration:
+    """After the provider refused a request as too long: `room` is what it had to fit into.
+
+    The factor rises (so the limit falls) at least so far that the same request is over the limit next time, and
+    by a tenth at the least. `reported` is the size named in the error, where the provider names one.
+    """
+    if counted <= 0:
+        return calibration
+    known = (reported or room + 1) / counted * MARGIN
+    factor = _within(max(known, calibration.factor * 1.1))
+    return Calibration(factor=factor, samples=calibration.samples + 1)
+
+
+def with_calibration(budget: Budget, calibration: Calibration) -> Budget:
+    """The same budget, counted with what is known of the model."""
+    return replace(budget, factor=calibration.factor)
+
+
+def _within(factor: float) -> float:
+    return min(HIGHEST_FACTOR, max(LOWEST_FACTOR, factor))
+
+
+# --- counting a message ----------------------------------------------------------------------
+
+
+def message_tokens(message: Message, count: TokenCounter = count_tokens) -> int:
+    """What a whole message counts to: content, calls, results, reasoning, images by a fixed estimate."""
+    total = MESSAGE_TOKENS + len(answers_of(message)) * ANSWER_TOKENS
+    total += _content_tokens(content_of(message), count)
+    for call in calls_of(message):
+        total += CALL_TOKENS + count(call.name) + count(as_text(call.arguments))
+    fields = payloads.fields(message)
+    for key in ("name", "refusal", "reasoning_content"):
+        value = fields.get(key)
+        total += count(value) if isinstance(value, str) else 0
+    return total
+
+
+def _content_tokens(content: object, count: TokenCounter) -> int:
+    if isinstance(content, str):
+        return count(content)
+    if isinstance(content, list):
+        return sum(block_tokens(block, count) for block in content)
+    return 0 if content is None else count(as_json(content))
+
+
+def block_tokens(block: object, count: TokenCounter = count_tokens) -> int:
+    """What one content block counts to. A call block counts with the calls, so that it counts once."""
+    if not isinstance(block, Mapping):
+        return count(as_text(block))
+    kind = block.get("type")
+    if kind in CALL_ID_KEYS:
+        return 0
+    if kind == "tool_result":
+        return _content_tokens(block.get("content"), count)
+    if kind in IMAGE_BLOCKS:
+        return _image_tokens(block)
+    if kind in FILE_BLOCKS:
+        return _file_tokens(block, count)
+    for key in ("text", "thinking", "reasoning"):
+        if isinstance(block.get(key), str):
+            return count(block[key])
+    return count(as_json(block))
+
+
+def _image_tokens(block: Block) -> int:
+    source = block.get("image_url")
+    detail = source.get("detail") if isinstance(source, Mapping) else block.get("detail")
+    return LOW_DETAIL_TOKENS if detail == "low" else IMAGE_TOKENS
+
+
+def _file_tokens(block: Block, count: TokenCounter) -> int:
+    source: Any = block.get("source")
+    if isinstance(source, Mapping) and source.get("type") == "text":
+        return _content_tokens(source.get("data"), count)
+    return max(IMAGE_TOKENS, payload_chars(block) // BASE64_CHARS_PER_TOKEN)
+
+
+def payload_chars(value: object) -> int:
+    """The length of all texts in a block, most of which is its base64 payload."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(payload_chars(item) for item in value.values())
+    return sum(payload_chars(item) for item in value) if isinstance(value, list) else 0

@@ -1,0 +1,262 @@
+"""Long messages shown short: an excerpt, and a reference to where the whole is.
+
+A tool's output is read once and carried along for ever; an image costs as much on its tenth turn as on its first.
+So the view holds head and tail of what is long, how big it was, and how to open it again. The log keeps the whole.
+
+A clamped message is within the tokens it was given, is the same for the same input, and stays what it was: a call's
+arguments stay a JSON object, reasoning stays whole or is left out, a text that is short enough stays as it is.
+Messages are expected as `repair` returns them, without a serializer's envelope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from everthread.context.budget import TokenCounter, check_range, message_tokens, payload_chars
+from everthread.context.dialect import Fields, as_json, as_text, with_calls
+from everthread.context.excerpt import SHORTEST, excerpt, short_arguments
+from everthread.context.shape import (
+    CALL_ID_KEYS,
+    IMAGE_BLOCKS,
+    REASONING_BLOCKS,
+    Block,
+    Call,
+    Message,
+    answers_of,
+    calls_of,
+    is_user_turn,
+)
+from everthread.context.tokens import count_tokens
+from everthread.core.errors import ContextOverflow
+
+ClampReason = Literal["long_result", "old", "over_budget"]
+TextKind = Literal["text", "arguments"]
+Rewrite = Callable[[str, TextKind], str]
+
+SHOWN_BLOCKS = frozenset({"text", "refusal", "tool_result"}) | set(CALL_ID_KEYS) | REASONING_BLOCKS
+"""Blocks of words. Everything else (images, files, what is not known) is shown by reference when room is short."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClampPolicy:
+    """What counts as long in a view."""
+
+    result_tokens: int = 4_000
+    """A tool result above this is an excerpt from the start."""
+    old_result_tokens: int = 400
+    """A tool result above this becomes one when it is old, and so does any image."""
+
+    def __post_init__(self) -> None:
+        check_range("result_tokens", self.result_tokens, 32, 10_000_000)
+        check_range("old_result_tokens", self.old_result_tokens, 32, self.result_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clamp:
+    """A message shown in part."""
+
+    index: int
+    tokens_before: int
+    tokens_after: int
+    reason: ClampReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elision:
+    """Messages with their long parts by reference, and which they are."""
+
+    messages: tuple[Message, ...]
+    clamps: tuple[Clamp, ...]
+
+
+DEFAULT_POLICY = ClampPolicy()
+
+
+def elide(
+    messages: Sequence[Message],
+    *,
+    old_before: int = 0,
+    seqs: Sequence[int | None] | None = None,
+    policy: ClampPolicy = DEFAULT_POLICY,
+    count: TokenCounter = count_tokens,
+) -> Elision:
+    """The view's long tool results, and the images that are old, by reference.
+
+    `old_before` is the position where the recent messages begin. It should move as the window's start does, in
+    jumps: what is elided anew each turn changes the beginning of every request.
+    """
+    shown: list[Message] = []
+    clamps: list[Clamp] = []
+    for index, message in enumerate(messages):
+        seq = seqs[index] if seqs is not None else None
+        short = elided(message, is_old=index < old_before, seq=seq, policy=policy, count=count)
+        shown.append(short)
+        if short is not message:
+            before, after = message_tokens(message, count), message_tokens(short, count)
+            reason: ClampReason = "old" if index < old_before else "long_result"
+            clamps.append(Clamp(index=index, tokens_before=before, tokens_after=after, reason=reason))
+    return Elision(messages=tuple(shown), clamps=tuple(clamps))
+
+
+def elided(
+    message: Message,
+    *,
+    is_old: bool,
+    seq: int | None = None,
+    policy: ClampPolicy = DEFAULT_POLICY,
+    count: TokenCounter = count_tokens,
+) -> Message:
+    """One message as the policy shows it; the very same object when it is short enough."""
+    if is_old and is_user_turn(message):
+        light = without_media(message, seq=seq)
+        return message if light == message else light
+    cap = policy.old_result_tokens if is_old else policy.result_tokens
+    if not answers_of(message) or message_tokens(message, count) <= cap:
+        return message
+    return clamp_results(message, cap, seq=seq, count=count)
+
+
+def clamp_results(
+    message: Message, max_tokens: int, *, seq: int | None = None, count: TokenCounter = count_tokens
+) -> Fields:
+    """The results a message carries, each within the tokens; what the user says beside them stays whole."""
+    light = without_media(message, seq=seq)
+    cut = _cutter(max_tokens, seq, count)
+    content = light.get("content")
+    if isinstance(content, list) and answers_of(message)[0].block is not None:
+        results = {answer.block for answer in answers_of(message)}
+        blocks = [_rewritten_block(block, cut) if at in results else block for at, block in enumerate(content)]
+        return {**light, "content": blocks}
+    return _rewritten(light, cut)
+
+
+def clamp_message(
+    message: Message, max_tokens: int, *, seq: int | None = None, count: TokenCounter = count_tokens
+) -> Fields:
+    """The message within the tokens: images and files by reference, then all its texts shortened alike, then without
+    its reasoning. Raises ContextOverflow when what cannot be shortened is more than that."""
+    if message_tokens(message, count) <= max_tokens:
+        return dict(message)
+    light = without_media(message, seq=seq)
+    for draft in (light, _without_reasoning(light)):
+        short = _shortened(draft, max_tokens, seq, count)
+        if short is not None:
+            return short
+    raise ContextOverflow(
+        f"a message cannot be shown in {max_tokens:,} tokens, even with its texts left out; "
+        "leave out the message, or give it more room"
+    )
+
+
+# --- images and files ------------------------------------------------------------------------
+
+
+def without_media(message: Message, *, seq: int | None = None) -> Fields:
+    """The message with a line of text in the place of each image and file."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return dict(message)
+    return {**message, "content": [_by_reference(block, seq) for block in content]}
+
+
+def _by_reference(block: Any, seq: int | None) -> Any:
+    if not isinstance(block, Mapping):
+        return block
+    if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+        return {**block, "content": [_by_reference(inner, seq) for inner in block["content"]]}
+    return block if block.get("type") in SHOWN_BLOCKS else {"type": "text", "text": media_reference(block, seq)}
+
+
+def media_reference(block: Block, seq: int | None = None) -> str:
+    """What stands in the view for an image or a file."""
+    kind = "image" if block.get("type") in IMAGE_BLOCKS else "file"
+    opened = f"; history_open(seq={seq}) shows it" if seq is not None else ""
+    return f"[{kind} not shown here, {payload_chars(block):,} bytes as text{opened}]"
+
+
+def _without_reasoning(message: Fields) -> Fields:
+    rest = {key: value for key, value in message.items() if key not in ("reasoning_content", "refusal")}
+    content = rest.get("content")
+    if isinstance(content, list):
+        rest["content"] = [block for block in content if block.get("type") not in REASONING_BLOCKS] or ""
+    return rest
+
+
+# --- texts -----------------------------------------------------------------------------------
+
+
+def _shortened(message: Fields, max_tokens: int, seq: int | None, count: TokenCounter) -> Fields | None:
+    """All texts cut to one length, about the greatest at which the message fits: short ones stay whole."""
+    sizes = [count(text) for text in _texts(message)]
+    cap = even_share(sizes, max_tokens - (message_tokens(message, count) - sum(sizes)))
+    while cap >= 1:
+        short = _rewritten(message, _cutter(cap, seq, count))
+        if message_tokens(short, count) <= max_tokens:
+            return short
+        cap = cap * 7 // 8
+    return None
+
+
+def even_share(sizes: Sequence[int], room: int) -> int:
+    """The length up to which all may be shown so that together they fill the room."""
+    left = room
+    for done, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - done)
+        if size > share:
+            return max(1, share)
+        left -= size
+    return max(1, *sizes) if sizes else 1
+
+
+def _cutter(cap: int, seq: int | None, count: TokenCounter) -> Rewrite:
+    def cut(text: str, kind: TextKind) -> str:
+        if count(text) <= cap:
+            return text
+        if kind == "arguments":
+            return as_json(short_arguments(text, cap, seq=seq, count=count))
+        return excerpt(text, cap, seq=seq, count=count) or SHORTEST
+
+    return cut
+
+
+def _texts(message: Message) -> list[str]:
+    found: list[str] = []
+
+    def collect(text: str, _: TextKind) -> str:
+        found.append(text)
+        return text
+
+    _rewritten(message, collect)
+    return found
+
+
+def _rewritten(message: Message, rewrite: Rewrite) -> Fields:
+    """The message with all its texts passed through: content, results, and the arguments of calls."""
+    draft = dict(message)
+    content = message.get("content")
+    if isinstance(content, str) and content:
+        draft["content"] = rewrite(content, "text")
+    elif isinstance(content, list):
+        draft["content"] = [_rewritten_block(block, rewrite) for block in content]
+    calls = calls_of(message)
+    return with_calls(draft, [_rewritten_call(call, rewrite) for call in calls]) if calls else draft
+
+
+def _rewritten_block(block: Any, rewrite: Rewrite) -> Any:
+    if not isinstance(block, Mapping) or block.get("type") in REASONING_BLOCKS:
+        return block
+    for key in ("text", "refusal"):
+        if isinstance(block.get(key), str) and block[key]:
+            return {**block, key: rewrite(block[key], "text")}
+    content = block.get("content") if block.get("type") == "tool_result" else None
+    if isinstance(content, list):
+        return {**block, "content": [_rewritten_block(inner, rewrite) for inner in content]}
+    return {**block, "content": rewrite(content, "text")} if isinstance(content, str) and content else block
+
+
+def _rewritten_call(call: Call, rewrite: Rewrite) -> Call:
+    text = as_text(call.arguments)
+    short = rewrite(text, "arguments")
+    return call if short is text else replace(call, arguments=short)

@@ -1,0 +1,258 @@
+"""One message made sound by itself, before `repair` looks at the order of all of them.
+
+Everything that can be wrong inside a single message is put right here: an envelope around it, content of a
+strange type, blank text blocks, reasoning that lost its signature, images where OpenAI allows none, call
+arguments that are no JSON object, names and texts that cannot be sent. What a person or a model said is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from everthread.context.dialect import (
+    INVALID_ARGUMENTS,
+    Fields,
+    as_json,
+    as_text,
+    encodable,
+    entry_at,
+    map_strings,
+    read_arguments,
+    with_calls,
+)
+from everthread.context.shape import (
+    REASONING_BLOCKS,
+    SIGNED_BLOCKS,
+    Call,
+    Message,
+    Provider,
+    calls_of,
+    is_blank,
+    is_signed,
+    role_of,
+    speaks_langchain,
+    thinking_of,
+)
+from everthread.core import payloads
+
+MendKind = Literal[
+    "unwrapped",  # taken out of a serializer's envelope
+    "content_reshaped",  # content of a type no provider takes, written as text
+    "blank_left_out",  # a text block without a visible character
+    "thinking_left_out",  # reasoning that this provider, or any without its signature, refuses
+    "image_left_out",  # an image outside a user message
+    "invalid_arguments",  # arguments that are no JSON object, wrapped into one
+    "call_reshaped",  # a call in another dialect than its message, or with a name no provider takes
+    "name_changed",  # a speaker's name with characters OpenAI refuses
+    "text_replaced",  # half a surrogate pair, which no request can carry
+]
+
+CALL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+SPEAKER_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
+IMAGE_LEFT_OUT = "[image left out: only a user message may carry one]"
+
+
+@dataclass(slots=True)
+class Mended:
+    """The message, and what was done to it: (kind, call id or nothing)."""
+
+    message: Fields
+    done: list[tuple[MendKind, str]] = field(default_factory=list)
+
+    def set(self, key: str, value: object, why: MendKind) -> None:
+        self.message = {**self.message, key: value}
+        self.note(why)
+
+    def note(self, why: MendKind, call_id: str = "") -> None:
+        self.done.append((why, call_id))
+
+
+def mend(message: Message, *, provider: Provider | None = None) -> Mended:
+    """The message as every provider (or the one named) takes it; the input is left as it was."""
+    draft = Mended(_flat(message))
+    if draft.message.keys() != message.keys():
+        draft.note("unwrapped")
+    _mend_surrogates(draft)
+    _mend_content(draft)
+    _mend_thinking(draft, provider)
+    if provider != "anthropic":
+        _mend_images(draft)
+    _mend_calls(draft)
+    _mend_name(draft)
+    return draft
+
+
+def _flat(message: Message) -> Fields:
+    inner = payloads.fields(message)
+    if inner is message:
+        return dict(message)
+    role = role_of(message)
+    return {**inner, "type": {"user": "human", "assistant": "ai"}.get(role, role)}
+
+
+def _mend_surrogates(draft: Mended) -> None:
+    whole = map_strings(draft.message, encodable)
+    if whole is not draft.message:
+        draft.message = whole
+        draft.note("text_replaced")
+
+
+# --- content ---------------------------------------------------------------------------------
+
+
+def _mend_content(draft: Mended) -> None:
+    content = draft.message.get("content")
+    if content is None:
+        _mend_absent(draft)
+    elif isinstance(content, list):
+        blocks = _sound_blocks(content, draft)
+        if blocks != content or not blocks:
+            draft.message = {**draft.message, "content": blocks or ""}
+    elif not isinstance(content, str):
+        draft.set("content", as_json(content), "content_reshaped")
+    elif content and not content.strip():
+        draft.set("content", "", "blank_left_out")
+
+
+def _mend_absent(draft: Mended) -> None:
+    """OpenAI keeps a refusal beside the content, and takes a tool message only with a content."""
+    refusal = draft.message.get("refusal")
+    if role_of(draft.message) == "tool":
+        draft.set("content", "", "content_reshaped")
+    elif isinstance(refusal, str) and refusal.strip():
+        rest = {key: value for key, value in draft.message.items() if key != "refusal"}
+        draft.message = {**rest, "content": refusal}
+        draft.note("content_reshaped")
+
+
+def _sound_blocks(blocks: list[Any], draft: Mended) -> list[Any]:
+    sound = []
+    for block in blocks:
+        whole = _sound_block(block, draft)
+        if is_blank(whole):
+            draft.note("blank_left_out")
+        else:
+            sound.append(whole)
+    return sound
+
+
+def _sound_block(block: object, draft: Mended) -> Mapping[str, Any]:
+    if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
+        draft.note("content_reshaped")
+        said = block.get("text") if isinstance(block, Mapping) else block
+        return {"type": "text", "text": said if isinstance(said, str) else as_json(block)}
+    if block["type"] == "text" and not isinstance(block.get("text"), str):
+        draft.note("content_reshaped")
+        return {**block, "text": "" if block.get("text") is None else as_json(block["text"])}
+    if block["type"] == "tool_result" and not isinstance(block.get("content"), str | None):
+        return _sound_result(block, draft)
+    return block
+
+
+def _sound_result(block: Mapping[str, Any], draft: Mended) -> Mapping[str, Any]:
+    content = block["content"]
+    if not isinstance(content, list):
+        draft.note("content_reshaped")
+        return {**block, "content": as_json(content)}
+    inner = _sound_blocks(content, draft)
+    return block if inner == content and inner else {**block, "content": inner or ""}
+
+
+def _mend_thinking(draft: Mended, provider: Provider | None) -> None:
+    """Whole or not at all: a signature covers the reasoning as it was, where it was."""
+    content = draft.message.get("content")
+    if not isinstance(content, list):
+        return
+    refused = REASONING_BLOCKS if provider == "openai" else SIGNED_BLOCKS
+    said = [block for block in content if block.get("type") not in refused]
+    if len(said) < len(content) and (provider == "openai" or not thinking_is_sound(draft.message)):
+        draft.set("content", said or "", "thinking_left_out")
+
+
+def thinking_is_sound(message: Message) -> bool:
+    """Anthropic's rule: signed, before everything else, and never the last word."""
+    thinking = thinking_of(message)
+    if not thinking:
+        return True
+    content = message["content"]
+    calls_follow = any(not call.in_blocks_only for call in calls_of(message))
+    return (
+        content[0] is thinking[0]
+        and (calls_follow or content[-1] is not thinking[-1])
+        and all(is_signed(block) for block in thinking)
+    )
+
+
+def _mend_images(draft: Mended) -> None:
+    content = draft.message.get("content")
+    if role_of(draft.message) == "user" or not isinstance(content, list):
+        return
+    if any(block.get("type") == "image_url" for block in content):
+        note = {"type": "text", "text": IMAGE_LEFT_OUT}
+        blocks = [note if block.get("type") == "image_url" else block for block in content]
+        draft.set("content", blocks, "image_left_out")
+
+
+def _mend_name(draft: Mended) -> None:
+    name = draft.message.get("name")
+    if name is None or role_of(draft.message) == "tool":
+        return
+    if not isinstance(name, str) or not SPEAKER_NAME.fullmatch(name):
+        sent = re.sub(r"[\s<|\\/>]+", "_", str(name))[:64]
+        rest = {key: value for key, value in draft.message.items() if key != "name"}
+        draft.message = {**rest, "name": sent} if sent else rest
+        draft.note("name_changed")
+
+
+# --- calls -----------------------------------------------------------------------------------
+
+
+def _mend_calls(draft: Mended) -> None:
+    calls = calls_of(draft.message)
+    if not calls and not {"tool_calls", "invalid_tool_calls"} & draft.message.keys():
+        return
+    sound = [_sound_call(call, draft) for call in calls]
+    mended = with_calls(draft.message, sound)
+    for before, after in zip(calls, sound, strict=True):
+        if before == after and any(
+            entry_at(mended, place) != entry_at(draft.message, place) for place in before.places
+        ):
+            draft.note("call_reshaped", before.id)
+    draft.message = mended
+    _lift_invalid_calls(draft)
+
+
+def _sound_call(call: Call, draft: Mended) -> Call:
+    sound = call
+    if not CALL_NAME.fullmatch(call.name):
+        name = re.sub(r"[^a-zA-Z0-9_-]+", "_", call.name)[:64] or "unknown_tool"
+        sound = replace(sound, name=name)
+        draft.note("call_reshaped", call.id)
+    if read_arguments(call.arguments) is None:
+        raw = call.arguments
+        kept = {} if raw is None or raw == "" else {INVALID_ARGUMENTS: as_text(raw)}
+        sound = replace(sound, arguments=kept)
+        draft.note("invalid_arguments", call.id)
+    return sound
+
+
+def _lift_invalid_calls(draft: Mended) -> None:
+    """LangChain sends its invalid calls to OpenAI as calls all the same, so they stand with the others and
+    are answered like them. An empty list is refused by OpenAI and usual in LangChain."""
+    listed = draft.message.get("tool_calls")
+    invalid = draft.message.get("invalid_tool_calls") or []
+    entries = [entry for column in (listed, invalid) if isinstance(column, list) for entry in column]
+    sound = [entry for entry in entries if isinstance(entry, Mapping)]
+    if sound != entries:
+        draft.note("call_reshaped")
+    if invalid:
+        draft.message = {**draft.message, "invalid_tool_calls": []}
+    if listed is None and not sound:
+        return
+    if sound or speaks_langchain(draft.message):
+        draft.message = {**draft.message, "tool_calls": sound}
+    else:
+        draft.message = {key: value for key, value in draft.message.items() if key != "tool_calls"}

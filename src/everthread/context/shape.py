@@ -1,0 +1,223 @@
+"""Reading one message for the context: which calls it makes, which it answers, whose turn it is.
+
+Everything else in this room asks its questions here, so the three ways to write a message are known in one
+place: OpenAI's (`role`, `tool_calls`, `tool_call_id`), LangChain's (`type`, `args`, `invalid_tool_calls`) and
+content blocks as Anthropic writes them (`tool_use`, `tool_result`, `thinking`). Nothing here changes a message
+and nothing here fails on a strange one: what cannot be read is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeGuard
+
+from everthread.core import payloads
+
+Message = Mapping[str, Any]
+Block = Mapping[str, Any]
+Provider = Literal["openai", "anthropic"]
+
+CALL_ID_KEYS = {"tool_use": "id", "tool_call": "id", "function_call": "call_id"}
+"""Content blocks that are tool calls, and where each keeps its id."""
+SIGNED_BLOCKS = frozenset({"thinking", "redacted_thinking"})
+"""Reasoning that Anthropic signs: sent back unaltered or not at all."""
+REASONING_BLOCKS = SIGNED_BLOCKS | {"reasoning", "reasoning_content"}
+IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
+FILE_BLOCKS = frozenset({"audio", "document", "file", "input_audio", "input_file", "video"})
+
+SPOKEN_ROLES = frozenset({"user", "assistant", "tool"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in its message a call is written down."""
+
+    field: Literal["tool_calls", "invalid_tool_calls", "content"]
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call a message makes. LangChain writes one twice, as a content block and in `tool_calls`."""
+
+    id: str
+    name: str
+    arguments: object
+    """A JSON text in OpenAI's shape, an object in the others."""
+    places: tuple[Place, ...]
+
+    @property
+    def in_blocks_only(self) -> bool:
+        """Whether it is written as Anthropic writes calls, so that its answer must be a block too."""
+        return all(place.field == "content" for place in self.places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A tool result a message carries: the message itself, or one of its content blocks."""
+
+    call_id: str
+    block: int | None = None
+
+
+@dataclass(slots=True)
+class _Written:
+    """A call while its places are still being found."""
+
+    id: str
+    name: str
+    arguments: object
+    places: list[Place] = field(default_factory=list)
+
+
+def is_message(message: object) -> bool:
+    """Whether it can be read at all: a mapping with a role a provider knows."""
+    return is_mapping(message) and (role_of(message) in SPOKEN_ROLES or is_system(message))
+
+
+def role_of(message: Message) -> str:
+    """`system`, `user`, `assistant`, `tool`, or the sender's own word; empty when there is none."""
+    if not is_mapping(message):
+        return ""
+    found = message.get("role")
+    if found not in SPOKEN_ROLES:
+        found = payloads.role(message) or ""
+    return "system" if found == "developer" else found
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Asked of every message many times over: a plain dict is told without asking the slow protocol check."""
+    return isinstance(value, (dict, Mapping))
+
+
+def inner(message: Message) -> Message:
+    """The message without a serializer's envelope."""
+    return message if "content" in message else payloads.fields(message)
+
+
+def is_system(message: Message) -> bool:
+    """A standing instruction (OpenAI's newer word for it is `developer`)."""
+    return role_of(message) == "system"
+
+
+def speaks_langchain(message: Message) -> bool:
+    """Whether the message is written in LangChain's words, so that what we add to it must be too."""
+    return "role" not in message and isinstance(message.get("type"), str)
+
+
+def content_of(message: Message) -> object:
+    """Its content as it stands: a text, a list of blocks, nothing, or something a provider refuses."""
+    return inner(message).get("content") if is_mapping(message) else None
+
+
+def blocks_of(message: Message) -> list[Block]:
+    """Its content blocks; none when the content is a text."""
+    content = content_of(message)
+    return [block for block in content if is_mapping(block)] if isinstance(content, list) else []
+
+
+def calls_of(message: Message) -> tuple[Call, ...]:
+    """The calls an assistant message makes, in order, each once, valid or not."""
+    if role_of(message) != "assistant":
+        return ()
+    fields = inner(message)
+    written = [*_listed(fields, "tool_calls"), *_listed(fields, "invalid_tool_calls")]
+    _add_block_calls(written, fields.get("content"))
+    return tuple(
+        Call(id=call.id, name=call.name, arguments=call.arguments, places=tuple(call.places)) for call in written
+    )
+
+
+def _listed(fields: Message, key: Literal["tool_calls", "invalid_tool_calls"]) -> Iterator[_Written]:
+    listed = fields.get(key)
+    for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+        if is_mapping(entry):
+            source, arguments = _said(entry)
+            yield _Written(
+                id=_text(entry.get("id")),
+                name=_text(source.get("name")),
+                arguments=arguments,
+                places=[Place(field=key, index=index)],
+            )
+
+
+def _said(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], object]:
+    """Where a listed call keeps its name, and its arguments (an OpenAI custom tool takes a bare text)."""
+    function, custom = entry.get("function"), entry.get("custom")
+    if is_mapping(custom):
+        return custom, {"input": custom.get("input")}
+    source = function if is_mapping(function) else entry
+    return source, source.get("arguments", source.get("args"))
+
+
+def _add_block_calls(written: list[_Written], content: object) -> None:
+    unmirrored = list(written)
+    for index, block in enumerate(content if isinstance(content, list) else ()):
+        if not is_mapping(block) or block.get("type") not in CALL_ID_KEYS:
+            continue
+        place = Place(field="content", index=index)
+        call_id = _text(block.get(CALL_ID_KEYS[block["type"]]))
+        mirrored = next((call for call in unmirrored if call.id == call_id), None)
+        if mirrored is not None:
+            mirrored.places.append(place)
+            unmirrored.remove(mirrored)
+        else:
+            arguments = block.get("input", block.get("args", block.get("arguments")))
+            written.append(_Written(id=call_id, name=_text(block.get("name")), arguments=arguments, places=[place]))
+
+
+def answers_of(message: Message) -> tuple[Answer, ...]:
+    """The calls this message answers: one for a tool message, any number for a user message of blocks."""
+    role = role_of(message)
+    if role == "tool":
+        return (Answer(call_id=_text(inner(message).get("tool_call_id"))),)
+    content = content_of(message)
+    if role != "user" or not isinstance(content, list):
+        return ()
+    return tuple(
+        Answer(call_id=_text(block.get("tool_use_id")), block=index)
+        for index, block in enumerate(content)
+        if is_mapping(block) and block.get("type") == "tool_result"
+    )
+
+
+def is_user_turn(message: Message) -> bool:
+    """Whether a person speaks here: a request may begin with it, a window may be cut before it."""
+    return role_of(message) == "user" and not answers_of(message)
+
+
+def thinking_of(message: Message) -> list[Block]:
+    """The signed reasoning an assistant message carries."""
+    return [block for block in blocks_of(message) if block.get("type") in SIGNED_BLOCKS]
+
+
+def is_signed(block: Block) -> bool:
+    """Whether a thinking block can be sent back: with its signature, or (redacted) with its data."""
+    extras = block.get("extras")
+    signature = block.get("signature") or (is_mapping(extras) and extras.get("signature"))
+    return bool(block.get("data") if block.get("type") == "redacted_thinking" else signature)
+
+
+def is_blank(block: Block) -> bool:
+    """A text block without a visible character, which Anthropic refuses."""
+    return block.get("type") == "text" and not _text(block.get("text")).strip()
+
+
+def says_something(message: Message) -> bool:
+    """Whether anything would be left to send if reasoning and calls were taken away."""
+    content = content_of(message)
+    if isinstance(content, list):
+        return any(_is_said(block) for block in content)
+    return bool(content.strip()) if isinstance(content, str) else bool(content)
+
+
+def _is_said(block: object) -> bool:
+    if not is_mapping(block):
+        return bool(block.strip() if isinstance(block, str) else block)
+    unsaid = block.get("type") in REASONING_BLOCKS or block.get("type") in CALL_ID_KEYS
+    return not unsaid and not is_blank(block)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
