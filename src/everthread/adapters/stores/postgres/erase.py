@@ -20,6 +20,7 @@ from everthread.adapters.stores.postgres.pool import Connection
 from everthread.core.clock import from_micros
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
+from everthread.core.log import Answer
 from everthread.core.nouns import EraseReport
 
 BEYOND_REACH = (
@@ -52,7 +53,7 @@ async def blank(
         owner=owner,
         conversation_id=conversation,
         message_id=message,
-        conversations=reached["conversations"],
+        conversations=reached.get("conversations", 0),
         entries=reached["entries"],
         reached=reached,
         cannot_reach=BEYOND_REACH,
@@ -61,20 +62,24 @@ async def blank(
 
 
 async def _blank_all(connection: Connection, numbers: Sequence[int], message: str | None, now: int) -> dict[str, int]:
-    words = _count(await connection.execute(sql.DELETE_WORDS, numbers, message))
+    reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, numbers, message))}
     reach("erase.words_removed")
-    entries = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
-    payloads = _count(await connection.execute(sql.DELETE_PAYLOADS, numbers, message))
-    answers = _count(await connection.execute(sql.DELETE_ANSWERS, numbers))
-    if message is None:
-        await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now)
-    return {
-        "conversations": len(numbers) if message is None else 0,
-        "entries": entries,
-        "payloads": payloads,
-        "words": words,
-        "answers": answers,
-    }
+    reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
+    reached["payloads"] = _count(await connection.execute(sql.DELETE_PAYLOADS, numbers, message))
+    if message is not None:
+        reached["answers"] = await _blank_answers(connection, numbers, message)
+    else:
+        reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, numbers))
+        reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now))
+    return reached
+
+
+async def _blank_answers(connection: Connection, numbers: Sequence[int], message: str) -> int:
+    answers = [(row[0], Answer(*row[1:])) for row in await connection.fetch(sql.ANSWERS, numbers)]
+    blanked = [(number, answer.blanked()) for number, answer in answers if answer.tells_of(message)]
+    for number, answer in blanked:
+        await connection.execute(sql.BLANK_ANSWER, answer.body, answer.receipts, number, answer.key)
+    return len(blanked)
 
 
 def _count(status: str) -> int:

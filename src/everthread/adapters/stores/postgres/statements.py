@@ -195,6 +195,12 @@ WHERE {_TO_ERASE} AND e.flags & 4 = 0"""
 DELETE_PAYLOADS = f"DELETE FROM payloads WHERE key IN (SELECT e.key FROM entries e WHERE {_TO_ERASE})"
 """Destroy large payloads."""
 
+ANSWERS = "SELECT conversation, idempotency_key, body, receipts FROM answers WHERE conversation = ANY($1::bigint[])"
+"""Every answer of conversations."""
+
+BLANK_ANSWER = "UPDATE answers SET body = $1, receipts = $2 WHERE conversation = $3 AND idempotency_key = $4"
+"""Leave of an answer only its key."""
+
 DELETE_ANSWERS = "DELETE FROM answers WHERE conversation = ANY($1::bigint[])"
 """Forget the answers of conversations: the hash of a short body could be guessed."""
 
