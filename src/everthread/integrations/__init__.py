@@ -1,0 +1,1 @@
+"""Doors for agent frameworks: their messages into the log, and the log as their messages."""

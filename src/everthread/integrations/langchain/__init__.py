@@ -1,0 +1,8 @@
+"""LangChain: its messages from our stored ones, and the way back. Needs the extra `everthread[langchain]`."""
+
+from __future__ import annotations
+
+from everthread.integrations.langchain.payloads import from_langchain
+from everthread.integrations.langchain.reviving import to_langchain
+
+__all__ = ["from_langchain", "to_langchain"]
