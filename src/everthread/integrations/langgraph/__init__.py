@@ -1,0 +1,7 @@
+"""LangGraph: everything its graphs say, kept beside any checkpointer. Needs the extra `everthread[langgraph]`."""
+
+from __future__ import annotations
+
+from everthread.integrations.langgraph.stream import archive_stream
+
+__all__ = ["archive_stream"]

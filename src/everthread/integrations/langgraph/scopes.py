@@ -1,0 +1,104 @@
+"""What the log holds of the lists that one run's events carry: a scope for the thread, and one for each subgraph.
+
+Every event brings its whole list again. A scope remembers what the log has of the list it saw last, so that an
+event costs a comparison for each message, and a write only for what is new or was changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from everthread.core import payloads
+from everthread.instance import Everthread
+from everthread.integrations.langgraph.events import Namespace
+from everthread.integrations.langgraph.ledgers import Kept, Ledger
+from everthread.integrations.langgraph.naming import Named, Naming
+
+Listed = Mapping[str, Named]
+"""A list of messages by id, in its order."""
+
+
+class Scope:
+    """One list and the conversation that its messages go to.
+
+    What an enclosing conversation logged first was handed down to this list, and is not copied.
+    """
+
+    def __init__(self, ledger: Ledger, enclosing: Sequence[Ledger] = ()) -> None:
+        self.ledger = ledger
+        self._enclosing = enclosing
+        self._kept: dict[str, Kept] | None = None
+
+    def continues_with(self, listed: Listed) -> bool:
+        """Whether this may be the same list some steps later: it has a message in common with what was seen."""
+        return not self._kept or not self._kept.keys().isdisjoint(listed)
+
+    async def log(self, listed: Listed) -> None:
+        """Write what is new in the list and what was changed in it."""
+        kept = await self._known(listed)
+        fresh = {id: named.payload() for id, named in listed.items() if _is_fresh(named, kept)}
+        if fresh:
+            await self.ledger.write(fresh.values())
+        self._kept = {id: fresh[id] if id in fresh else kept[id] for id in listed}
+
+    async def _known(self, listed: Listed) -> dict[str, Kept]:
+        """What is known of these messages. The log is read once: after that, what is unknown is new."""
+        kept = await self.ledger.read(listed) if self._kept is None else self._kept
+        for ledger in self._enclosing:
+            if unknown := [id for id in listed if id not in kept]:
+                kept = kept | dict.fromkeys(await ledger.read(unknown))
+        return kept
+
+
+def _is_fresh(named: Named, kept: Mapping[str, Kept]) -> bool:
+    if named.id not in kept:
+        return True
+    known = kept[named.id]
+    return known is not None and not named.says(known)
+
+
+class Scopes:
+    """All lists of one run, by namespace."""
+
+    def __init__(self, et: Everthread, thread_id: str, owner: str) -> None:
+        self._et = et
+        self._owner = owner
+        self._thread = Ledger(et, thread_id, owner)
+        self._namings: dict[Namespace, Naming] = {}
+        self._scopes: dict[Namespace, Scope] = {(): Scope(self._thread)}
+
+    async def log(self, namespace: Namespace, messages: Sequence[object]) -> None:
+        """Log one event's list where it belongs."""
+        naming = self._namings.setdefault(namespace, Naming([self._thread.id, *namespace]))
+        if listed := naming.name_all(messages):
+            await (await self._scope(namespace, listed)).log(listed)
+
+    async def _scope(self, namespace: Namespace, listed: Listed) -> Scope:
+        known = self._scopes.get(namespace)
+        if known is not None and (namespace == () or known.continues_with(listed)):
+            return known
+        self._scopes[namespace] = await self._child(namespace, listed)
+        return self._scopes[namespace]
+
+    async def _child(self, namespace: Namespace, listed: Listed) -> Scope:
+        outer = [self._scopes.get(namespace[:length]) for length in range(len(namespace))]
+        ledger = Ledger(
+            self._et,
+            await self._child_id(namespace, next(iter(listed.values()))),
+            self._owner,
+            parent=self._thread,
+            metadata={"namespace": list(namespace)},
+        )
+        return Scope(ledger, [scope.ledger for scope in outer if scope is not None])
+
+    async def _child_id(self, namespace: Namespace, first: Named) -> str:
+        """The same for the same thread, namespace and first message, so that a resumed run finds it again.
+
+        A list that begins with a summary has lost its first message; then the newest child there is the one.
+        """
+        if payloads.is_summary(first.payload()) and (found := await self._thread.child_of(list(namespace))):
+            return found
+        name = json.dumps([self._thread.id, namespace, first.id])
+        return "subagent-" + sha256(name.encode()).hexdigest()[:32]
