@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, words_of
 from everthread.adapters.stores.sqlite import statements as sql
@@ -21,6 +21,8 @@ from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.log import Answer
 from everthread.core.nouns import EraseReport
+
+HELD_PAGES = "pages that another process is still reading (the next opening of the database removes them)"
 
 
 def blank(
@@ -103,11 +105,17 @@ def _remove_words(connection: sqlite3.Connection, key: int, entry: Entry, owner:
     return 1
 
 
-def rewrite(connection: sqlite3.Connection, now: int) -> None:
-    """Leave no free page, old segment or write-ahead frame that holds what was erased. Runs outside a transaction."""
+def rewrite(connection: sqlite3.Connection, now: int) -> Sequence[str]:
+    """Leave no free page, old segment or write-ahead frame that holds what was erased. Runs outside a transaction.
+
+    Gives what is left nevertheless; then the erasures stay unfinished, and the next opening tries again.
+    """
     reach("erase.committed")
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
     connection.execute("VACUUM")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    is_held, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     reach("erase.compacted")
+    if is_held:
+        return (HELD_PAGES,)
     connection.execute(sql.FINISH_ERASURES, (now,))
+    return ()

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -166,12 +167,12 @@ class SqliteStore:
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now = self._now()
         report = await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now))
-        await self._rewrite()
-        return report
+        left = await self._rewrite()
+        return replace(report, cannot_reach=(*report.cannot_reach, *left))
 
-    async def _rewrite(self) -> None:
+    async def _rewrite(self) -> Sequence[str]:
         now = self._now()
-        await self._on.alone(lambda c: erase.rewrite(c, now))
+        return await self._on.alone(lambda c: erase.rewrite(c, now))
 
     async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
         rows = await self._on.read(lambda c: c.execute(sql.ERASURES).fetchall())
