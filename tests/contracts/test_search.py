@@ -1,0 +1,204 @@
+"""Search: each owner finds the newest revision of what was said, by any word, and nothing that is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from everthread import Conversation, Everthread, NotFound
+from tests.contracts.talk import appended, says
+
+
+async def found(et: Everthread, text: str, **options: object) -> list[str]:
+    return [hit.id for hit in await et.search(text, **options)]  # type: ignore[arg-type]
+
+
+async def test_a_hit_says_where_the_message_stands(et: Everthread, conv: Conversation) -> None:
+    await appended(conv, "nothing here", "nor here")
+    await conv.append([says("The quick brown fox jumps over the lazy dog", id="fox")])
+    hits = await et.search("brown fox")
+    assert len(hits) == 1
+    assert hits.truncated is False
+    (hit,) = hits
+    assert (hit.conversation_id, hit.seq, hit.id) == (conv.id, 3, "fox")
+    assert "brown fox" in hit.snippet
+    assert isinstance(hit.score, float)
+    assert hits[0] == hit
+    assert list(hits[:1]) == [hit]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "fox",
+        "FOX",
+        "foxes",
+        "jumping",
+        "fox dog",
+        '"lazy dog"',
+        "jump lazy",
+        "狐狸",
+        "狐",
+        "狸",
+        "棕色的狐狸",
+        "ｆｏｘ",
+    ],
+)
+async def test_words_are_found_in_any_form(et: Everthread, conv: Conversation, question: str) -> None:
+    await conv.append([says("The fox jumps over the lazy dog. 敏捷的棕色的狐狸", id="fox"), says("nobody", id="no")])
+    assert await found(et, question) == ["fox"]
+
+
+@pytest.mark.parametrize(
+    "question", ["", " ", "!?", '"', '""', "zebra", "狗", "\0", "\ud800", "NEAR(", "*", "AND", "-fox"]
+)
+async def test_odd_questions_find_nothing_and_break_nothing(et: Everthread, conv: Conversation, question: str) -> None:
+    await appended(conv, "something else")
+    assert list(await et.search(question)) == []
+
+
+@pytest.mark.parametrize("operator", ["fox AND", "fox OR zebra", "NOT fox", "fox*", '"fox', "fox:", "(fox", "fox'--"])
+async def test_nothing_in_a_question_is_an_operator(et: Everthread, conv: Conversation, operator: str) -> None:
+    await conv.append([says("the fox", id="fox")])
+    assert await found(et, operator) == ["fox"]
+
+
+async def test_tool_calls_are_found_by_name_and_argument(et: Everthread, conv: Conversation) -> None:
+    openai = {"name": "book_flight", "arguments": '{"city": "Reykjavik"}'}
+    await conv.append(
+        [
+            {"role": "assistant", "content": None, "id": "openai", "tool_calls": [{"id": "1", "function": openai}]},
+            {"type": "ai", "content": "", "id": "lc", "tool_calls": [{"name": "weather", "args": {"at": "Nuuk"}}]},
+            {
+                "role": "assistant",
+                "id": "blocks",
+                "content": [{"type": "tool_use", "name": "lookup", "input": {"q": "Tromsø"}}],
+            },
+        ]
+    )
+    assert await found(et, "reykjavik") == ["openai"]
+    assert await found(et, "flight") == ["openai"]
+    assert await found(et, "Nuuk") == ["lc"]
+    assert await found(et, "Tromsø lookup") == ["blocks"]
+
+
+async def test_hidden_thinking_is_not_found(et: Everthread, conv: Conversation) -> None:
+    await conv.append(
+        [
+            {
+                "role": "assistant",
+                "id": "m",
+                "content": [{"type": "thinking", "thinking": "okapi"}, {"type": "text", "text": "tapir"}],
+            }
+        ]
+    )
+    assert await found(et, "tapir") == ["m"]
+    assert await found(et, "okapi") == []
+
+
+async def test_messages_with_all_words_come_before_those_with_some(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("red apple", id="both"), says("red", id="red"), says("apple", id="apple")])
+    hits = await found(et, "red apple")
+    assert hits[0] == "both"
+    assert sorted(hits) == ["apple", "both", "red"]
+
+
+async def test_only_the_newest_revision_is_found(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("first draft", id="m1"), says("other", id="m2")])
+    await conv.append([says("second version", id="m1")])
+    await conv.append([says("third version", id="m1")])
+    assert await found(et, "draft") == []
+    assert await found(et, "second") == []
+    (hit,) = await et.search("third")
+    assert (hit.id, hit.seq) == ("m1", 1)
+
+
+async def test_an_edit_is_found_at_its_own_place_and_so_is_the_original(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("to Lisbon", id="m1"), says("then", id="m2")])
+    edit = await conv.edit("m1", says("to Porto"))
+    (hit,) = await et.search("Porto")
+    assert (hit.id, hit.seq) == (edit.id, edit.seq)
+    assert [(hit.id, hit.seq) for hit in await et.search("Lisbon")] == [("m1", 1)]
+    await conv.append([says("to Coimbra", id=edit.id)])
+    (hit,) = await et.search("Coimbra")
+    assert (hit.id, hit.seq) == (edit.id, edit.seq)
+
+
+async def test_deleted_messages_are_found_again_when_restored(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("needle", id="m1")])
+    await conv.delete_message("m1")
+    assert await found(et, "needle") == []
+    await conv.restore_message("m1")
+    assert await found(et, "needle") == ["m1"]
+    await conv.append([says("sharp needle", id="m1")])
+    await conv.delete_message("m1")
+    assert await found(et, "needle") == []
+    await conv.restore_message("m1")
+    assert await found(et, "sharp") == ["m1"]
+
+
+async def test_deleted_conversations_are_found_again_when_restored(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("needle", id="m1")])
+    await conv.delete()
+    assert await found(et, "needle") == []
+    assert await found(et, "needle", conversation=conv.id) == []
+    await conv.restore()
+    assert await found(et, "needle") == ["m1"]
+
+
+async def test_erased_messages_are_never_found(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("needle", id="m1"), says("needle", id="m2")])
+    assert sorted(await found(et, "needle")) == ["m1", "m2"]
+    await et.erase(conversation=conv.id, message="m1")
+    assert await found(et, "needle") == ["m2"]
+    await et.erase(conversation=conv.id)
+    assert await found(et, "needle") == []
+
+
+async def test_a_framework_s_summary_is_not_found(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("needle", id="s", additional_kwargs={"lc_source": "summarization"})])
+    assert await found(et, "needle") == []
+
+
+async def test_a_search_may_keep_to_one_conversation(et: Everthread) -> None:
+    for name in ("one", "two"):
+        await (await et.conversations.create(id=name)).append([says("needle", id=name)])
+    assert sorted(await found(et, "needle")) == ["one", "two"]
+    assert await found(et, "needle", conversation="two") == ["two"]
+    with pytest.raises(NotFound):
+        await et.search("needle", conversation="three")
+
+
+async def test_an_owner_finds_only_what_is_their_own(et: Everthread) -> None:
+    for owner in ("ann", "bob"):
+        await (await et.conversations.create(id="same", owner=owner)).append([says("needle", id=owner)])
+    assert await found(et, "needle", owner="ann") == ["ann"]
+    assert await found(et, "needle", owner="bob", conversation="same") == ["bob"]
+    assert await found(et, "needle") == []
+
+
+async def test_many_messages_of_others_do_not_push_mine_out(et: Everthread) -> None:
+    await (await et.conversations.create(owner="ann")).append([says("needle", id="mine")])
+    other = await et.conversations.create(owner="bob")
+    await other.append([says("needle") for _ in range(700)])
+    hits = await et.search("needle", owner="ann")
+    assert [hit.id for hit in hits] == ["mine"]
+    assert not hits.truncated
+
+
+async def test_a_limit_cuts_the_hits_and_a_cap_is_told(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("common") for _ in range(30)])
+    assert len(await et.search("common")) == 20
+    assert len(await et.search("common", limit=3)) == 3
+    assert len(await et.search("common", limit=0)) == 0
+    assert len(await et.search("common", limit=100)) == 30
+    assert not (await et.search("common", limit=100)).truncated
+    await conv.append([says("common") for _ in range(600)])
+    hits = await et.search("common", limit=100)
+    assert len(hits) == 100
+    assert hits.truncated
+
+
+async def test_what_was_acknowledged_is_found_at_once(et: Everthread, conv: Conversation) -> None:
+    for number in range(20):
+        await conv.append([says(f"word{number}", id=str(number))])
+        assert await found(et, f"word{number}") == [str(number)]
