@@ -1,0 +1,112 @@
+"""When to compact: the settings of it, and the decision, which is a pure function of what is known.
+
+Settings stand at three levels, each over the one before it: the server's (file and environment), the
+conversation's, the request's. `merged` lays one over the other and refuses what makes no sense, with the field
+and the range that is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from everthread.context.budget import Budget, check_range
+from everthread.context.growth import WindowBounds
+from everthread.core.errors import Invalid
+
+Strategy = Literal["auto", "chat", "tool-heavy", "coding"]
+Trigger = Literal["threshold", "messages", "hard_limit", "manual"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPolicy:
+    """How a conversation is compacted."""
+
+    enabled: bool = True
+    """Whether it happens by itself; a manual one and the hard mark work in any case."""
+    threshold: float = 0.8
+    """The share of the budget at which it begins."""
+    keep_recent: int = 10
+    """How many of the newest messages it leaves alone."""
+    max_message_history: int = 40
+    """How many messages the window may grow to; more, and it begins too."""
+    summary_max_tokens: int = 1000
+    summary_model: str | None = None
+    """Who writes summaries; None is the extractive summariser, which needs no model."""
+    summary_timeout_seconds: float = 30.0
+    strategy: Strategy = "auto"
+    """Which kind of conversation the summariser should expect; `auto` tells them apart."""
+    fan_in: int = 8
+    """When a level has more summaries than this, the oldest are condensed one level up."""
+    leaf_max_tokens: int = 16_000
+    """A stretch larger than this becomes several summaries."""
+    least_freed: float = 0.1
+    """After a compaction that freed a smaller share, none is made by itself until a new user turn."""
+    breaker_failures: int = 3
+    breaker_seconds: float = 60.0
+    """After so many failures in a row a summary model is left alone for this long."""
+
+    def __post_init__(self) -> None:
+        for name in ("enabled",):
+            if not isinstance(getattr(self, name), bool):
+                raise Invalid(f"must be true or false, not {getattr(self, name)!r}", field=name)
+        check_range("threshold", self.threshold, 0.05, 1.0)
+        check_range("max_message_history", self.max_message_history, 10, 100)
+        check_range("keep_recent", self.keep_recent, 1, self.max_message_history - 1)
+        check_range("summary_max_tokens", self.summary_max_tokens, 50, 100_000)
+        check_range("summary_timeout_seconds", float(self.summary_timeout_seconds), 0.01, 3600.0)
+        check_range("fan_in", self.fan_in, 2, 100)
+        check_range("leaf_max_tokens", self.leaf_max_tokens, 500, 1_000_000)
+        check_range("least_freed", float(self.least_freed), 0.0, 1.0)
+        check_range("breaker_failures", self.breaker_failures, 1, 1000)
+        check_range("breaker_seconds", float(self.breaker_seconds), 0.0, 86_400.0)
+        if self.strategy not in get_args(Strategy):
+            raise Invalid(f"must be one of {', '.join(get_args(Strategy))}, not {self.strategy!r}", field="strategy")
+        if not isinstance(self.summary_model, str | None):
+            raise Invalid("must be a model's name, or null for none", field="summary_model")
+
+    @property
+    def bounds(self) -> WindowBounds:
+        """The window's part of the settings."""
+        return WindowBounds(max_message_history=self.max_message_history, keep_recent=self.keep_recent)
+
+
+def merged(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPolicy:
+    """The policy with these fields set; Invalid names an unknown field or a value out of range."""
+    known = {field.name for field in fields(CompactionPolicy)}
+    for name in changes:
+        if name not in known:
+            raise Invalid(f"is no setting of compaction; there are: {', '.join(sorted(known))}", field=name)
+    return replace(policy, **changes)
+
+
+def as_mapping(policy: CompactionPolicy) -> dict[str, Any]:
+    """The policy as plain values."""
+    return asdict(policy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What is known of a conversation when the question is asked."""
+
+    used_tokens: int
+    """What the next request would count to, before anything is left out of it."""
+    uncovered: int
+    """Messages that no summary stands for."""
+    freed_little: bool = False
+    """Whether the last compaction freed less than it should and no user turn has come since."""
+    undone_until: int = 0
+    """Uncovered messages a person has asked to have back: not compacted by itself before the hard mark."""
+
+
+def due(policy: CompactionPolicy, budget: Budget, load: Load) -> Trigger | None:
+    """Whether a compaction is due, and why. The hard mark is due whatever is switched off."""
+    if load.used_tokens > budget.limit:
+        return "hard_limit"
+    compactable = load.uncovered - load.undone_until - policy.keep_recent
+    if not policy.enabled or load.freed_little or compactable <= 0:
+        return None
+    if load.used_tokens >= policy.threshold * budget.limit:
+        return "threshold"
+    return "messages" if load.uncovered - load.undone_until > policy.max_message_history else None
