@@ -58,6 +58,10 @@ INTERRUPTIONS_ONLY = Weather(
     twice=0, late=0, orphans=0, strange_ids=0, strange_calls=0, blanks=0, giants=0, images=0, thinking=0,
     late_system=0, odd=0,
 )  # fmt: skip
+TANGLED = Weather(
+    strange_calls=0, blanks=0, giants=0, images=0, thinking=0, late_system=0, odd=0,
+)  # fmt: skip
+"""Calls and results in disorder; every message is sound by itself."""
 CALM = Weather(
     interrupted=0, twice=0, late=0, orphans=0, strange_ids=0, strange_calls=0, blanks=0, giants=0.02, images=0.05,
     thinking=0.2, unsigned=0, late_system=0, odd=0,
