@@ -59,6 +59,7 @@ class SqliteStore:
             await self._erase_if_there(ref)
         self._off_record.clear()
         engine, self._engine = self._engine, None
+        await asyncio.sleep(0)  # what this turn of the loop gathered reaches the writer before the word to stop
         await asyncio.to_thread(engine.release)
 
     async def _finish_what_a_crash_left(self) -> None:
