@@ -109,13 +109,14 @@ def elided(
     count: TokenCounter = count_tokens,
 ) -> Message:
     """One message as the policy shows it; the very same object when it is short enough."""
-    if is_old and is_user_turn(message):
-        light = without_media(message, seq=seq)
-        return message if light == message else light
     cap = policy.old_result_tokens if is_old else policy.result_tokens
-    if not answers_of(message) or message_tokens(message, count) <= cap:
+    if is_old and is_user_turn(message):
+        short = without_media(message, seq=seq)
+    elif answers_of(message) and message_tokens(message, count) > cap:
+        short = clamp_results(message, cap, seq=seq, count=count)
+    else:
         return message
-    return clamp_results(message, cap, seq=seq, count=count)
+    return message if short == message else short
 
 
 def clamp_results(

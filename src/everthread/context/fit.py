@@ -67,8 +67,9 @@ def fit(
     policy: ClampPolicy = DEFAULT_POLICY,
     count: TokenCounter = count_tokens,
 ) -> Fitted:
-    """The units within `budget.limit`. `pinned`, `seqs` and `tokens` (counts, where they are known) go by the position
-    of a message in the units laid end to end. Raises ContextOverflow when the system prompt leaves no room."""
+    """The units within `budget.limit`. `pinned`, `seqs` and `tokens` (as `message_tokens` counts, where that is known)
+    go by the position of a message in the units laid end to end. Raises ContextOverflow when the system prompt leaves
+    no room."""
     draft = _Draft(units, budget.limit, seqs, tokens, count)
     draft.pin(pinned)
     stages = (draft.elide_old(policy), draft.clamp_large(), draft.drop_oldest(), draft.clamp_rest())
@@ -109,8 +110,9 @@ class _Draft:
 
     def pin(self, indexes: Collection[int]) -> None:
         """A pinned answer keeps its question: without it the view might begin with the assistant."""
+        pinned = frozenset(indexes)
         for number, group in enumerate(self.groups):
-            if number not in self.system and any(index in indexes for index in group):
+            if number not in self.system and any(index in pinned for index in group):
                 question = self.question_of[number]
                 self.pinned |= {number} if question is None else {number, question}
 
@@ -182,7 +184,8 @@ class _Draft:
         return [at for at in range(len(self.groups)) if at not in self.system and at not in self.dropped]
 
     def _older(self) -> list[int]:
-        return [number for number in self._kept() if number not in self._newest()]
+        newest = self._newest()
+        return [number for number in self._kept() if number not in newest]
 
     def _clamp_all(self, indexes: Iterable[int], cap: int) -> Iterator[bool]:
         """Each to the cap, but none shorter than it takes for the whole to fit."""

@@ -7,8 +7,10 @@ there is no silent hole.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from everthread.context.budget import TokenCounter, check_range, message_tokens
@@ -71,7 +73,7 @@ def cut_window(
     if max_tokens is not None:
         check_range("max_tokens", max_tokens, 0, 1_000_000_000_000)
     cut = _Cut(messages, max_messages, max_tokens, _measure(messages, tokens, count, max_tokens))
-    cut.keep_fixed(pinned)
+    cut.keep_fixed(frozenset(pinned))
     cut.keep_newest()
     cut.begin_at_user_turn()
     if keep_first_user:
@@ -86,7 +88,7 @@ def _measure(
         return lambda _: 0
     if tokens is not None:
         return tokens.__getitem__
-    return lambda index: message_tokens(messages[index], count)
+    return cache(lambda index: message_tokens(messages[index], count))
 
 
 class _Cut:
@@ -106,6 +108,8 @@ class _Cut:
         self.groups = spans(messages)
         self.question_of = questions(messages, self.groups)
         self.kept: set[int] = set()
+        self.taken: deque[int] = deque()
+        """Those of the kept that are there for being new, oldest first."""
         self.reasons: dict[int, OmitReason] = {}
         self.used_messages = 0
         self.used_tokens = 0
@@ -121,36 +125,32 @@ class _Cut:
 
     def keep_newest(self) -> None:
         nothing_fits = self.max_messages == 0 or self.max_tokens == 0
-        self.taken: list[int] = []
-        for number in reversed(range(len(self.groups))):
-            if number in self.kept:
-                continue
-            over = self._over(number)
+        for number in reversed([number for number in range(len(self.groups)) if number not in self.kept]):
+            over = self._over(*self._size(number))
             if nothing_fits or (over and self.taken):
-                self._omit_until(number, over or "over_messages")
+                self.reasons |= {older: over or "over_messages" for older in range(number + 1)}
                 return
             self._keep(number)
-            self.taken.insert(0, number)
+            self.taken.appendleft(number)
 
     def begin_at_user_turn(self) -> None:
         """Drop what stands before the first turn taken; where none was taken, bring the one they belong to. A list
         that was not cut keeps the beginning it has."""
         if not self.taken or not self.reasons:
             return
-        turns = [number for number in self.taken if self.question_of[number] == number]
-        if turns:
-            for number in self.taken[: self.taken.index(turns[0])]:
-                self._drop(number, "before_user_turn")
+        if any(self.question_of[number] == number for number in self.taken):
+            while self.question_of[self.taken[0]] != self.taken[0]:
+                self._drop_oldest("before_user_turn")
             return
         question = self.question_of[self.taken[0]]
         if question is not None:
             self._keep(question)
-            while len(self.taken) > 1 and self._is_over():
-                self._drop(self.taken.pop(0), "over_messages")
+            while len(self.taken) > 1 and (over := self._over()):
+                self._drop_oldest(over)
 
     def keep_first_user(self) -> None:
         first = next((at for at, question in enumerate(self.question_of) if question == at), None)
-        if first is not None and not self._over(first) and self.max_messages > 0:
+        if first is not None and not self._over(*self._size(first)):
             self._keep(first)
 
     def window(self) -> Window:
@@ -165,7 +165,7 @@ class _Cut:
             messages=tuple(self.messages[index] for index in shown),
             indexes=tuple(shown),
             omitted=tuple(omitted),
-            within=not self._is_over(),
+            within=self._over() is None,
         )
 
     def _keep(self, number: int) -> None:
@@ -173,13 +173,11 @@ class _Cut:
             self.kept.add(number)
             self._use(number, 1)
 
-    def _drop(self, number: int, reason: OmitReason) -> None:
+    def _drop_oldest(self, reason: OmitReason) -> None:
+        number = self.taken.popleft()
         self.kept.discard(number)
         self.reasons[number] = reason
         self._use(number, -1)
-
-    def _omit_until(self, newest: int, reason: OmitReason) -> None:
-        self.reasons |= {number: reason for number in range(newest + 1)}
 
     def _use(self, number: int, sign: int) -> None:
         messages, tokens = self._size(number)
@@ -191,17 +189,12 @@ class _Cut:
         counted = sum(not is_system(self.messages[index]) for index in group)
         return counted, sum(map(self.measure, group))
 
-    def _over(self, number: int) -> OmitReason | None:
-        """Which bound would be broken by this group on top of what is kept."""
-        messages, tokens = self._size(number)
+    def _over(self, messages: int = 0, tokens: int = 0) -> OmitReason | None:
+        """Which bound is broken by what is kept, and by so much on top of it."""
         if self.used_messages + messages > self.max_messages:
             return "over_messages"
         over_tokens = self.max_tokens is not None and self.used_tokens + tokens > self.max_tokens
         return "over_tokens" if over_tokens else None
-
-    def _is_over(self) -> bool:
-        over_tokens = self.max_tokens is not None and self.used_tokens > self.max_tokens
-        return self.used_messages > self.max_messages or over_tokens
 
 
 def questions(messages: Sequence[Message], groups: Sequence[range]) -> list[int | None]:
