@@ -93,13 +93,17 @@ async def test_closing_one_opening_leaves_what_another_has_off_the_record(durabl
             await other.conversations.get("mine")
 
 
+def bytes_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
 async def test_i22_no_file_holds_it_after_closing(tmp_path: Path) -> None:
     file = tmp_path / "et.db"
     async with everthread.open(f"sqlite:///{file}") as et:
         conv = await et.conversations.create(off_record=True, title="abecedarian", metadata={"k": "borborygmus"})
         await appended(conv, "callipygian", "defenestration " * 10_000)
-        written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    left = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        written = bytes_in(tmp_path)
+    left = bytes_in(tmp_path)
     for word in (b"abecedarian", b"borborygmus", b"callipygian", b"defenestration"):
         assert word in written
         assert word not in left

@@ -22,9 +22,11 @@ ROLES = {
     "AIMessage": "assistant",
     "AIMessageChunk": "assistant",
     "SystemMessage": "system",
+    "SystemMessageChunk": "system",
     "ToolMessage": "tool",
     "ToolMessageChunk": "tool",
     "FunctionMessage": "function",
+    "FunctionMessageChunk": "function",
 }
 """LangChain's names for OpenAI's roles; any other word stands for itself."""
 
@@ -46,7 +48,7 @@ def role(payload: Payload) -> str | None:
         found: object = payload["id"][-1]
     else:
         found = payload.get("role") or payload.get("type")
-    if found == "chat":
+    if found in ("chat", "ChatMessage", "ChatMessageChunk"):
         found = fields(payload).get("role")
     if not isinstance(found, str) or not found:
         return None

@@ -227,8 +227,13 @@ def _plain_key(key: object, place: str) -> str:
 
 def canonical(payload: Mapping[str, Any]) -> str:
     """Equal for two payloads that say the same: null, empty and default fields left out, keys sorted."""
-    said = {key: value for key, value in payload.items() if not _is_default(key, value)}
+    inner = payloads.fields(payload)
+    said = {key: _said(value) if value is inner else value for key, value in _said(payload).items()}
     return json.dumps(said, sort_keys=True, default=str)
+
+
+def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if not _is_default(key, value)}
 
 
 def _is_default(key: str, value: Any) -> bool:
