@@ -1,0 +1,70 @@
+"""What the documentation shows is what happens: each program in it is run, and its output compared."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from everthread.demo import render, run
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "README.zh-CN.md", "docs/how-to/archive-a-langgraph-agent.md")
+SHOWN = re.compile(r"^```python\n(?P<program>.*?)^```\n\n```text\n(?P<output>.*?)^```$", re.M | re.S)
+EXAMPLE_OUTPUT = """\
+in the checkpoint: 6
+in the log: 24
+first question: How high is Kunming?
+chain verified: True
+"""
+
+
+def output_of(*arguments: str, folder: Path) -> str:
+    """What a program prints, run in an empty folder."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_its_program_prints(page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    programs = list(SHOWN.finditer(text))
+    assert programs, "the page shows no program with its output"
+    assert len(programs) == text.count("```python\n"), "a program has no output beside it"
+    for program in programs:
+        assert output_of("-c", program["program"], folder=tmp_path) == program["output"]
+
+
+def test_the_readmes_show_the_demos_figures() -> None:
+    page = io.StringIO()
+    render(asyncio.run(run()), Console(file=page, width=100))
+    printed = [line.rstrip() for line in page.getvalue().splitlines()]
+    start = next(place for place, line in enumerate(printed) if line.startswith("messages really said"))
+    counts = "\n".join(printed[start : start + 4])
+    for name in ("README.md", "README.zh-CN.md"):
+        assert f"```text\n{counts}\n```" in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_both_readmes_have_the_same_parts() -> None:
+    english, chinese = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md"))
+    for mark in ("## ", "```", "| ", "]("):
+        assert english.count(mark) == chinese.count(mark), mark
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    assert output_of(str(ROOT / "examples/langchain_archive.py"), folder=tmp_path) == EXAMPLE_OUTPUT
