@@ -43,7 +43,7 @@ QUICK = {"fsync": "off", "full_page_writes": "off", "max_wal_size": "128MB", "ma
 """For the shared server: its data need not survive the machine."""
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 2 << 30
-"""A folder in memory takes the shared server if it has this much room: there a new database takes 30 ms."""
+"""A folder in memory takes the data if it has this much room: there a new database takes 30 ms."""
 PATIENCE_SECONDS = 60.0
 
 StopMode = Literal["smart", "fast", "immediate"]
@@ -181,13 +181,20 @@ class OwnServer(Server):
             raise RuntimeError(f"{program} failed:\n{self._log.read_text()}")
 
 
+def name_of(url: str) -> str:
+    """The name of the database behind an address that a server gave."""
+    return url.partition("@/")[2].partition("?")[0]
+
+
 @contextmanager
 def own_server(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[OwnServer]:
-    """A server for one test, as durable as in production; its log stays in the folder.
+    """A server for one test, with the settings of production; its log stays in the folder.
 
-    Its data are elsewhere, because PostgreSQL's user may not enter the folders that pytest makes for root.
+    Its data are elsewhere, because PostgreSQL's user may not enter the folders that pytest makes for root. In
+    memory, if there is room: what was written there outlives the processes, as it does on a disk.
     """
-    server = OwnServer(Path(tempfile.mkdtemp(prefix="everthread-pg-")), folder / "postgres.log", settings or {})
+    data = Path(tempfile.mkdtemp(prefix="everthread-pg-", dir=_roomy_folder()))
+    server = OwnServer(data, folder / "postgres.log", settings or {})
     try:
         server.start()
         server.make_template()

@@ -52,7 +52,7 @@ def parse(url: str) -> Address:
     """The parts of an address, or Invalid. No message quotes the address: it may hold a password."""
     try:
         parts = urlsplit(url)
-        parameters = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        parameters = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
         ours = {name: _number(name, parameters.pop(name)) for name in _OURS if name in parameters}
         shown = _place(parts, parameters)
     except ValueError:

@@ -98,10 +98,10 @@ async def rewrite(connection: Connection, now: int, *, wait: bool) -> Sequence[s
     Without `wait` nothing is done while another process is at it.
     """
     reach("erase.committed")
-    if wait:
-        await connection.execute(sql.ERASE_LOCK)
-    elif not await connection.fetchval(sql.TRY_ERASE_LOCK):
-        return ()
+    while not await connection.fetchval(sql.TRY_ERASE_LOCK):
+        if not wait:
+            return ()
+        await asyncio.sleep(_POLL_SECONDS)
     unfinished = [row[0] for row in await connection.fetch(sql.UNFINISHED_ERASURES)]
     if not unfinished:
         return ()

@@ -7,8 +7,13 @@ import asyncpg
 from everthread.adapters.stores.postgres.address import Address
 from everthread.core.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreGone
 
-DRIVER: tuple[type[Exception], ...] = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
-"""What the driver raises. An `InterfaceError` is its own finding, most often that the connection is closed."""
+DRIVER: tuple[type[Exception], ...] = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
+"""What the driver raises. All but the first are its own findings: that the connection is closed, or out of step."""
 
 _LOST = ("08", "57P")
 """States of a connection that failed, and of a server that shuts down, crashed or starts."""

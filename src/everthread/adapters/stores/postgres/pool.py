@@ -135,7 +135,13 @@ class Pool:
 
     async def _once(self, work: Work[R]) -> R:
         async with self._connections.acquire() as connection:
-            return await work(connection)
+            try:
+                return await work(connection)
+            except errors.DRIVER as problem:
+                if errors.is_lost(problem):
+                    with suppress(asyncpg.InterfaceError):  # the pool has let go of it already
+                        connection.terminate()
+                raise
 
     @asynccontextmanager
     async def _transaction(self, connection: Connection) -> AsyncIterator[None]:

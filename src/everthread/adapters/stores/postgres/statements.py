@@ -221,11 +221,9 @@ UNFINISHED_ERASURES = "SELECT number FROM erasures WHERE finished_at IS NULL"
 FINISH_ERASURES = "UPDATE erasures SET finished_at = $2 WHERE number = ANY($1::bigint[])"
 """Note that the tables were rewritten."""
 
-ERASE_LOCK = "SELECT pg_advisory_lock(7310580731)"
-"""Rewrite one after the other, whichever process begins."""
-
 TRY_ERASE_LOCK = "SELECT pg_try_advisory_lock(7310580731)"
-"""The same, unless somebody is rewriting now."""
+"""Rewrite one after the other, whichever process begins. Who waits for it tries again, because a statement that
+waits is a transaction, which would hold up the rewrite that it waits for."""
 
 NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 """A number that all finished transactions are below of."""

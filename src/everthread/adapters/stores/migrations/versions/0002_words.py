@@ -19,3 +19,4 @@ def upgrade() -> None:
     else:
         op.execute("CREATE TABLE words (key bigint PRIMARY KEY, tokens tsvector NOT NULL)")
         op.execute("CREATE INDEX words_by_token ON words USING gin (tokens)")
+        op.execute("ALTER TABLE words ALTER COLUMN tokens SET STATISTICS 0")  # they would keep words that are erased
