@@ -9,14 +9,14 @@ an odd quotation mark are only text. Its tokens come from `words`, as those of t
 - a phrase is the terms of its parts. An index knows which tokens a message has, not where they stand: that
   the parts of a phrase stand together is for `ranking` to check, which leaves out the messages without it.
 
-The builders ask for the messages with all terms or, with `any_term`, for those with all phrases and at least
-one of the other terms: what a search falls back to when too few messages have all.
+The builders ask for the messages with all terms or, with `any_term`, for those with all phrases or, if the
+question has none, with any of its terms: what a search falls back to when too few messages have all.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from everthread.history.words import normal, pairs, runs_and_words, scope_token, stem
@@ -77,26 +77,51 @@ def parse(text: str) -> Query:
 
 
 def fts5_match(query: Query, scope: Sequence[str] = (), *, any_term: bool = False) -> str:
-    """Give the right side of FTS5's `MATCH`, to be bound as a parameter; empty if the query is."""
+    """Give the right side of FTS5's `MATCH`, to be bound as a parameter; an empty query matches nothing."""
+    if not query:
+        return '""'
     required, alternatives = _demands(query, scope, _fts5_term, any_term=any_term)
     return " AND ".join([*required, f"({' OR '.join(alternatives)})"] if alternatives else required)
 
 
 def tsquery(query: Query, scope: Sequence[str] = (), *, any_term: bool = False) -> str:
-    """Give the text of a PostgreSQL `tsquery`, to be bound as a parameter and cast; empty if the query is."""
+    """Give the text of a PostgreSQL `tsquery`, to be bound as a parameter and cast; as above when empty."""
+    if not query:
+        return ""
     required, alternatives = _demands(query, scope, _tsquery_term, any_term=any_term)
     return " & ".join([*required, f"({' | '.join(alternatives)})"] if alternatives else required)
+
+
+def rarer(query: Query, frequencies: Mapping[str, int], limit: int) -> Query:
+    """Leave out the words that `limit` messages or more have; phrases stay, and all if nothing else would.
+
+    Asked for any term, the newest candidates of `what is the budget` have `the` and hardly one the budget.
+    """
+    kept = tuple(group for group in query.groups if group.is_phrase or _least(group, frequencies) < limit)
+    return replace(query, groups=kept) if kept else query
+
+
+def stretch(text: str, query: Query, chars: int) -> str:
+    """Give the part of a long text where the first of the query's terms stands; a short text is given whole.
+
+    Terms are sought by their beginnings, since a stem may end otherwise than the word does.
+    """
+    if len(text) <= chars:
+        return text
+    lower = text.lower()
+    beginnings = {term.token[: max(3, len(term.token) - 2)] for term in query.terms}
+    found = [at for at in map(lower.find, beginnings) if at >= 0]
+    start = max(0, min(found, default=0) - chars // 8)
+    return text[start : start + chars]
 
 
 def _demands(
     query: Query, scope: Sequence[str], written: Callable[[Term], str], *, any_term: bool
 ) -> tuple[list[str], list[str]]:
     """Give the terms of which a message must have all, and those of which it must have one."""
-    if not query:
-        return [], []
     scopes = [Term(token=scope_token(name)) for name in scope]
     required = _distinct(query.phrases) if any_term else query.terms
-    alternatives = [term for term in query.terms if term not in required]
+    alternatives = () if required else query.terms
     return list(map(written, (*scopes, *required))), list(map(written, alternatives))
 
 
@@ -133,6 +158,10 @@ def _terms(parts: Sequence[tuple[str, str]]) -> tuple[Term, ...]:
     if len(last_run) == 1:
         terms[-1] = replace(terms[-1], is_prefix=True)
     return tuple(terms[:-1] if len(last_run) > 1 else terms)
+
+
+def _least(group: Group, frequencies: Mapping[str, int]) -> int:
+    return min(frequencies.get(term.token, 0) for term in group.terms)
 
 
 def _distinct(groups: Iterable[Group]) -> tuple[Term, ...]:

@@ -1,0 +1,130 @@
+"""Cut from a message the stretch that shows why it was found: one line, its matches marked.
+
+It is a view for people. The words are compared as the index compares them (`words`), so `Budgets` is marked for
+`budget`; but the text itself is shown as it was written, except that white space and control characters become
+single spaces, and a lone surrogate, which no terminal or JSON takes, becomes the replacement character.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from everthread.history.match import Query, stretch
+from everthread.history.words import normal, part_spans, tokens
+
+MARK = "**"
+"""Stands before and after each match."""
+
+ELLIPSIS = "…"
+"""Stands where the message goes on."""
+
+_READ_CHARS = 4_000
+_blank = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_surrogate = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spot:
+    """Where the text has a term of the query."""
+
+    start: int
+    end: int
+    term: str
+
+
+def snippet(text: str, query: Query, width: int = 160) -> str:
+    """Give the `width` characters of a text with most of the query's terms; marks and ellipses come on top."""
+    near = stretch(text, query, max(_READ_CHARS, width))
+    line = _blank.sub(" ", _surrogate.sub("\ufffd", near)).strip()
+    spots = list(_spots(line, query))
+    start, end = _window(line, spots, width)
+    begins = ELLIPSIS if start > 0 or not text.startswith(near) else ""
+    ends = ELLIPSIS if end < len(line) or not text.endswith(near) else ""
+    return begins + _marked(line, spots, start, end).strip() + ends
+
+
+def _spots(line: str, query: Query) -> Iterator[_Spot]:
+    exact = {term.token for term in query.terms if not term.is_prefix}
+    prefixes = {term.token for term in query.terms if term.is_prefix}
+    for start, end, is_run in part_spans(line):
+        part = line[start:end]
+        run = normal(part)
+        if is_run and len(run) == len(part):
+            yield from _spots_in_run(run, start, exact, prefixes)
+            continue
+        for token in tokens(part):
+            if token in exact or token[0] in prefixes:
+                yield _Spot(start=start, end=end, term=token)
+                break
+
+
+def _spots_in_run(run: str, start: int, exact: set[str], prefixes: set[str]) -> Iterator[_Spot]:
+    for at in range(len(run)):
+        pair = run[at : at + 2]
+        if pair in exact:
+            yield _Spot(start=start + at, end=start + at + len(pair), term=pair)
+        if run[at] in prefixes:
+            yield _Spot(start=start + at, end=start + at + 1, term=run[at])
+
+
+def _window(line: str, spots: Sequence[_Spot], width: int) -> tuple[int, int]:
+    """Choose the stretch with most different terms, then with most matches, then the first; matches in its midst."""
+    if len(line) <= width or not spots:
+        return 0, _word_end(line, min(width, len(line)), 0)
+    first, last = max(_spans(spots, width), key=lambda span: _worth(spots[slice(*span)]))
+    taken = spots[last - 1].end - spots[first].start
+    start = max(0, min(spots[first].start - (width - taken) // 2, len(line) - width))
+    start = _word_start(line, start, spots[first].start)
+    return start, _word_end(line, min(start + width, len(line)), spots[last - 1].end)
+
+
+def _spans(spots: Sequence[_Spot], width: int) -> Iterator[tuple[int, int]]:
+    """Give, for each match, the matches from it on that fit into the width: at least itself."""
+    ends = [spot.end for spot in spots]
+    for first, spot in enumerate(spots):
+        yield first, max(first + 1, bisect_right(ends, spot.start + width))
+
+
+def _worth(spots: Sequence[_Spot]) -> tuple[int, int]:
+    return len({spot.term for spot in spots}), len(spots)
+
+
+def _word_start(line: str, start: int, limit: int) -> int:
+    """Move the start of a cut past a broken word, if there is a space before `limit`."""
+    if start == 0 or line[start - 1] == " ":
+        return start
+    space = line.find(" ", start, limit)
+    return space + 1 if space >= 0 else start
+
+
+def _word_end(line: str, end: int, limit: int) -> int:
+    """Move the end of a cut before a broken word, if there is a space after `limit`."""
+    if end >= len(line) or line[end] == " ":
+        return end
+    space = line.rfind(" ", limit, end)
+    return space if space > 0 else end
+
+
+def _marked(line: str, spots: Sequence[_Spot], start: int, end: int) -> str:
+    shown, at = [], start
+    for left, right in _merged(spots, start, end):
+        shown += [line[at:left], MARK, line[left:right], MARK]
+        at = right
+    return "".join([*shown, line[at:end]])
+
+
+def _merged(spots: Sequence[_Spot], start: int, end: int) -> list[tuple[int, int]]:
+    """Join the matches within a cut that touch each other, as the pairs of an unspaced run do."""
+    merged: list[tuple[int, int]] = []
+    for spot in spots:
+        left, right = max(spot.start, start), min(spot.end, end)
+        if left >= right:
+            continue
+        if merged and left <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], right))
+        else:
+            merged.append((left, right))
+    return merged
