@@ -1,0 +1,1 @@
+"""Language models and embedders behind our ports, and the files they need."""
