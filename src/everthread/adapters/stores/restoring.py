@@ -1,0 +1,288 @@
+"""Backups: written whole or not at all, and put back so that nothing erased comes back with them.
+
+A backup holds what was erased after it was taken. So restoring first reads the list of erasures of the database
+that is replaced (and any list kept elsewhere), applies what the backup does not know yet, under its first date,
+and verifies the result. Only then it takes the old one's place. Killed anywhere before that moment, the old
+database stands as it was; after it, the new one does.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from everthread.adapters.stores import migrating
+from everthread.core.clock import from_micros, system_clock, to_micros
+from everthread.core.errors import Conflict, NotFound, StoreBusy, StoreDamaged
+from everthread.core.nouns import VerifyReport
+from everthread.core.ports import Store
+from everthread.history import verifying
+
+
+class Erasure(NamedTuple):
+    """One line of the list of erasures."""
+
+    owner: str
+    conversation_id: str | None
+    message_id: str | None
+    erased_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did."""
+
+    erasures: Sequence[Erasure]
+    """Those that the backup did not know, now applied to it."""
+    is_old_list_read: bool
+    """False when there was a database to replace, but it was too damaged to tell what was erased in it."""
+    kept: str | None
+    """Where the old database lies, if it was to be kept: a file, or a schema."""
+    report: VerifyReport
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file a SQLite address names; None for another kind of address."""
+    scheme, _, rest = url.partition("://")
+    path = unquote(rest.partition("?")[0]).removeprefix("/")
+    return Path(path) if scheme == "sqlite" and path else None
+
+
+async def back_up(store: Store, target: Path) -> int:
+    """Write a consistent copy under its name only when it is whole; give its size in bytes."""
+    with _appearing_whole(target) as copy:
+        await store.backup(copy)
+    return os.stat(target).st_size
+
+
+@contextmanager
+def _appearing_whole(target: Path) -> Iterator[Path]:
+    """A place to write to; when the block ends well, what is there gets its name, readable by its owner only."""
+    if target.exists():
+        raise Conflict(f"{target} exists already; nothing was written: choose another name")
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as work:
+        copy = Path(work, target.name)
+        yield copy
+        os.chmod(copy, 0o600)
+        _to_disk(copy)
+        os.rename(copy, target)
+    _to_disk(target.parent)
+
+
+async def restore_sqlite(
+    source: Path, target: Path, *, erasures: Sequence[Erasure] = (), force: bool = False, keep_old: bool = False
+) -> Restored:
+    """Put a backup in the place of a database file, without what was erased since.
+
+    When the copy does not verify, `Restored.report` says so and the old database stands untouched.
+    """
+    target = _free_place(target, force)
+    with _held(target) as old, _copied(source, target) as copy:
+        applied = _erase_again(copy, [*old.erasures, *erasures])
+        report = await _verified(copy)
+        kept = _take_place(copy, target, keep_old) if report.ok else None
+    return Restored(erasures=applied, is_old_list_read=old.is_readable, kept=kept, report=report)
+
+
+def _free_place(target: Path, force: bool) -> Path:
+    """The file itself, where the name is a link to it."""
+    place = target.resolve()
+    if place.exists() and not force:
+        raise Conflict(f"{place} exists already; nothing was changed: --force replaces it")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+# --- the old database ---------------------------------------------------------------------------------------------
+
+
+class _Old(NamedTuple):
+    erasures: Sequence[Erasure] = ()
+    is_readable: bool = True
+
+
+@contextmanager
+def _held(target: Path) -> Iterator[_Old]:
+    """Hold the old database for ourselves, all of it in one file: whoever had it open would go on writing to what is
+    replaced, and be lost.
+    """
+    if not target.exists():
+        yield _Old()
+        return
+    with closing(sqlite3.connect(target, timeout=2, isolation_level=None)) as connection:
+        try:
+            erasures = _erasures(connection)
+            # Leaving WAL succeeds only for a connection that is alone, and brings the log's pages into the file.
+            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.DatabaseError as problem:
+            _refuse_busy(problem, target)
+            old = _Old(is_readable=False)
+        else:
+            old = _Old(erasures)
+        yield old
+
+
+def _refuse_busy(problem: sqlite3.DatabaseError, target: Path) -> None:
+    if problem.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        raise StoreBusy(f"another process has {target} open; nothing was changed: stop it, then restore") from problem
+
+
+def _erasures(connection: sqlite3.Connection) -> list[Erasure]:
+    from everthread.adapters.stores.sqlite import statements as sql  # noqa: PLC0415 - only where there is SQLite
+
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'erasures'").fetchone() is None:
+        return []
+    rows = connection.execute(sql.ERASURES)
+    return [Erasure(owner, conversation, message, from_micros(at)) for owner, conversation, message, at in rows]
+
+
+# --- the backup, made ready beside the old one --------------------------------------------------------------------
+
+
+@contextmanager
+def _copied(source: Path, target: Path) -> Iterator[Path]:
+    """The backup, copied into a file beside the target, at today's tables. It is gone when the block ends.
+
+    It always has the same name: what a killed restore left there, erased text perhaps, goes with the next one.
+    """
+    copy = unfinished(target)
+    _remove(copy)
+    os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        _copy(source, copy)
+        _bring_up_to_date(source, copy)
+        yield copy
+    finally:
+        _remove(copy)
+
+
+def unfinished(target: Path) -> Path:
+    """Where a restore prepares the file that is to become `target`."""
+    return target.with_name(f".{target.name}.restoring")
+
+
+def _copy(source: Path, copy: Path) -> None:
+    """By SQLite itself, so that what lies in a write-ahead log beside the source comes along."""
+    if not source.is_file():
+        raise NotFound(f"there is no file {source}; nothing was changed")
+    # Without a log beside it the file alone is the backup, and may lie where nothing can be written.
+    wal = source.with_name(f"{source.name}-wal")
+    how = "mode=ro" if wal.exists() else "immutable=1"
+    try:
+        with (
+            closing(sqlite3.connect(f"file:{quote(str(source.absolute()))}?{how}", uri=True)) as backup,
+            closing(sqlite3.connect(copy)) as written,
+        ):
+            backup.backup(written)
+            (found,) = written.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as problem:
+        raise StoreDamaged(f"{source} is no sound SQLite database ({problem}); nothing was changed") from problem
+    if found != "ok":
+        raise StoreDamaged(f"{source} is damaged ({found}); nothing was changed: restore another backup")
+
+
+def _bring_up_to_date(source: Path, copy: Path) -> None:
+    from everthread.adapters.stores.sqlite import engine  # noqa: PLC0415 - only where there is SQLite
+
+    revision = engine.revision_of(copy)
+    if revision is None:
+        raise StoreDamaged(f"{source} is no backup of everthread; nothing was changed")
+    migrating.refuse_newer(revision)
+    engine.migrate(copy)
+
+
+def _erase_again(copy: Path, erasures: Sequence[Erasure]) -> list[Erasure]:
+    """Apply, under their first date, the erasures that the backup does not know.
+
+    Those it knows are in it already; applied again, that of an owner would take what this owner wrote afterwards.
+    """
+    from everthread.adapters.stores.sqlite import engine, erase  # noqa: PLC0415 - only where there is SQLite
+
+    with closing(engine.connect(copy)) as connection:
+        known = set(_erasures(connection))
+        unknown = [erasure for erasure in dict.fromkeys(erasures) if erasure not in known]
+        connection.execute("BEGIN IMMEDIATE")
+        for erasure in unknown:
+            _erase_one(connection, erasure)
+        connection.execute("COMMIT")
+        erase.rewrite(connection, to_micros(system_clock()))
+    return unknown
+
+
+def _erase_one(connection: sqlite3.Connection, erasure: Erasure) -> None:
+    """What is not in the backup is noted all the same: another backup may have it."""
+    from everthread.adapters.stores.sqlite import erase  # noqa: PLC0415 - only where there is SQLite
+    from everthread.adapters.stores.sqlite import statements as sql  # noqa: PLC0415
+
+    at = to_micros(erasure.erased_at)
+    connection.execute("SAVEPOINT one")
+    try:
+        erase.blank(connection, *erasure[:3], at)
+    except NotFound:
+        connection.execute("ROLLBACK TO one")
+        connection.execute(sql.INSERT_ERASURE, (*erasure[:3], at))
+    connection.execute("RELEASE one")
+
+
+async def _verified(copy: Path) -> VerifyReport:
+    from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - only where there is SQLite
+
+    store = SqliteStore(copy)
+    await store.open()
+    try:
+        return await verifying.verify(store)
+    finally:
+        await store.close()
+
+
+# --- taking its place ---------------------------------------------------------------------------------------------
+
+
+def _take_place(copy: Path, target: Path, keep_old: bool) -> str | None:
+    """The moment that counts is the rename; a log of the old file must be gone before it, or SQLite would play it
+    into the new one.
+    """
+    if target.exists():
+        shutil.copymode(target, copy)
+    _to_disk(copy)
+    kept = str(_set_aside(target)) if keep_old and target.exists() else None
+    for end in ("-wal", "-shm", "-journal"):
+        target.with_name(target.name + end).unlink(missing_ok=True)
+    os.replace(copy, target)
+    _to_disk(target.parent)
+    return kept
+
+
+def _set_aside(target: Path) -> Path:
+    """A second name for the old file, and its log (which only a damaged one still has) beside it."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    aside = target.with_name(f"{target.name}.replaced-{stamp}")
+    os.link(target, aside)
+    for end in ("-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            shutil.copy2(target.with_name(target.name + end), aside.with_name(aside.name + end))
+    return aside
+
+
+def _remove(file: Path) -> None:
+    for end in ("", "-wal", "-shm", "-journal"):
+        file.with_name(file.name + end).unlink(missing_ok=True)
+
+
+def _to_disk(place: Path) -> None:
+    """A file's bytes, or a folder's names."""
+    opened = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

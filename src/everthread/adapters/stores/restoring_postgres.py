@@ -1,0 +1,185 @@
+"""Putting a backup back on PostgreSQL, by the same steps as `restoring`: the old tables step aside into a schema of
+their own, the backup's come in and are erased again and verified, and only then the old ones go.
+
+Anything that fails before puts the old tables back. After a kill they still lie in that schema, and the next
+restore takes them for what is to be replaced. Whoever has the database open meets missing tables meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from everthread.adapters.stores import migrating
+from everthread.adapters.stores.postgres import PostgresStore, dump, erase, errors, tables
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.address import Address, parse
+from everthread.adapters.stores.postgres.pool import Connection, connect
+from everthread.adapters.stores.restoring import Erasure, Restored
+from everthread.adapters.stores.schema import ERASE_RULES
+from everthread.core.clock import from_micros, system_clock, to_micros
+from everthread.core.errors import Conflict, NotFound, StoreDamaged
+from everthread.core.nouns import VerifyReport
+from everthread.history import verifying
+
+ASIDE = "everthread_replacing"
+
+PATIENCE = "SET lock_timeout = '10s'"
+"""How long the old tables are waited for, when somebody still works on them."""
+
+HOME = "SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('alembic_version')"
+"""The schema our tables are in, as the address finds it; no row when there are none."""
+
+HAS_ASIDE = f"SELECT to_regnamespace('{ASIDE}') IS NOT NULL"
+"""Whether a restore before this one was cut off."""
+
+OURS = """
+SELECT relname FROM pg_class
+WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname = ANY($2::text[])"""
+"""Our tables in a schema."""
+
+MOVE = 'ALTER TABLE {source}."{table}" SET SCHEMA {target}'
+"""Give a table, with its indexes and sequences, another schema. The names come from the catalogue and from here."""
+
+DROP = 'DROP TABLE {source}."{table}"'
+"""Remove a table."""
+
+
+async def restore_postgres(
+    url: str, source: Path, *, erasures: Sequence[Erasure] = (), force: bool = False, keep_old: bool = False
+) -> Restored:
+    """Put a backup in the place of a database's tables, without what was erased since.
+
+    When it does not verify, `Restored.report` says so and the old tables are back.
+    """
+    _require(source)
+    address = parse(url)
+    async with _session(address) as connection:
+        home = await _set_aside(connection, force)
+        is_done = False
+        try:
+            old = await _erasures_aside(connection)
+            await dump.restore(url, source)
+            await _bring_up_to_date(connection, address, source)
+            applied = await _erase_again(connection, [*old, *erasures])
+            report = await _verified(url)
+            is_done = report.ok
+        finally:
+            if not is_done:
+                await _put_back(connection, home)
+        kept = await _let_go(connection, keep_old) if is_done else None
+    return Restored(erasures=applied, is_old_list_read=True, kept=kept, report=report)
+
+
+def _require(source: Path) -> None:
+    if not source.is_file():
+        raise NotFound(f"there is no file {source}; nothing was changed")
+
+
+@asynccontextmanager
+async def _session(address: Address) -> AsyncIterator[Connection]:
+    connection = await connect(address)
+    try:
+        await connection.execute(PATIENCE)
+        yield connection
+    except errors.DRIVER as problem:
+        raise errors.translated(problem, address) from problem
+    finally:
+        await connection.close()
+
+
+async def _set_aside(connection: Connection, force: bool) -> str:
+    """Make room for the backup's tables; give the schema they come into."""
+    home: str | None = await connection.fetchval(HOME)
+    is_cut_off = await connection.fetchval(HAS_ASIDE)
+    if (home is not None or is_cut_off) and not force:
+        raise Conflict("the database has tables already; nothing was changed: --force replaces them")
+    place = home or "public"
+    if is_cut_off:  # what stands in their place was never verified
+        await _all_at_once(connection, [DROP.format(source=place, table=t) for t in await _ours(connection, place)])
+    elif home is not None:
+        moves = [MOVE.format(source=home, table=t, target=ASIDE) for t in await _ours(connection, home)]
+        await _all_at_once(connection, [f"CREATE SCHEMA {ASIDE}", *moves])
+    return place
+
+
+async def _put_back(connection: Connection, home: str) -> None:
+    if not await connection.fetchval(HAS_ASIDE):  # there was nothing before
+        await _all_at_once(connection, [DROP.format(source=home, table=t) for t in await _ours(connection, home)])
+        return
+    drops = [DROP.format(source=home, table=t) for t in await _ours(connection, home)]
+    moves = [MOVE.format(source=ASIDE, table=t, target=home) for t in await _ours(connection, ASIDE)]
+    await _all_at_once(connection, [*drops, *moves, f"DROP SCHEMA {ASIDE}"])
+
+
+async def _let_go(connection: Connection, keep_old: bool) -> str | None:
+    if not await connection.fetchval(HAS_ASIDE):
+        return None
+    if not keep_old:
+        await connection.execute(f"DROP SCHEMA {ASIDE} CASCADE")
+        return None
+    name = f"everthread_replaced_{datetime.now(UTC).strftime('%Y%m%dt%H%M%S')}"
+    await connection.execute(f"ALTER SCHEMA {ASIDE} RENAME TO {name}")
+    return f"schema {name}"
+
+
+async def _ours(connection: Connection, schema: str) -> list[str]:
+    return [row[0] for row in await connection.fetch(OURS, schema, list(ERASE_RULES))]
+
+
+async def _all_at_once(connection: Connection, statements: Sequence[str]) -> None:
+    """Several statements in one message are one transaction."""
+    await connection.execute("; ".join(statements))
+
+
+async def _erasures_aside(connection: Connection) -> list[Erasure]:
+    if "erasures" not in await _ours(connection, ASIDE):
+        return []
+    return await _read(connection, sql.ERASURES.replace("FROM erasures", f"FROM {ASIDE}.erasures"))
+
+
+async def _read(connection: Connection, statement: str) -> list[Erasure]:
+    rows = await connection.fetch(statement)
+    return [Erasure(owner, conversation, message, from_micros(at)) for owner, conversation, message, at in rows]
+
+
+async def _bring_up_to_date(connection: Connection, address: Address, source: Path) -> None:
+    revision = await tables.revision(connection)
+    if revision is None:
+        raise StoreDamaged(f"{source} is no backup of everthread; the database is as it was")
+    migrating.refuse_newer(revision)
+    await tables.migrate(address)
+
+
+async def _erase_again(connection: Connection, erasures: Sequence[Erasure]) -> list[Erasure]:
+    """Apply, under their first date, the erasures that the backup does not know (see `restoring`)."""
+    known = set(await _read(connection, sql.ERASURES))
+    unknown = [erasure for erasure in dict.fromkeys(erasures) if erasure not in known]
+    await connection.execute("BEGIN")
+    for erasure in unknown:
+        await _erase_one(connection, erasure)
+    await connection.execute("COMMIT")
+    await erase.rewrite(connection, to_micros(system_clock()), wait=True)
+    return unknown
+
+
+async def _erase_one(connection: Connection, erasure: Erasure) -> None:
+    at = to_micros(erasure.erased_at)
+    await connection.execute("SAVEPOINT one")
+    try:
+        await erase.blank(connection, *erasure[:3], at)
+    except NotFound:
+        await connection.execute("ROLLBACK TO one")
+        await connection.execute(sql.INSERT_ERASURE, *erasure[:3], at)
+    await connection.execute("RELEASE one")
+
+
+async def _verified(url: str) -> VerifyReport:
+    store = PostgresStore(url)
+    await store.open()
+    try:
+        return await verifying.verify(store)
+    finally:
+        await store.close()
