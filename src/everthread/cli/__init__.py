@@ -1,0 +1,23 @@
+"""The command line: `everthread`, or `python -m everthread`.
+
+app.py       options that every command takes, how a command runs, where errors end
+door.py      what a command is handed: the settings, the database, the output
+output.py    text for people, JSON for programs
+errors.py    exit codes
+commands.py  every command: a file for each family
+
+Importing all of this is cheap; what a command works with is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    from everthread.cli.commands import run  # noqa: PLC0415 - startup
+    from everthread.cli.errors import tell_defect  # noqa: PLC0415
+
+    sys.excepthook = tell_defect
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,169 @@
+"""What `doctor` looks at on any machine: Python, SQLite, settings, extras, weights; and how it judges a database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from everthread.cli.output import size
+
+if TYPE_CHECKING:
+    from everthread.settings import Settings
+
+OLDEST_SQLITE = (3, 35, 0)
+EXTRAS = {"postgres": "asyncpg", "langgraph": "langgraph", "langchain": "langchain"}
+"""Each extra, and the module that shows it is installed."""
+LITTLE_BYTES = 100_000_000
+SAMPLE = 25
+SAMPLE_WORDS = 8
+"""How many messages are drawn, and by how many of its words each must be found."""
+
+
+class State(StrEnum):
+    """How a thing stands."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+    DAMAGED = "damaged"
+    """Fails, and stored data are not as they were written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing looked at."""
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+    """What to do about it."""
+
+
+def check_machine(settings: Settings) -> Iterator[Check]:
+    """Everything that needs no database."""
+    yield Check(name="python", state=State.OK, found=".".join(map(str, sys.version_info[:3])))
+    yield check_sqlite()
+    yield check_environment()
+    yield check_extras()
+    yield from check_weights(settings.models_dir)
+
+
+def check_sqlite() -> Check:
+    found = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        return Check(name="sqlite", state=State.FAIL, found=found, advice=f"use a Python with SQLite {oldest} or newer")
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
+    except sqlite3.OperationalError:
+        return Check(
+            name="sqlite", state=State.FAIL, found=f"{found} without FTS5", advice="use a Python whose SQLite has FTS5"
+        )
+    finally:
+        connection.close()
+    return Check(name="sqlite", state=State.OK, found=f"{found} with FTS5")
+
+
+def check_environment() -> Check:
+    """A mistyped variable is silent otherwise."""
+    from everthread.settings import PREFIX, Settings  # noqa: PLC0415 - startup
+
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    strangers = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
+    if strangers:
+        return Check(
+            name="environment",
+            state=State.WARN,
+            found=f"no setting has the name {', '.join(strangers)}",
+            advice="`everthread config` shows the settings there are",
+        )
+    return Check(name="environment", state=State.OK, found="every EVERTHREAD_ variable is a setting")
+
+
+def check_extras() -> Check:
+    installed = [extra for extra, module in EXTRAS.items() if find_spec(module) is not None]
+    missing = [extra for extra in EXTRAS if extra not in installed]
+    return Check(
+        name="extras",
+        state=State.OK,
+        found=f"installed: {', '.join(installed) or 'none'}; not installed: {', '.join(missing) or 'none'}",
+        advice=f"if you need one: pip install 'everthread[{missing[0]}]'" if missing else "",
+    )
+
+
+def check_weights(models: Path) -> Iterator[Check]:
+    from everthread.adapters.models import weights  # noqa: PLC0415 - startup
+
+    for model in weights.CATALOGUE.values():
+        state = weights.state_of(models, model)
+        is_damaged = state is weights.State.DAMAGED
+        advice = {
+            weights.State.ABSENT: f"if you need it: everthread models fetch {model.name}",
+            weights.State.DAMAGED: f"everthread models fetch {model.name}",
+        }
+        yield Check(
+            name=f"model {model.name}",
+            state=State.WARN if is_damaged else State.OK,
+            found=str(state),
+            advice=advice.get(state, ""),
+        )
+
+
+def check_room(folder: Path, database_bytes: int) -> Check:
+    """An erase rewrites the file beside itself, so it wants as much room again."""
+    free = shutil.disk_usage(folder).free
+    wanted = 2 * database_bytes + LITTLE_BYTES
+    return Check(
+        name="disk",
+        state=State.OK if free >= wanted else State.WARN,
+        found=f"{size(free)} free",
+        advice="" if free >= wanted else f"make room: {size(wanted)} let erase and restore work",
+    )
+
+
+# --- a database of either kind, once the figures are read --------------------------------------------------------
+
+
+def check_revision(found: str | None, newest: str) -> Check:
+    if found == newest:
+        return Check(name="tables", state=State.OK, found=f"revision {found}")
+    if found is None or found < newest:
+        return Check(name="tables", state=State.WARN, found=f"revision {found}", advice="everthread migrate")
+    return Check(name="tables", state=State.FAIL, found=f"revision {found}", advice="upgrade everthread")
+
+
+def check_erasures(unfinished: int) -> Check:
+    if unfinished:
+        return Check(
+            name="erasures",
+            state=State.WARN,
+            found=f"{unfinished} unfinished: their text may still lie in the files",
+            advice="any command that opens the database finishes them, such as everthread stats",
+        )
+    return Check(name="erasures", state=State.OK, found="all finished")
+
+
+def check_index(*, indexed: int, wanted: int) -> Check:
+    return _judged("search index", indexed == wanted, f"{indexed:,} messages of {wanted:,}")
+
+
+def check_sample(*, found: int, drawn: int) -> Check:
+    """A message must be found by its own words."""
+    return _judged("search sample", found == drawn, f"{found} of {drawn} are found by their own words")
+
+
+def _judged(name: str, is_good: bool, found: str) -> Check:
+    if is_good:
+        return Check(name=name, state=State.OK, found=found)
+    advice = "the log itself is whole if `everthread verify` says so; restore a backup to have the index back"
+    return Check(name=name, state=State.DAMAGED, found=found, advice=advice)

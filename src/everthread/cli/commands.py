@@ -1,0 +1,12 @@
+"""Every command, by family: importing this module fills the app, in the order of the help."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from everthread.cli.app import app, run
+
+__all__ = ["app", "run"]
+
+for family in ("reading", "writing", "proving", "erasing", "keeping", "doctor", "setup", "models"):
+    import_module(f"everthread.cli.{family}")

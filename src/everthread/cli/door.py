@@ -1,0 +1,70 @@
+"""What a command is handed: the settings in effect, the database they name, and the output."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import everthread
+from everthread.cli.output import Output
+from everthread.core.errors import MissingExtra, NotFound
+from everthread.instance import Everthread
+
+if TYPE_CHECKING:
+    from everthread.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """One run of one command."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+    """Where each setting came from."""
+    out: Output
+
+    @property
+    def owner(self) -> str:
+        return self.settings.owner
+
+    @property
+    def url(self) -> str:
+        return self.settings.database
+
+    @property
+    def address(self) -> str:
+        """The database's address as it may be shown."""
+        from everthread.settings import masked  # noqa: PLC0415 - startup
+
+        return masked(self.url)
+
+    @asynccontextmanager
+    async def open(self, *, create: bool = False) -> AsyncIterator[Everthread]:
+        """The database, open. A file that is not there is not made, unless the command is there to make one."""
+        if not create:
+            self.require_database()
+        async with everthread.open(self.url) as et:
+            yield et
+
+    def require_database(self) -> None:
+        """NotFound when the address names a file that is not there: a mistyped one must not look empty."""
+        from everthread.adapters.stores.restoring import sqlite_file  # noqa: PLC0415 - startup
+
+        file = sqlite_file(self.url)
+        if file is not None and not file.exists():
+            raise NotFound(
+                f"no database at {self.address}; name another with --database, or make it: everthread migrate"
+            )
+
+
+def is_postgres(url: str) -> bool:
+    return url.partition("://")[0] in ("postgresql", "postgres")
+
+
+def require_postgres() -> None:
+    """MissingExtra when the driver is not installed."""
+    if find_spec("asyncpg") is None:
+        raise MissingExtra("PostgreSQL needs an extra: pip install 'everthread[postgres]'")

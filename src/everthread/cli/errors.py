@@ -1,0 +1,88 @@
+"""Exit codes, and how an error is told: one line on stderr, never a traceback, never a password."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from types import TracebackType
+
+from everthread.cli.output import one_line
+from everthread.core import errors
+from everthread.core.errors import EverthreadError
+
+
+class ExitCode(IntEnum):
+    """What a command leaves behind for the shell."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    INTEGRITY = 5
+    INTERRUPTED = 130
+    """Ctrl-C."""
+    BROKEN_PIPE = 141
+    """Whoever read our output went away, as `head` does; what other programs leave in that case."""
+
+
+EXIT_CODES: Mapping[type[EverthreadError], ExitCode] = {
+    EverthreadError: ExitCode.ERROR,
+    errors.NotFound: ExitCode.NOT_FOUND,
+    errors.Conflict: ExitCode.CONFLICT,
+    errors.HeadMoved: ExitCode.CONFLICT,
+    errors.Erased: ExitCode.CONFLICT,
+    errors.Invalid: ExitCode.USAGE,
+    errors.KeyReused: ExitCode.CONFLICT,
+    errors.ContextOverflow: ExitCode.ERROR,
+    errors.ModelError: ExitCode.ERROR,
+    errors.MissingExtra: ExitCode.ERROR,
+    errors.StoreError: ExitCode.ERROR,
+    errors.StoreBusy: ExitCode.ERROR,
+    errors.StoreFull: ExitCode.ERROR,
+    errors.StoreGone: ExitCode.ERROR,
+    errors.StoreDamaged: ExitCode.INTEGRITY,
+}
+"""Each error by name; a test fails when one is missing."""
+
+
+def exit_code(problem: EverthreadError) -> ExitCode:
+    """The code of the error, or of the nearest one above it."""
+    return next(EXIT_CODES[kind] for kind in type(problem).__mro__ if kind in EXIT_CODES)
+
+
+def tell(message: str, *, code: str = "error", retryable: bool = False, arguments: Sequence[str]) -> None:
+    """Say what failed; as JSON when the command line asks for JSON."""
+    said = one_line(_without_passwords(message, arguments))
+    if "--json" in arguments:
+        said = json.dumps({"error": {"code": code, "message": said, "retryable": retryable}})
+    else:
+        said = f"everthread: {said}"
+    print(said, file=sys.stderr)
+
+
+def tell_defect(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
+    """What `sys.excepthook` becomes: even a defect of ours is one line, and shows its place only when asked."""
+    arguments = sys.argv[1:]
+    if os.environ.get("EVERTHREAD_LOG_LEVEL", "").lower() == "debug":
+        text = "".join(traceback.format_exception(kind, problem, trace))
+        print(_without_passwords(text, arguments), file=sys.stderr, end="")
+    tell(
+        f"a defect: {kind.__name__}: {problem}; set EVERTHREAD_LOG_LEVEL=debug to see where, and report it",
+        code="defect",
+        arguments=arguments,
+    )
+
+
+def _without_passwords(text: str, arguments: Sequence[str]) -> str:
+    """Any argument may hold an address, also one that was mistyped."""
+    from everthread.settings import PREFIX, without_passwords  # noqa: PLC0415 - startup
+
+    values = (
+        argument.partition("=")[2] or argument for argument in arguments if "@" in argument or "password" in argument
+    )
+    return without_passwords(text, [*values, *filter(None, [os.environ.get(f"{PREFIX}DATABASE")])])

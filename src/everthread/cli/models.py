@@ -1,0 +1,59 @@
+"""Commands about the weights of local models: models fetch, models ls."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.door import Door
+from everthread.cli.output import size
+
+models = typer.Typer(no_args_is_help=True, help="Weights of local models.")
+app.add_typer(models, name="models")
+
+
+@command(models)
+def fetch(
+    door: Door,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help="Which models; all if none.")] = None,
+) -> None:
+    """Fetch weights by hash, with the package client of this machine. What is here already stays."""
+    from everthread.adapters.models import weights  # noqa: PLC0415 - startup
+
+    chosen = [weights.named(name) for name in names or weights.CATALOGUE]
+    for model in chosen:
+        is_new = weights.fetch(door.settings.models_dir, model, say=door.out.note)
+        folder = weights.folder_of(door.settings.models_dir, model)
+        if door.out.json:
+            door.out.document({"name": model.name, "version": model.version, "path": str(folder), "fetched": is_new})
+        else:
+            door.out.text(f"{model.name} {model.version}: {folder}{'' if is_new else ' (was here)'}")
+
+
+@command(models, "ls")
+def list_models(door: Door) -> None:
+    """List the models, and read those that are here through."""
+    from everthread.adapters.models import weights  # noqa: PLC0415 - startup
+
+    rows = [(model, weights.state_of(door.settings.models_dir, model)) for model in weights.CATALOGUE.values()]
+    if door.out.json:
+        for model, state in rows:
+            folder = str(weights.folder_of(door.settings.models_dir, model))
+            door.out.document(
+                {
+                    "name": model.name,
+                    "version": model.version,
+                    "state": state,
+                    "bytes": model.bytes,
+                    "licence": model.licence,
+                    "use": model.use,
+                    "path": folder,
+                }
+            )
+    else:
+        door.out.table(
+            ("name", "state", ">size", "licence", "use"),
+            [(model.name, state, size(model.bytes), model.licence, model.use) for model, state in rows],
+        )

@@ -1,0 +1,102 @@
+"""Each kind of failure has its exit code, and each failure is told in one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from everthread.cli.errors import EXIT_CODES, ExitCode, exit_code
+from everthread.core.errors import EverthreadError, NotFound
+from tests.cli.conftest import Quick
+from tests.cli.shell import Shell, user
+
+
+def kinds_below(kind: type[EverthreadError]) -> Iterator[type[EverthreadError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from kinds_below(child)
+
+
+def test_every_error_has_an_exit_code() -> None:
+    ours = {kind for kind in kinds_below(EverthreadError) if kind.__module__.startswith("everthread.")}
+    assert len(ours) > 10
+    assert ours - EXIT_CODES.keys() == set()
+
+
+def test_an_error_of_a_newer_kind_has_the_code_of_the_one_above_it() -> None:
+    class Vanished(NotFound):
+        pass
+
+    assert exit_code(Vanished("x")) == ExitCode.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (["show", "gone"], 3, "not_found"),
+        (["nonsense"], 2, "usage"),
+        (["show"], 2, "usage"),
+        (["ls", "--nonsense"], 2, "usage"),
+        (["ls", "--limit", "many"], 2, "usage"),
+        (["show", "x" * 129], 2, "invalid"),
+        (["ls", "--database", "nonsense"], 2, "invalid"),
+        (["ls", "--database", "mysql://host/name"], 2, "invalid"),
+        (["erase", "owner", "local"], 2, "invalid"),
+        (["verify", "--against", "gone.jsonl"], 1, "os_error"),
+        (["restore", "gone.db", "--force"], 3, "not_found"),
+        (["models", "fetch", "gone"], 3, "not_found"),
+    ],
+)
+def test_a_failure_is_one_line_and_one_code(quick: Quick, arguments: list[str], code: int, word: str) -> None:
+    quick("migrate")
+    ran = quick(*arguments, "--json")
+    assert (ran.code, ran.out, ran.error["code"]) == (code, "", word)
+    assert ran.error["message"]
+    assert ran.error["retryable"] is False
+
+
+def test_for_people_a_failure_is_one_plain_line(shell: Shell) -> None:
+    shell("migrate")
+    ran = shell("show", "gone")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == "everthread: no conversation 'gone'\n"
+
+
+def test_without_a_command_the_help_is_shown(shell: Shell) -> None:
+    ran = shell()
+    assert ran.code == 2
+    assert "Usage: everthread" in ran.out + ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_file_that_is_no_database_is_damage(quick: Quick, tmp_path: Path) -> None:
+    (tmp_path / "et.db").write_bytes(os.urandom(5000))
+    for command in ("ls", "verify", "doctor"):
+        assert quick(command).code == 5, command
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(quick: Quick, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    ran = quick("append", "c", "--database", f"sqlite:///{tmp_path}/file/et.db", input=[user("x")])
+    assert ran.code == 1
+    assert "cannot make the folder" in ran.err
+
+
+def test_a_server_that_is_not_there_is_an_error_that_may_be_retried(quick: Quick) -> None:
+    ran = quick("ls", "--json", "--database", "postgresql://nobody@127.0.0.1:1/none")
+    assert (ran.code, ran.error["retryable"]) == (1, True)
+
+
+def test_even_a_defect_is_one_line(shell: Shell, tmp_path: Path) -> None:
+    broken = tmp_path / "sitecustomize.py"
+    broken.write_text("import everthread.instance as i\ni.Everthread.heads = lambda self: 1 / 0\n")
+    shell("migrate")
+    ran = shell("heads", env={"PYTHONPATH": str(tmp_path)})
+    assert ran.code == 1
+    assert ran.err.startswith("everthread: a defect: ZeroDivisionError")
+    assert ran.err.count("\n") == 1
+    asked = shell("heads", env={"PYTHONPATH": str(tmp_path), "EVERTHREAD_LOG_LEVEL": "debug"})
+    assert "Traceback" in asked.err

@@ -1,0 +1,146 @@
+"""Pipes that break, Ctrl-C, terminals, and characters that no terminal should obey."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Quick
+from tests.cli.shell import PATIENCE_SECONDS, Shell, user
+
+STRANGE = "nul \x00 escape \x1b[31mred bell \x07 half \ud83d end \u202eturned"
+
+
+@pytest.fixture
+def long_talk(shell: Shell) -> Shell:
+    """Far more than a pipe holds."""
+    text = "x" * 5000
+    assert shell("append", "c", input=[user(f"{number} {text}") for number in range(400)]).code == 0
+    return shell
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_reader_that_leaves_early_ends_the_command_quietly(long_talk: Shell, more: list[str]) -> None:
+    with long_talk.start("show", "c", "--full", *more) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(100)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(PATIENCE_SECONDS) == 141
+
+
+def test_stdout_that_is_closed_before_anything_is_written_is_quiet(long_talk: Shell) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with long_talk.start("ls", stdout=write) as process:
+        os.close(write)
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait(PATIENCE_SECONDS) == 141
+
+
+def test_ctrl_c_ends_a_command_that_writes_quietly(long_talk: Shell) -> None:
+    with long_talk.start("show", "c", "--full") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(100)
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.stderr.read() == b""
+        assert process.wait(PATIENCE_SECONDS) == 130
+
+
+def test_ctrl_c_ends_a_command_that_waits_for_input_quietly(shell: Shell) -> None:
+    shell("migrate")
+    with shell.start("append", "c") as process:
+        _wait_until_reading(process.pid)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        assert (process.returncode, out, err) == (130, b"", b"")
+    assert shell("ls", "--json").lines == []
+
+
+def _wait_until_reading(pid: int) -> None:
+    """Until the process sleeps in a read of a pipe, which is the only pipe it reads."""
+    place = Path(f"/proc/{pid}/wchan")
+    if not place.exists():
+        pytest.skip("needs Linux's /proc to see what a process waits for")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while "pipe" not in place.read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "locale",
+    [
+        {"LANG": "C"},
+        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        {"PYTHONIOENCODING": "ascii:strict"},
+        {"PYTHONIOENCODING": "latin-1"},
+    ],
+)
+def test_any_message_can_be_shown_in_any_locale(shell: Shell, locale: dict[str, str]) -> None:
+    shell("append", "c", "--title", "标题", input=[user(STRANGE), user("历史 naïve 🙂")])
+    for command in (["show", "c"], ["ls"]):
+        ran = shell(*command, env=locale)
+        assert (ran.code, ran.err) == (0, ""), command
+        assert ran.out.isprintable() or set(ran.out) - {"\n"} == set(filter(str.isprintable, ran.out))
+
+
+def test_what_a_terminal_would_obey_is_shown_escaped(quick: Quick) -> None:
+    quick("append", "c", "--title", "ti\x1b[2Jtle", input=[user(STRANGE, name="na\x1bme")])
+    shown = quick("show", "c").out
+    assert r"nul \x00 escape \x1b[31mred bell \x07 half \ud83d end \u202eturned" in shown
+    assert "\x1b" not in shown + quick("ls").out + quick("search", "escape").out
+    assert r"(na\x1bme)" in shown
+
+
+def test_json_gives_back_the_very_text(quick: Quick) -> None:
+    quick("append", "c", input=[user(STRANGE)])
+    (message,) = quick("show", "c", "--json").lines
+    assert message["text"] == STRANGE
+
+
+@contextmanager
+def terminal(shell: Shell, *arguments: str, env: dict[str, str]) -> Iterator[bytes]:
+    """What a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    with shell.start(
+        *arguments, env={"TERM": "xterm-256color", **env}, stdout=theirs, stderr=subprocess.PIPE
+    ) as process:
+        os.close(theirs)
+        written = b""
+        try:
+            while part := os.read(ours, 65536):
+                written += part
+        except OSError:  # what Linux answers at the end
+            pass
+        process.wait(PATIENCE_SECONDS)
+    os.close(ours)
+    yield written
+
+
+@pytest.mark.parametrize("command", [["ls"], ["show", "c"]])
+def test_colours_are_for_terminals_that_want_them(shell: Shell, command: list[str]) -> None:
+    shell("append", "c", input=[user("x")])
+    with terminal(shell, *command, env={}) as coloured:
+        assert b"\x1b[1m" in coloured
+    for unwanted in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        with terminal(shell, *command, env=unwanted) as plain:
+            assert b"\x1b" not in plain
+    assert "\x1b" not in shell(*command).out
+
+
+def test_a_table_in_a_pipe_is_never_cut(quick: Quick) -> None:
+    id = "i" * 128
+    quick("append", id, "--title", "t" * 300, input=[user("x")])
+    assert id + "  " + "t" * 300 in quick("ls").out
