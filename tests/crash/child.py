@@ -1,4 +1,4 @@
-"""The program that gets killed: `python -m tests.crash.child URL SEED ACKS [--kill NAME:N]`.
+"""The program that gets killed: `python -m tests.crash.child URL SEED ACKS [--erases N] [--kill NAME:N]`.
 
 It works through a script and writes a line to a file after each call that was answered, before the next one is
 made: what stands there was acknowledged. Started again on the same file, it goes on from the first step that was
@@ -36,14 +36,14 @@ class Work:
     """Whether the first step that is left may have been begun by a child that died."""
 
 
-def run_script(url: str, seed: int, acks: str, kill: str | None = None) -> None:
+def run_script(url: str, seed: int, acks: str, erases: int, kill: str | None = None) -> None:
     """Work through the rest of a script."""
     if kill is not None:
         failpoints.arm(plug(kill))
     told = read_acks(Path(acks))
     is_retry = os.path.exists(acks)
     lines = os.open(acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    work = [Work(lane=lane, done=len(told.get(lane.name, ())), is_retry=is_retry) for lane in script(seed)]
+    work = [Work(lane=lane, done=len(told.get(lane.name, ())), is_retry=is_retry) for lane in script(seed, erases)]
     try:
         asyncio.run(_work(url, work, lines))
     finally:
@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("seed", type=int)
     parser.add_argument("acks")
+    parser.add_argument("--erases", type=int, default=1)
     parser.add_argument("--kill", metavar="NAME:N")
     run_script(**vars(parser.parse_args()))
 

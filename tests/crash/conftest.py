@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from tests.crash.nursery import Nursery
-from tests.crash.trial import Trial
+from tests.crash.trial import NewTrial, Trial
+from tests.postgres import Server
 
 
 @pytest.fixture(scope="session")
@@ -19,15 +22,20 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
 
 
 @pytest.fixture
-def sqlite_trial(nursery: Nursery, tmp_path: Path) -> Callable[[int], Trial]:
-    """Trials on files of their own."""
-    made = 0
+def new_trial(store: str, request: pytest.FixtureRequest, nursery: Nursery, tmp_path: Path) -> Iterator[NewTrial]:
+    """Trials on new, empty databases of the kind that a test's parameter `store` names."""
+    numbers = count(1)
 
-    def new(seed: int) -> Trial:
-        nonlocal made
-        made += 1
-        files = tmp_path / f"files-{made}"
-        acks = tmp_path / f"acks-{made}"
-        return Trial(nursery=nursery, url=f"sqlite:///{files / 'et.db'}", seed=seed, acks=acks, files=files)
+    def on_sqlite(seed: int) -> Trial:
+        number = next(numbers)
+        files = tmp_path / f"files-{number}"
+        url = f"sqlite:///{files / 'et.db'}"
+        return Trial(nursery=nursery, url=url, seed=seed, acks=tmp_path / f"acks-{number}", erases=4, files=files)
 
-    return new
+    def on_postgres(seed: int) -> Trial:
+        server: Server = request.getfixturevalue("postgres_server")
+        url = databases.enter_context(server.database(migrated=False))
+        return Trial(nursery=nursery, url=url, seed=seed, acks=tmp_path / f"acks-{next(numbers)}", erases=1)
+
+    with ExitStack() as databases:
+        yield on_sqlite if store == "sqlite" else on_postgres

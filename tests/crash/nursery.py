@@ -81,7 +81,8 @@ class Nursery:
     ) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # it died, and a test has said so
+            self._process.stdin.close()
         self._process.wait(PATIENCE_SECONDS)
         self._process.stdout.close()
 
@@ -118,7 +119,7 @@ def main() -> None:
         with suppress(ImportError):
             importlib.import_module(name)
     with TemporaryDirectory() as folder:
-        child.run_script(f"sqlite:///{folder}/warm.db", seed=0, acks=f"{folder}/acks")
+        child.run_script(f"sqlite:///{folder}/warm.db", seed=0, acks=f"{folder}/acks", erases=1)
     gc.freeze()
     job = serve()
     if job is not None:

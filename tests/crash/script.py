@@ -15,7 +15,7 @@ from typing import Any
 FULL_LANES = 3
 _SKELETON = (
     "append append append large keyed keyed repeat replace replace edit fork set_active pin unpin delete_message "
-    "restore_message update heads heads " + 4 * "erase_message "
+    "restore_message update heads heads"
 ).split()
 _EXTRAS = (("copy",), ("spawn", "copy"), ("delete", "restore"))
 """What only one of the full lanes does."""
@@ -44,9 +44,10 @@ class Lane:
     """Of each message id, the words that stand in this message only, one for each of its revisions."""
 
 
-def script(seed: int) -> list[Lane]:
-    """The lanes of a seed: three that do everything, and one that is off the record."""
-    lanes = [_Author(seed, number).full_lane(_EXTRAS[number]) for number in range(FULL_LANES)]
+def script(seed: int, erases: int) -> list[Lane]:
+    """The lanes of a seed: three that do everything, each with so many erases, and one that is off the record."""
+    extras = [[*extra, *["erase_message"] * erases] for extra in _EXTRAS]
+    lanes = [_Author(seed, number).full_lane(extras[number]) for number in range(FULL_LANES)]
     return [*lanes, _Author(seed, FULL_LANES).lane_off_record()]
 
 

@@ -36,9 +36,9 @@ class Expected:
 
 
 @cache
-def expected(seed: int) -> Sequence[Expected]:
+def expected(seed: int, erases: int) -> Sequence[Expected]:
     """How every lane of a script is to go."""
-    return asyncio.run(_without_crash(script(seed)))
+    return asyncio.run(_without_crash(script(seed, erases)))
 
 
 async def _without_crash(lanes: Sequence[Lane]) -> Sequence[Expected]:

@@ -3,56 +3,66 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import pytest
 
 from everthread.core.failpoints import FAILPOINTS
-from tests.crash.trial import KILLED, Trial
+from tests.crash.trial import KILLED, NewTrial
 
-NewTrial = Callable[[int], Trial]
+RANDOM_SEEDS = {"sqlite": range(100, 108), "postgres": range(100, 102)}
+LONG_SEEDS = {"sqlite": range(1000, 1040), "postgres": range(1000, 1008)}
+KILLS = {"sqlite": 8, "postgres": 6}
+"""How many children of one seed are killed, each at a random time of what is left of its script."""
+LONG_KILLS = 25
+WITHIN_SECONDS = {"sqlite": 0.3, "postgres": 0.8}
+"""A script takes about twice as long."""
 
-REACHES = {"migrate.begun": (1,), "migrate.before_commit": (1,), "migrate.step_done": (2,)}
-"""A database is migrated once; at all other fail points the child is killed three times (see `reaches`)."""
-RANDOM_SEEDS = range(100, 108)
-RANDOM_KILLS = 8
-"""Kills per seed, each at a random time of what is left of the script."""
 
-
-def reaches(point: str) -> tuple[int, ...]:
+def reaches(point: str, store: str) -> Sequence[int]:
     """Which reach ends the first child, which one ends the child that retries, and which one its successor."""
-    return REACHES.get(point, (1, 2, 3))
+    if store == "postgres" or point in ("migrate.begun", "migrate.before_commit"):
+        return (1,)
+    return (2,) if point == "migrate.step_done" else (1, 2, 3)
 
 
 @pytest.mark.parametrize("point", FAILPOINTS)
-@pytest.mark.parametrize("store", ["sqlite"])
-def test_i1_acknowledged_calls_survive_a_kill_at(point: str, store: str, sqlite_trial: NewTrial) -> None:
-    trial = sqlite_trial(FAILPOINTS.index(point))
-    for reach in reaches(point):
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_i1_acknowledged_calls_survive_a_kill_at(point: str, store: str, new_trial: NewTrial) -> None:
+    trial = new_trial(FAILPOINTS.index(point))
+    for reach in reaches(point, store):
         trial.kill_at(point, reach)
         trial.check()
     trial.finish()
     trial.check(is_finished=True)
 
 
-@pytest.mark.parametrize("seed", RANDOM_SEEDS)
-@pytest.mark.parametrize("store", ["sqlite"])
-def test_i1_acknowledged_calls_survive_kills_at_any_time(seed: int, store: str, sqlite_trial: NewTrial) -> None:
-    kill_at_random(sqlite_trial, seed, RANDOM_KILLS)
+@pytest.mark.parametrize(("store", "seed"), [(store, seed) for store in RANDOM_SEEDS for seed in RANDOM_SEEDS[store]])
+def test_i1_acknowledged_calls_survive_kills_at_any_time(store: str, seed: int, new_trial: NewTrial) -> None:
+    kill_at_random(new_trial, seed, KILLS[store], WITHIN_SECONDS[store])
 
 
-def kill_at_random(new_trial: NewTrial, seed: int, kills: int) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize(("store", "seed"), [(store, seed) for store in LONG_SEEDS for seed in LONG_SEEDS[store]])
+def test_i1_acknowledged_calls_survive_many_kills(store: str, seed: int, new_trial: NewTrial) -> None:
+    kill_at_random(new_trial, seed, LONG_KILLS, WITHIN_SECONDS[store])
+
+
+def kill_at_random(new_trial: NewTrial, seed: int, kills: int, within_seconds: float) -> None:
     """Kill, look, retry and kill again, until the script is done; then begin anew."""
     dice = random.Random(seed)
     done = 0
     while done < kills:
         trial = new_trial(seed)
-        while done < kills and trial.end_after(dice.uniform(0, 0.3)) == KILLED:
+        while done < kills and trial.end_after(dice.uniform(0, within_seconds)) == KILLED:
             done += 1
             trial.check()
         trial.finish()
         trial.check(is_finished=True)
 
 
-def test_a_hundred_children_are_killed_on_sqlite() -> None:
-    assert sum(len(reaches(point)) for point in FAILPOINTS) + len(RANDOM_SEEDS) * RANDOM_KILLS >= 100
+@pytest.mark.parametrize(("store", "promised"), [("sqlite", 100), ("postgres", 20)])
+def test_as_many_children_are_killed_as_promised(store: str, promised: int) -> None:
+    at_points = sum(len(reaches(point, store)) for point in FAILPOINTS)
+    assert at_points + len(RANDOM_SEEDS[store]) * KILLS[store] >= promised
+    assert len(LONG_SEEDS[store]) * LONG_KILLS >= promised * 10
