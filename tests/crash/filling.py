@@ -1,0 +1,90 @@
+"""A child that writes until the disk is full, looks what is left, makes room and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import everthread
+from everthread import Conversation, Everthread, NotFound, StoreError
+from tests.crash.small_disk import SmallDisk, small_disk
+
+BATCH = 3
+MESSAGE_BYTES = 20_000
+ATTEMPTS = 3
+"""How often the batch that found no room is tried again before there is any."""
+
+
+def fill_sqlite(way: str, folder: str, report: str, size_bytes: int, ballast_bytes: int) -> None:
+    """The whole story on a SQLite file; what happened is written as JSON to `report`."""
+    with open(report, "w") as told:  # opened before there is any limit
+        disk = small_disk(way, Path(folder), size_bytes=size_bytes, ballast_bytes=ballast_bytes)
+        json.dump(asyncio.run(fill(f"sqlite:///{disk.folder / 'et.db'}", disk)), told)
+
+
+async def fill(url: str, disk: SmallDisk) -> dict[str, Any]:
+    """Fill up, look, make room, go on, fill up again, erase, open again."""
+    told: dict[str, Any] = {}
+    async with everthread.open(url) as et:
+        conv = await et.conversations.create(id="full")
+        told["acknowledged"], told["problems"] = await _append_until_full(conv, 0)
+        told["seen"] = await _seen(et)
+        disk.make_room()
+        told["with room"] = [receipt.new for receipt in await conv.append(batch(told["acknowledged"]))]
+        told["acknowledged again"], told["problems again"] = await _append_until_full(conv, told["acknowledged"] + 1)
+        told["seen again"] = await _seen(et)
+        told["erase"] = await _erase_first(et)
+    async with everthread.open(url) as et:
+        told["after opening"] = await _seen(et)
+    return told
+
+
+def batch(number: int) -> list[dict[str, str]]:
+    """A batch of messages whose text does not compress, the same for the same number."""
+    dice = random.Random(number)
+    return [
+        {"role": "user", "id": f"m{number * BATCH + position}", "content": dice.randbytes(MESSAGE_BYTES // 2).hex()}
+        for position in range(BATCH)
+    ]
+
+
+async def _append_until_full(conv: Conversation, acknowledged: int) -> tuple[int, list[str]]:
+    """How many batches stand acknowledged at the end, and the errors that the next one met each time."""
+    problems: list[str] = []
+    while len(problems) < ATTEMPTS:
+        try:
+            await conv.append(batch(acknowledged))
+        except StoreError as problem:
+            problems.append(type(problem).__name__)
+        else:
+            acknowledged += 1
+    return acknowledged, problems
+
+
+async def _seen(et: Everthread) -> dict[str, Any]:
+    """How many messages history shows, each of them just as it was sent, and what `verify` says."""
+    conv = await et.conversations.get("full")
+    count = 0
+    async for message in conv.messages():
+        number, position = divmod(message.seq - 1, BATCH)
+        assert message.payload == batch(number)[position]
+        count += 1
+    report = await et.verify()
+    return {"messages": count, "entries": report.entries, "ok": report.ok}
+
+
+async def _erase_first(et: Everthread) -> dict[str, Any]:
+    """Erasing needs room too; without it the text is all there still, or not to be read any more."""
+    conv = await et.conversations.get("full")
+    try:
+        await et.erase(conversation="full", message="m0")
+        outcome = "done"
+    except StoreError as problem:
+        outcome = type(problem).__name__
+    try:
+        return {"outcome": outcome, "is readable": (await conv.message("m0")).payload == batch(0)[0]}
+    except NotFound:
+        return {"outcome": outcome, "is readable": False}

@@ -1,0 +1,61 @@
+"""A full disk fails an append cleanly: typed, nothing of it stored, all before it safe; and then work goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.filling import ATTEMPTS, BATCH
+from tests.crash.nursery import Nursery
+from tests.crash.small_disk import UNAVAILABLE
+
+MEGABYTE = 1 << 20
+
+
+def story(nursery: Nursery, call: str, folder: Path, **arguments: Any) -> dict[str, Any]:
+    """What a child tells of a disk that filled up under it."""
+    disk, report = folder / "disk", folder / "report"
+    disk.mkdir()
+    child = nursery.start(call, folder=str(disk), report=str(report), **arguments)
+    status = child.wait()
+    if status == UNAVAILABLE:
+        pytest.skip(child.said().strip())
+    assert status == 0, child.said()
+    told: dict[str, Any] = json.loads(report.read_text())
+    return told
+
+
+def assert_clean(told: dict[str, Any], errors: set[str]) -> None:
+    """Twice full: each time typed errors, all that was acknowledged and nothing else; between them work went on."""
+    for acknowledged, problems, seen in (
+        (told["acknowledged"], told["problems"], told["seen"]),
+        (told["acknowledged again"], told["problems again"], told["seen again"]),
+    ):
+        assert len(problems) == ATTEMPTS
+        assert set(problems) <= errors
+        assert seen == {"messages": acknowledged * BATCH, "entries": acknowledged * BATCH, "ok": True}
+    assert told["with room"] == [True] * BATCH
+    assert told["acknowledged again"] > told["acknowledged"] > 5
+
+
+def assert_erase_is_clean(told: dict[str, Any], errors: set[str]) -> None:
+    """An erase that found no room has happened, or it has not; and the database can be opened."""
+    erase, opened = told["erase"], told["after opening"]
+    assert erase["outcome"] in {"done", *errors}
+    assert opened["ok"]
+    assert opened["entries"] == told["acknowledged again"] * BATCH
+    assert opened["messages"] == opened["entries"] - (not erase["is readable"])
+
+
+@pytest.mark.parametrize(("way", "errors"), [("tmpfs", {"StoreFull"}), ("file limit", {"StoreFull", "StoreError"})])
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_i29_a_full_disk_fails_cleanly(
+    store: str, way: str, errors: set[str], nursery: Nursery, tmp_path: Path
+) -> None:
+    sizes = {"size_bytes": 10 * MEGABYTE, "ballast_bytes": 6 * MEGABYTE}
+    told = story(nursery, "tests.crash.filling:fill_sqlite", tmp_path, way=way, **sizes)
+    assert_clean(told, errors)
+    assert_erase_is_clean(told, errors)
