@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -14,40 +14,60 @@ from everthread.core.errors import Invalid
 from everthread.history.ingest import canonical
 from everthread.integrations.langchain.payloads import from_langchain, plain_payload
 
-Shaped = BaseMessage | Mapping[str, Any]
-"""A message as a state holds it."""
+
+class Found(NamedTuple):
+    """A message as a state holds it. One is made for every message of every event, so it is made cheaply."""
+
+    message: BaseMessage | Mapping[str, Any]
+    fields: Mapping[str, Any]
+    """A message's fields as they are now: some middleware edits a message in place, so identity says nothing."""
+    own_id: str | None
+
+    @property
+    def is_instruction(self) -> bool:
+        """Whether it tells a reducer to remove something; nobody said it."""
+        return self.fields.get("type") == "remove"
+
+    def payload(self) -> dict[str, Any]:
+        """The message as JSON, a copy that later edits do not reach."""
+        return from_langchain(self.message) if isinstance(self.message, BaseMessage) else plain_payload(self.message)
+
+
+def find(given: object, position: int) -> Found:
+    """A message as it is; LangChain's shorthands, `"hi"` and `("user", "hi")`, as the messages they mean."""
+    if isinstance(given, BaseMessage):
+        extra = given.__pydantic_extra__
+        return Found(given, {**vars(given), **extra} if extra else vars(given), given.id or None)
+    if isinstance(given, Mapping):
+        own = payloads.message_id(given)
+        return Found(given, given, own if own is None or isinstance(own, str) else str(own))
+    if isinstance(given, str | tuple | list):
+        (meant,) = convert_to_messages([given])
+        return find(meant, position)
+    raise Invalid(f"a {type(given).__name__} is no message", field=f"messages[{position}]")
 
 
 class Named(NamedTuple):
     """A message and the id it is logged by."""
 
     id: str
-    message: Shaped
+    found: Found
 
     def payload(self) -> dict[str, Any]:
         """What the log keeps; a message without an id carries the one it was given."""
-        payload = payload_of(self.message)
-        return payload if payloads.message_id(payload) == self.id else with_id(payload, self.id)
+        payload = self.found.payload()
+        return payload if self.found.own_id == self.id else with_id(payload, self.id)
 
     def says(self, kept: Mapping[str, Any]) -> bool:
-        """Whether the log keeps just this. Asked for every message of every event: the dump comes last."""
-        message = self.message
-        if isinstance(message, BaseMessage) and _fields(message) == kept:
-            return True
-        return self.payload() == kept
-
-
-def _fields(message: BaseMessage) -> Mapping[str, Any]:
-    """The fields as they are now: some middleware edits a message in place, so its identity says nothing."""
-    own, extra = vars(message), message.__pydantic_extra__
-    return {**own, **extra} if extra else own
+        """Whether the log keeps just this. Asked for every message of every event, so the dump comes last."""
+        return self.found.fields == kept or self.payload() == kept
 
 
 class Naming:
     """Gives the messages of one list their ids, event after event.
 
-    A message without an id gets one made from the thread, its position and what it says: the same list in
-    a later run makes the same ids. Within a run an object keeps the id it was given, wherever it moves.
+    A message without an id gets one made from the thread, its position and what it says: the same list in a later
+    run makes the same ids. Within a run an object keeps the id it was given, wherever it moves.
     """
 
     def __init__(self, scope: Sequence[str]) -> None:
@@ -56,40 +76,27 @@ class Naming:
 
     def name_all(self, messages: Iterable[object]) -> dict[str, Named]:
         """The messages by id, in the list's order. Where an id stands twice, the last one is meant."""
-        found = list(self._named(messages))
-        self._given = {id(named.message): named for named in found if _own_id(named.message) != named.id}
-        return {named.id: named for named in found}
+        listed: dict[str, Named] = {}
+        given: dict[int, Named] = {}
+        for position, message in enumerate(messages):
+            found = find(message, position)
+            if not found.is_instruction:
+                named = self._name(found, position)
+                listed[named.id] = named
+                if named.id != found.own_id:
+                    given[id(found.message)] = named
+        self._given = given
+        return listed
 
-    def _named(self, messages: Iterable[object]) -> Iterator[Named]:
-        for position, given in enumerate(messages):
-            message = shaped(given, position)
-            if getattr(message, "type", None) == "remove":  # an instruction to a reducer; nobody said it
-                continue
-            known = self._given.get(id(message))
-            own = _own_id(message)
-            if known is not None and known.message is message:
-                yield known
-            else:
-                yield Named(self._made(message, position) if own is None else own, message)
+    def _name(self, found: Found, position: int) -> Named:
+        known = self._given.get(id(found.message)) if self._given else None
+        if known is not None and known.found.message is found.message:
+            return Named(known.id, found)
+        return Named(self._made(found, position) if found.own_id is None else found.own_id, found)
 
-    def _made(self, message: Shaped, position: int) -> str:
-        said = canonical(payload_of(message))
+    def _made(self, found: Found, position: int) -> str:
+        said = canonical(found.payload())
         return "made-" + sha256(json.dumps([self._scope, position, said]).encode()).hexdigest()[:32]
-
-
-def shaped(message: object, position: int) -> Shaped:
-    """A message as it is; LangChain's shorthands, `"hi"` and `("user", "hi")`, as the messages they mean."""
-    if isinstance(message, BaseMessage | Mapping):
-        return message
-    if isinstance(message, str | tuple | list):
-        (meant,) = convert_to_messages([message])
-        return meant
-    raise Invalid(f"a {type(message).__name__} is no message", field=f"messages[{position}]")
-
-
-def payload_of(message: Shaped) -> dict[str, Any]:
-    """The message as JSON, a copy that later edits do not reach."""
-    return from_langchain(message) if isinstance(message, BaseMessage) else plain_payload(message)
 
 
 def with_id(payload: dict[str, Any], id: str) -> dict[str, Any]:
@@ -99,10 +106,3 @@ def with_id(payload: dict[str, Any], id: str) -> dict[str, Any]:
         return {**payload, "id": id}
     place = "kwargs" if payload.get("lc") == 1 else "data"
     return {**payload, place: {**inner, "id": id}}
-
-
-def _own_id(message: Shaped) -> str | None:
-    if isinstance(message, BaseMessage):
-        return message.id or None
-    found = payloads.message_id(message)
-    return found if found is None or isinstance(found, str) else str(found)
