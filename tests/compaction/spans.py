@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from everthread.compaction import CallSketch, Source
 
+ROLES = ("user", "user", "assistant", "assistant", "tool", "system", "human", "critic")
 # What people and tools really write, so that random spans reach every rule, beside wholly random text.
 PHRASES = (
     "Hi! How are you?",
@@ -59,27 +60,38 @@ def texts() -> st.SearchStrategy[str]:
     )
 
 
-@st.composite
-def spans(draw: st.DrawFn, max_size: int = 12) -> list[Source]:
-    """Any span: seqs rise with gaps, roles and tool calls come as they come."""
-    seq, sources = draw(st.integers(1, 500)), []
-    for _ in range(draw(st.integers(0, max_size))):
-        role = draw(st.sampled_from(["user", "assistant", "tool", "system", "human", "critic"]))
-        call = st.builds(CallSketch, name=texts(), arguments=texts(), call_id=st.none() | st.sampled_from("ab"))
-        sources.append(
-            Source(
-                seq=seq,
-                role=role,
-                name=draw(st.none() | st.sampled_from(["Mel", "老周", "a\nb"])),
-                text=draw(texts()),
-                said_at=draw(st.none() | st.just(datetime(2024, 5, 3, 9, tzinfo=UTC))),
-                tool_name=draw(st.none() | st.sampled_from(["search", "book_flight"])),
-                is_tool_result=role == "tool",
-                calls=tuple(draw(st.lists(call, max_size=2))) if role == "assistant" else (),
-            )
-        )
-        seq += draw(st.integers(1, 5))
+def spans(max_size: int = 8) -> st.SearchStrategy[list[Source]]:
+    """Any span: seqs rise with gaps, roles, names, times and tool calls come as they come."""
+    said = st.tuples(st.sampled_from(ROLES), texts(), st.integers(0, 255))
+    return st.tuples(st.integers(1, 500), st.lists(said, max_size=max_size)).map(lambda drawn: _span(*drawn))
+
+
+def _span(first_seq: int, said: list[tuple[str, str, int]]) -> list[Source]:
+    sources: list[Source] = []
+    seq = first_seq
+    for role, text, dice in said:
+        sources.append(_source(seq, role, text, dice))
+        seq += 1 + dice % 3
     return sources
+
+
+def _source(seq: int, role: str, text: str, dice: int) -> Source:
+    """A message whose lesser traits follow from one number: to draw each would take most of a test's time."""
+    calls = tuple(
+        CallSketch(name=("search", "book_flight", text)[at], arguments=text, call_id=(None, "a", "b")[dice % 3])
+        for at in range(dice % 4 if role == "assistant" else 0)
+    )
+    return Source(
+        seq=seq,
+        role=role,
+        name=(None, "Mel", "老周", "a\nb")[dice % 4],
+        text="" if calls and dice % 5 == 0 else text,
+        said_at=datetime(2024, 5, 3, 9, tzinfo=UTC) if dice % 7 else None,
+        tool_name=(None, "search", "book_flight")[dice % 3],
+        is_tool_result=role == "tool",
+        calls=calls,
+        call_id=(None, "a", "b")[dice % 3] if role == "tool" else None,
+    )
 
 
 def word_count(text: str) -> int:

@@ -40,11 +40,16 @@ class Fact:
     normal: str
     """Its one spelling for comparing."""
     seq: int = 0
+    start: int = 0
+    """Where in its text it begins."""
 
 
 def find_facts(text: str, *, seq: int = 0) -> list[Fact]:
     """The facts of one text, each where it stands first, in the order of the text."""
-    return [fact for _, fact in _distinct(_located(text, seq))]
+    first: dict[str, Fact] = {}
+    for fact in sorted(_located(text, seq), key=lambda fact: fact.start):
+        first.setdefault(fact.normal, fact)
+    return list(first.values())
 
 
 def facts_of(sources: Sequence[Source]) -> list[Fact]:
@@ -103,13 +108,12 @@ def _span(sources: Sequence[Source]) -> tuple[int, int]:
     return (min(seqs), max(seqs)) if seqs else (0, 0)
 
 
-def _located(text: str, seq: int) -> Iterator[tuple[int, Fact]]:
+def _located(text: str, seq: int) -> Iterator[Fact]:
     """Line by line: no fact spans two, and most lines show at once that they hold none."""
     code = _fenced(text)
     at = 0
     for line in text.split("\n"):
-        for start, fact in _in_line(line, seq, in_code=bool(code) and code[at] == 1):
-            yield at + start, fact
+        yield from _in_line(line, seq, at, in_code=bool(code) and code[at] == 1)
         at += len(line) + 1
 
 
@@ -123,19 +127,19 @@ def _fenced(text: str) -> bytearray:
     return marks
 
 
-def _in_line(line: str, seq: int, *, in_code: bool) -> Iterator[tuple[int, Fact]]:
+def _in_line(line: str, seq: int, at: int, *, in_code: bool) -> Iterator[Fact]:
     present = {name for name, sign in SIGNS.items() if sign(line)}
     claimed = bytearray(len(line))
     for rule in RULES_IN_CODE if in_code else RULES:
         if rule.sign in present:
-            yield from _by_rule(rule, line, seq, claimed)
+            yield from _by_rule(rule, line, seq, at, claimed)
     for start, end in find_names(line) if "upper" in present and not in_code else ():
         if 1 not in claimed[start:end]:
             said = line[start:end]
-            yield start, Fact(kind="name", text=said, normal=normalise(said), seq=seq)
+            yield Fact(kind="name", text=said, normal=normalise(said), seq=seq, start=at + start)
 
 
-def _by_rule(rule: Rule, line: str, seq: int, claimed: bytearray) -> Iterator[tuple[int, Fact]]:
+def _by_rule(rule: Rule, line: str, seq: int, at: int, claimed: bytearray) -> Iterator[Fact]:
     group = rule.pattern.groupindex.get("fact", 0)
     for match in rule.pattern.finditer(line):
         start, end = match.span(group)
@@ -144,14 +148,7 @@ def _by_rule(rule: Rule, line: str, seq: int, claimed: bytearray) -> Iterator[tu
         normal = rule.normal(match)
         if normal:
             claimed[start:end] = b"\1" * (end - start)
-            yield start, Fact(kind=rule.kind, text=match[group], normal=normal, seq=seq)
-
-
-def _distinct(located: Iterable[tuple[int, Fact]]) -> list[tuple[int, Fact]]:
-    first: dict[str, tuple[int, Fact]] = {}
-    for start, fact in sorted(located, key=lambda pair: pair[0]):
-        first.setdefault(fact.normal, (start, fact))
-    return list(first.values())
+            yield Fact(kind=rule.kind, text=match[group], normal=normal, seq=seq, start=at + start)
 
 
 def _stands_in(normal: str, plain: str) -> bool:
