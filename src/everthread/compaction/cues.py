@@ -1,0 +1,218 @@
+"""The turns of phrase by which a sentence shows what it does: decide, ask, promise, or only be polite.
+
+Plain patterns in English and Chinese, one alternative a line. A sentence that shows none of them is
+neither better nor worse for it.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _cue(english: str, chinese: str, *, at_start: bool = False) -> re.Pattern[str]:
+    """English whole words in any case, or the Chinese; each line of either is an alternative."""
+    words, characters = ("|".join(filter(None, map(str.strip, text.split("\n")))) for text in (english, chinese))
+    anchor = "^" if at_start else ""
+    return re.compile(rf"{anchor}\b(?i:{words})\b|{anchor}(?:{characters})")
+
+
+_CLOSING = r"\s*[\"”」』)）]?\s*$"
+_QUESTION_MARK = re.compile(rf"[?？]{_CLOSING}")
+
+_DECISION = _cue(
+    """
+    let'?s (?:go with|use|do|make|take|stick|start|try|book|call it|say|meet)
+    we(?:'ll| will| should)(?: just)? (?:use|go|do|keep|take|stick|call|need)
+    i(?:'ll| will) (?:go with|use|take|choose|keep|stick|do)
+    (?:i|we)(?:'ve)? (?:chose|picked|switched|moved|changed|booked|signed|bought|ordered|hired|cancell?ed)
+    decided|decision is|agreed|go(?:ing)? with|went with|settled? on|switch(?:ed|ing)? to
+    instead of|rather than|from now on|please use|must (?:be|use|not)|no longer
+    confirmed|approved|i prefer|i'd prefer
+    """,
+    """
+    决定|就用|定了|敲定|定下|定在|定为|确定(?:用|是|了)|那就|就这么|就按|采用|统一用|以后都|还是用
+    改成|改用|改到|换成|换了|选了|选定|就选|不要用|别用|必须
+    签了|订了|下单|买了|交了|约了|约在|同意|批准|取消|推迟|提前到
+    """,
+)
+_STANDING = _cue(
+    """
+    my (?:name|wife|husband|partner|son|daughter|mom|mother|dad|father|brother|sister|dog|cat)
+    my (?:email|phone|address|budget|goal|job|boss|team)
+    i(?:'m| am) (?:a|an|from|allergic|working|living|based|planning|building|trying)
+    i (?:live|work|like|love|hate|prefer|never|always|don't (?:like|eat|want)|can't (?:eat|stand))
+    allergic|remember that|keep in mind|actually|i meant|correction|deadline|due
+    """,
+    """
+    我(?:叫|是|在|家|妈|爸|老婆|老公|儿子|女儿|们组)|过敏|喜欢|讨厌|不吃|不能吃|习惯|偏好|记住|记得|千万
+    其实|更正|不对|说错|记错|截止|预算
+    """,
+)
+_PENDING = _cue(
+    """
+    to-?do|still (?:need|have|has|waiting|open)|not (?:yet|decided)|remind me|follow up|next steps?
+    pending|waiting (?:for|on)|get back to|haven't (?:yet|decided|heard|got|received|had)
+    i(?:'ll| will) (?:send|check|get back|let you know|look|ask|confirm|try)
+    need to (?:check|ask|confirm|decide|fix|find)
+    """,
+    """
+    还没|待办|待会|回头|稍后|晚点|提醒我|还要|还得|暂时没|没想好|再说|再定|再看|下次
+    等.{1,12}(?:回复|确认|通知|消息|结果)|没(?:定|确认|解决|搞定|回)
+    """,
+)
+_AIM = _cue(
+    """
+    i(?:'d like| would like| want| need| wanna| hope| plan)|help me|my goal|we need|we want
+    i(?:'m| am) (?:trying|working on|planning|building|looking|going to|thinking)
+    (?:can|could|would) you|please
+    """,
+    """
+    帮我|帮忙|请(?!假|客|吃)|想(?!起|到|法|象)|打算|计划|准备|需要|希望|目标|开张|要做
+    """,
+)
+_ASKING = re.compile(
+    rf"[?？]{_CLOSING}|[吗呢么不]$|没有$"
+    r"|^(?i:how|what|why|when|where|who|which|can|could|would|should|is|are|do|does|did)\b"
+    r"|怎么|什么|多少|哪[个里些家种]|为啥|咋|是否|能不能|要不要|行不行|好不好|有没有|几[个天点号]"
+)
+_PROPOSAL = re.compile(
+    rf"[?？]{_CLOSING}"
+    r"|\b(?i:please (?:confirm|let me know)|let me know (?:if|whether|which)|would you like|shall i|do you want)\b"
+    r"|请确认|要不要|可以吗|好吗|行吗|需要我"
+)
+_AFFIRMING = _cue(
+    """
+    yes|yeah|yep|yup|sure|ok(?:ay)?|please do|go ahead|sounds good|that works|correct|confirmed?|i agree|do it
+    perfect|right|exactly|absolutely|that's (?:fine|right|correct)
+    """,
+    """
+    (?:好的?|行|可以|对|是的?|没错|同意|就这样|就这么|确认|嗯|成|没问题|要)(?:[，。！、,.!\\s啊呀吧的]|$)
+    """,
+    at_start=True,
+)
+_POLITE = _cue(
+    """
+    hi|hello|hey|thanks?(?: you| so| a lot)?|thx|wow|awesome|cool|nice|great|amazing|congrat\\w*|haha\\w*|lol|bye
+    good (?:morning|night|luck|to)|you're welcome|no (?:problem|worries)|take care|glad|aww|yay|you too
+    sounds (?:good|great|fun|amazing|like)|that's (?:great|awesome|amazing|so|really|wonderful|cool|nice)
+    so (?:glad|happy|proud)|i'm (?:glad|so glad|happy|so happy|sorry)|what a|keep (?:it )?up|can't wait
+    talk to you|stay safe|see you|i see|understood|makes sense|absolutely|totally|definitely|of course
+    """,
+    """
+    (?:你好|您好|谢谢|多谢|感谢|好的?|嗯+|哈+|行|收到|辛苦|不客气|没问题|恭喜)(?:[！!，。,~～啊呀吧了很\\s]|$)
+    (?:加油|太好了|不错|厉害|再见|晚安|早上?好|听起来|期待)(?:[！!，。,~～啊呀吧了很\\s]|$)
+    """,
+    at_start=True,
+)
+_PRAISE = _cue(
+    """
+    proud of|sounds (?:great|good|fun|amazing|awesome|like)|means (?:a lot|so much)|good luck|totally agree
+    so (?:glad|happy|lovely|sweet|inspiring|cool|awesome|proud)|you(?:'ll| will) (?:be|do)
+    you'?(?:re| are) (?:amazing|awesome|doing|so|such|an?)|thank(?:s| you)|keep (?:on|up|it)|appreciate
+    unfortunate|amazing|awesome|incredible|inspiring|wonderful|impressive|can't wait
+    """,
+    """
+    太棒|真棒|厉害|辛苦|加油|恭喜|谢谢
+    """,
+)
+_BOILERPLATE = _cue(
+    """
+    certainly|great (?:question|choice|idea)|here(?:'s| is| are) (?:a|an|the|some|how|your|what)
+    hope this helps|feel free|let me know|if you have any|would you like|happy to help|glad to help|as an ai
+    by following|in summary|in conclusion|to (?:achieve|do) this|follow these steps|consider the following
+    don't hesitate|is there anything else|anything else i can|please provide|could you please
+    i can (?:help|assist)|i understand
+    """,
+    """
+    希望.{0,10}(?:帮助|有用)|如果.{0,16}(?:告诉我|随时|再问)|当然可以|以下是|下面是
+    还有什么(?:需要|可以)|需要我.{0,20}吗|要不要我
+    """,
+)
+_TELLING = _cue(
+    r"""
+    (?:i|we)(?:'ve| have|'m| am|'re| are)? (?:just |also |even |finally |recently )?\w+ed
+    (?:i|we)(?:'ve| have)? (?:just |also |even |finally |recently )?(?:went|got|made|had|ran|met|took|saw|bought|found)
+    (?:i|we)(?:'ve| have)? (?:just |also )?(?:won|lost|gave|wrote|read|built|left|began|felt|kept|heard|told|spent)
+    (?:i'm|i am|we're|we are) (?:just |also |even )?(?:planning|going|starting|working|moving|thinking|looking|doing)
+    (?:my|our) \w+ (?:is|are|was|were|has|have|got)
+    """,
+    """
+    我.{0,8}[了过]|跑了|做了|去了
+    """,
+)
+_RELATIVE_TIME = _cue(
+    """
+    yesterday|today|tonight|tomorrow|ago|recently|just (?:got|had|started|finished)|the other day
+    (?:last|next|this|past|coming) (?:night|week|weekend|month|year|summer|winter|spring|fall|few|couple)
+    monday|tuesday|wednesday|thursday|friday|saturday|sunday
+    """,
+    """
+    [昨今明后前]天|[昨今明]晚|[上下这本]个?(?:周|星期|月|礼拜)|周[一二三四五六日末天]|星期[一二三四五六日天]
+    [去今明前后]年|刚才|刚刚|最近|[一二两三四五六七八九十\\d]+(?:天|周|个月|年)(?:前|后|以后)
+    """,
+)
+
+
+def decides(sentence: str) -> bool:
+    """It settles something, or says what has been settled."""
+    return bool(_DECISION.search(sentence))
+
+
+def stands(sentence: str) -> bool:
+    """It says something of the speaker that will still hold: who they are, what they want, what was wrong."""
+    return bool(_STANDING.search(sentence))
+
+
+def is_pending(sentence: str) -> bool:
+    """It leaves something to be done."""
+    return bool(_PENDING.search(sentence))
+
+
+def aims(sentence: str) -> bool:
+    """It says what is wanted."""
+    return bool(_AIM.search(sentence))
+
+
+def asks(sentence: str) -> bool:
+    """It is a question, with or without its mark: in chat, and in Chinese, the mark is often left out."""
+    return bool(_ASKING.search(sentence))
+
+
+def ends_in_question(sentence: str) -> bool:
+    """It carries a question mark: the test for who writes with care."""
+    return bool(_QUESTION_MARK.search(sentence))
+
+
+def proposes(sentence: str) -> bool:
+    """It waits for a yes, with a question mark or without."""
+    return bool(_PROPOSAL.search(sentence))
+
+
+def affirms(sentence: str) -> bool:
+    """It opens with a yes."""
+    return bool(_AFFIRMING.search(sentence))
+
+
+def is_polite(sentence: str) -> bool:
+    """It greets, thanks or cheers."""
+    return bool(_POLITE.search(sentence))
+
+
+def praises(sentence: str) -> bool:
+    """It answers somebody's news with warmth, which tells nothing new."""
+    return bool(_PRAISE.search(sentence))
+
+
+def is_boilerplate(sentence: str) -> bool:
+    """It is what an answer says around its content."""
+    return bool(_BOILERPLATE.search(sentence))
+
+
+def tells(sentence: str) -> bool:
+    """The speaker reports what they did or are about to do."""
+    return bool(_TELLING.search(sentence))
+
+
+def is_relative_in_time(sentence: str) -> bool:
+    """It can be dated only from the day it was said."""
+    return bool(_RELATIVE_TIME.search(sentence))

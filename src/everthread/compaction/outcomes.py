@@ -1,0 +1,181 @@
+"""What was called, with what, and what came of it: one line for each tool call of a span.
+
+book_flight(user_id=mia_li_3668, cabin=economy) → reservation_id=HATHAT, total=1,255
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from everthread.compaction.sections import one_line
+from everthread.compaction.sources import CallSketch, Source
+
+_ARGUMENTS_CHARS = 100
+_RESULT_CHARS = 120
+# Of something that was done, that it was done is the news.
+_DONE_CHARS = 60
+_VALUE_CHARS = 60
+# What a tool answers is often large; its first fields are read, the rest is opened by the seq.
+_READ_CHARS = 4_000
+
+_FAILED = re.compile(
+    r"^\s*(?:error|failed|failure|exception|traceback|fatal|denied|invalid|not found|timed? ?out|错误|失败|异常)\b"
+    r"|Traceback \(most recent call last\)|\b[A-Z]\w{0,40}(?:Error|Exception)\b:"
+    r"|\"(?:error|is_error)\"\s*:\s*(?:\"[^\"]|true|\{)"
+    r"|\bexit (?:code|status)[ :=]+[1-9]|command not found|No such file or directory|Permission denied|错误[:：]|失败",
+    re.IGNORECASE,
+)
+_TELLING_LINE = re.compile(r"(?i)error|exception|failed|fatal|denied|not found|错误|失败")
+_ACTING = re.compile(
+    r"(?i)(?:^|_|\.|-)(?:add|apply|approve|book|buy|cancel|change|commit|create|delete|deploy|edit|insert|install|modify"
+    r"|move|order|pay|post|publish|put|refund|remove|rename|replace|run|save|schedule"
+    r"|send|set|submit|transfer|update|upload|write|exec|execute|bash|patch)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A call and its result, or either alone where the span holds only one."""
+
+    call: CallSketch | None
+    result: Source | None
+    first_seq: int
+    last_seq: int
+    repeats: int = 1
+
+    @property
+    def failed(self) -> bool:
+        """Whether the result says so."""
+        return self.result is not None and bool(_FAILED.search(self.result.text[:_READ_CHARS]))
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the call's result is not in the span."""
+        return self.result is None
+
+    @property
+    def acts(self) -> bool:
+        """Whether the tool's name says that it changes something, rather than looks something up."""
+        return bool(_ACTING.search(self.tool))
+
+    @property
+    def tool(self) -> str:
+        """The tool's name, from whichever side knows it."""
+        named = self.call.name if self.call else (self.result.tool_name if self.result else None)
+        return named or "tool"
+
+
+def outcomes(sources: Sequence[Source]) -> list[Outcome]:
+    """Every call of the span with its result, in order; equal calls with equal results count once."""
+    waiting: defaultdict[str, deque[tuple[CallSketch, int]]] = defaultdict(deque)
+    found: list[Outcome] = []
+    for source in sources:
+        for call in source.calls:
+            waiting[call.call_id or call.name].append((call, source.seq))
+        if source.is_tool_result:
+            answered, seq = _claim(waiting, source)
+            found.append(Outcome(call=answered, result=source, first_seq=min(seq, source.seq), last_seq=source.seq))
+    left = [Outcome(call=call, result=None, first_seq=s, last_seq=s) for queue in waiting.values() for call, s in queue]
+    return _without_repeats(sorted([*found, *left], key=lambda outcome: (outcome.last_seq, outcome.first_seq)))
+
+
+def _claim(waiting: dict[str, deque[tuple[CallSketch, int]]], result: Source) -> tuple[CallSketch | None, int]:
+    for key in (result.call_id, result.tool_name):
+        if key and waiting.get(key):
+            return waiting[key].popleft()
+    return None, result.seq
+
+
+def _without_repeats(found: list[Outcome]) -> list[Outcome]:
+    last: dict[str, Outcome] = {}
+    for outcome in found:
+        line = sketch(outcome)
+        before = last.pop(line, None)
+        last[line] = outcome if before is None else _again(before, outcome)
+    return list(last.values())
+
+
+def _again(before: Outcome, outcome: Outcome) -> Outcome:
+    return Outcome(
+        call=outcome.call,
+        result=outcome.result,
+        first_seq=outcome.first_seq,
+        last_seq=outcome.last_seq,
+        repeats=before.repeats + 1,
+    )
+
+
+def sketch(outcome: Outcome) -> str:
+    """The line of a call, without its seq."""
+    arguments = _sketched(outcome.call.arguments, _ARGUMENTS_CHARS) if outcome.call else ""
+    times = f" ×{outcome.repeats}" if outcome.repeats > 1 else ""
+    called = f"{one_line(outcome.tool)}({arguments}){times}" if outcome.call else one_line(outcome.tool)
+    if outcome.result is None:
+        return f"{called} → ?"
+    given = outcome.call.arguments if outcome.call else ""
+    limit = _DONE_CHARS if outcome.acts and not outcome.failed else _RESULT_CHARS
+    result = _sketched(outcome.result.text, limit, given=given, failed=outcome.failed)
+    return f"{called} → {result}" if result else called
+
+
+def _sketched(text: str, limit: int, *, given: str = "", failed: bool = False) -> str:
+    """A JSON text by its fields, leaving out values that were `given` with the call; other text by a line of it."""
+    head = text[:_READ_CHARS].strip()
+    fields = _fields(head, given) if head[:1] in ("{", "[") else None
+    if fields is None:
+        return one_line(_telling(head, limit, failed=failed))
+    return one_line(_joined(fields, limit))
+
+
+def _fields(head: str, given: str) -> list[str] | None:
+    """The scalar fields of a JSON text, outer ones first; None when it is not whole or not JSON."""
+    try:
+        value = json.loads(head)
+    except (ValueError, RecursionError):
+        return None
+    levels: defaultdict[int, list[str]] = defaultdict(list)
+    for depth, name, scalar in _scalars(value, "", 0):
+        if len(scalar) < 3 or scalar not in given:
+            levels[depth].append(f"{name}={scalar}" if name else scalar)
+    return [field for depth in sorted(levels) for field in levels[depth]]
+
+
+def _scalars(value: object, name: str, depth: int) -> Iterator[tuple[int, str, str]]:
+    if depth > 4 or value is None or value == "":
+        return
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _scalars(inner, str(key), depth + 1)
+    elif isinstance(value, list) and value and all(isinstance(inner, str | int | float) for inner in value):
+        yield depth, name, one_line("/".join(str(inner) for inner in value)[:_VALUE_CHARS])
+    elif isinstance(value, list):
+        for inner in value[:8]:
+            yield from _scalars(inner, name, depth)
+    else:
+        text = value if isinstance(value, str) else json.dumps(value)
+        yield depth, name, one_line(text[:_VALUE_CHARS])
+
+
+def _joined(fields: list[str], limit: int) -> str:
+    line = ""
+    for field in fields:
+        longer = f"{line}, {field}" if line else field
+        if len(longer) > limit:
+            return f"{line}, …" if line else f"{field[:limit]}…"
+        line = longer
+    return line
+
+
+def _telling(text: str, limit: int, *, failed: bool) -> str:
+    """The first line of a plain result; of a failure the last one that names it, as tracebacks do."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    naming = [line for line in lines if _TELLING_LINE.search(line)] if failed else []
+    line = naming[-1] if naming else lines[0]
+    more = "" if naming or len(lines) == 1 else f" … ({len(lines)} lines)"
+    return f"{line[:limit]}{'…' if len(line) > limit else ''}{more}"

@@ -1,0 +1,143 @@
+"""Which lines go into a summary: a greedy choice by worth per token, against saying a thing twice.
+
+A candidate is worth its own weight, less where it overlaps what is already chosen (maximal marginal
+relevance), and more for each fact that no chosen line holds yet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from everthread.compaction.sections import Section
+from everthread.compaction.sources import TokenCounter
+from everthread.compaction.terms import overlap
+
+# Only the best are compared with each other; a summary of 1,000 tokens has some 40 lines.
+POOL_SIZE = 400
+_LENGTH_POWER = 0.6
+_REDUNDANCY = 0.8
+# A piece that shares so many of its terms with a chosen one and adds no fact is not told again.
+_SAID_ALREADY = 0.8
+# "- user: … [#123]" around a line's own words.
+_LINE_OVERHEAD_TOKENS = 7
+# Worth less than this with all its facts, a line is only filling.
+_LEAST_WORTH = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A piece that may become a line, or part of one."""
+
+    section: Section
+    text: str
+    speaker: str
+    """What the line opens with: who said it; empty where the text shows it."""
+    first_seq: int
+    last_seq: int
+    place: int
+    """Its place among the pieces of its message."""
+    weight: float
+    facts: Mapping[str, float]
+    """Normal form of each fact it holds, with what keeping it is worth."""
+    terms: frozenset[str]
+    under: str = ""
+    """The heading that it needs in order to be understood."""
+
+    @property
+    def key(self) -> tuple[Section, int, int]:
+        """Pieces with the same key are written on one line."""
+        return self.section, self.first_seq, self.last_seq
+
+
+class _Pool:
+    """The candidates still to be had, with what the chosen ones have taken from their worth."""
+
+    def __init__(self, candidates: Sequence[Candidate], count_tokens: TokenCounter) -> None:
+        worthy = [c for c in candidates if c.weight + sum(c.facts.values()) >= _LEAST_WORTH]
+        best = sorted(worthy, key=lambda c: (-c.weight - sum(c.facts.values()), c.first_seq, c.place))[:POOL_SIZE]
+        self.left = {at: candidate for at, candidate in enumerate(best)}
+        self.tokens = [max(1, count_tokens(candidate.text)) for candidate in best]
+        self.said_before = [0.0] * len(best)
+        self.held: set[str] = set()
+        self.opened: set[tuple[Section, int, int]] = set()
+        self.headed: set[tuple[int, str]] = set()
+
+    def cost(self, at: int) -> int:
+        candidate = self.left[at]
+        headed = not candidate.under or (candidate.last_seq, candidate.under) in self.headed
+        head = 0 if headed else len(candidate.under) // 4
+        return self.tokens[at] + head + (1 if candidate.key in self.opened else _LINE_OVERHEAD_TOKENS)
+
+    def worth(self, at: int) -> float:
+        candidate = self.left[at]
+        new = sum(value for fact, value in candidate.facts.items() if fact not in self.held)
+        if not new and self.said_before[at] >= _SAID_ALREADY:
+            return 0.0
+        own = candidate.weight * (1.0 - _REDUNDANCY * self.said_before[at])
+        return float((own + new) / self.cost(at) ** _LENGTH_POWER)
+
+    def take(self, at: int) -> Candidate:
+        taken = self.left.pop(at)
+        self.held.update(taken.facts)
+        self.opened.add(taken.key)
+        self.headed.add((taken.last_seq, taken.under))
+        for other, candidate in self.left.items():
+            self.said_before[other] = max(self.said_before[other], overlap(taken.terms, candidate.terms))
+        return taken
+
+
+def choose(
+    candidates: Sequence[Candidate],
+    *,
+    room_tokens: int,
+    shares: Mapping[Section, float],
+    message_share: float = 1.0,
+    first: Sequence[Candidate] = (),
+    count_tokens: TokenCounter,
+) -> list[Candidate]:
+    """The chosen candidates, best first, within the room, each section and each message within its share of it.
+
+    Those in `first` are taken before any other, as far as they fit.
+    """
+    pool = _Pool(candidates, count_tokens)
+    room = _Room(room_tokens, shares, message_share)
+    wanted = [at for at, candidate in pool.left.items() if any(candidate is one for one in first)]
+    chosen: list[Candidate] = []
+    while pool.left:
+        at = _next(pool, room, wanted)
+        if at is None:
+            break
+        room.use(pool.left[at], pool.cost(at))
+        chosen.append(pool.take(at))
+    return chosen
+
+
+class _Room:
+    """The tokens still free: in all, for each section, for each message."""
+
+    def __init__(self, tokens: int, shares: Mapping[Section, float], message_share: float) -> None:
+        self.tokens = tokens
+        self.by_section = {section: int(share * tokens) for section, share in shares.items()}
+        self.by_message: defaultdict[int, int] = defaultdict(lambda: int(message_share * tokens))
+
+    def fits(self, candidate: Candidate, cost: int) -> bool:
+        by_section = self.by_section.get(candidate.section, self.tokens)
+        return cost <= min(self.tokens, by_section, self.by_message[candidate.last_seq])
+
+    def use(self, candidate: Candidate, cost: int) -> None:
+        self.tokens -= cost
+        self.by_message[candidate.last_seq] -= cost
+        if candidate.section in self.by_section:
+            self.by_section[candidate.section] -= cost
+
+
+def _next(pool: _Pool, room: _Room, wanted: list[int]) -> int | None:
+    """The best that fits and adds something. What does neither now never will, so it leaves the pool."""
+    ranking = [wanted.pop(0)] if wanted else sorted(pool.left, key=lambda at: (-pool.worth(at), at))
+    for at in ranking:
+        if room.fits(pool.left[at], pool.cost(at)) and pool.worth(at) > 0:
+            return at
+        del pool.left[at]
+    return _next(pool, room, wanted) if wanted or pool.left else None
