@@ -1,0 +1,155 @@
+"""The gate before a summary may stand for its source, whoever wrote it.
+
+A summary passes when it says something, in fewer tokens than its source, in its own words or by tagged
+lines, and holds nothing that a model would obey. What it dropped of the facts is then listed at its end,
+within 30 % of the limit. A refused summary changes nothing: the caller records why and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from everthread.compaction.facts import TAG, Fact, kept, rank_facts
+from everthread.compaction.fitting import cut_at_sentence, joined_within, mentions
+from everthread.compaction.foreign_syntax import has_role_marks, has_tool_syntax, is_dialogue
+from everthread.compaction.sections import FACTS_SHARE, without_mentions
+from everthread.compaction.sources import Source, TokenCounter, language_of_text, readable
+
+Reason = Literal["empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue"]
+
+# A text over twice the limit was not written to it; cutting more than half away would keep a beginning, no summary.
+_TOO_LONG = 2.0
+# An echo: most of the text is one stretch of the source, and longer than a sentence that may well be quoted.
+_ECHO_SHARE = 0.6
+_ECHO_CHARS = 200
+_ECHO_STEP = 32
+_CITED = re.compile(rf"{TAG.pattern}\s*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A summary that may stand for its source, as it is to be stored."""
+
+    text: str
+    tokens: int
+    facts_total: int
+    facts_kept: int
+    cut: bool
+    """Whether sentences at the end were cut off to make it fit."""
+    kind: Literal["accepted"] = "accepted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A summary that may not, and why."""
+
+    reason: Reason
+    detail: str
+    kind: Literal["rejected"] = "rejected"
+
+
+def accept(
+    summary_text: str,
+    sources: Sequence[Source],
+    facts: Sequence[Fact],
+    *,
+    count_tokens: TokenCounter,
+    source_tokens: int,
+    max_tokens: int,
+) -> Accepted | Rejected:
+    """Judge a summary of these sources, which hold these facts, and complete it with those it dropped."""
+    prose = without_mentions(readable(summary_text).strip())
+    refused = _refusal(prose, sources, count_tokens(prose), source_tokens, max_tokens)
+    if refused is not None:
+        return refused
+    most_tokens = min(max_tokens, source_tokens - 1)
+    ranked = rank_facts(facts, sources)
+    text = _completed(prose, ranked, most_tokens, int(FACTS_SHARE * max_tokens), count_tokens)
+    if not text:
+        return Rejected(reason="not-smaller", detail=f"nothing of it fits in {most_tokens} tokens")
+    return Accepted(
+        text=text,
+        tokens=count_tokens(text),
+        facts_total=len(ranked),
+        facts_kept=len(kept(text, ranked)[0]),
+        cut=not text.startswith(prose),
+    )
+
+
+def _refusal(
+    prose: str, sources: Sequence[Source], tokens: int, source_tokens: int, max_tokens: int
+) -> Rejected | None:
+    if not any(char.isalnum() for char in TAG.sub("", prose)):
+        return Rejected(reason="empty", detail="no words")
+    if has_tool_syntax(prose) or _is_json(prose):
+        return Rejected(reason="tool-syntax", detail="holds a tool call or is bare JSON")
+    if has_role_marks(prose):
+        return Rejected(reason="role-marks", detail="opens a turn or uses a chat template's marks")
+    if is_dialogue(prose):
+        return Rejected(reason="dialogue", detail="goes on with the conversation")
+    if tokens > _TOO_LONG * max_tokens:
+        return Rejected(reason="too-long", detail=f"{tokens} tokens, limit {max_tokens}")
+    if _is_echo(prose, sources):
+        return Rejected(reason="echo", detail="repeats a stretch of its source")
+    if tokens >= source_tokens:
+        return Rejected(reason="not-smaller", detail=f"{tokens} tokens, source {source_tokens}")
+    return None
+
+
+def _completed(
+    prose: str, ranked: Sequence[Fact], most_tokens: int, list_tokens: int, count_tokens: TokenCounter
+) -> str:
+    """The prose with the list of what it dropped; the prose is cut to make room for the list, not the other way."""
+    language = language_of_text(prose)
+    wanted = mentions(kept(prose, ranked)[1], language, min(list_tokens, most_tokens // 2), count_tokens)
+    text = cut_at_sentence(prose, most_tokens - (count_tokens(wanted) + 1 if wanted else 0), count_tokens)
+    # The cut may have dropped better facts than were listed.
+    room_tokens = min(list_tokens, most_tokens - count_tokens(text) - 1)
+    listed = mentions(kept(text, ranked)[1], language, room_tokens, count_tokens)
+    return joined_within(text, listed, most_tokens, count_tokens)
+
+
+def _is_json(text: str) -> bool:
+    if text[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_echo(prose: str, sources: Sequence[Source]) -> bool:
+    """A line that names its source is a quotation; only what names none can be an echo."""
+    said = _letters("\n".join(line for line in prose.splitlines() if not _CITED.search(line)))
+    if len(said) < max(_ECHO_CHARS, _ECHO_SHARE * len(_letters(prose))):
+        return False
+    for transcript in (
+        _letters(" ".join(source.text for source in sources)),
+        _letters(" ".join(f"{source.name or source.role} {source.text}" for source in sources)),
+    ):
+        if _longest_stretch(said, transcript) >= max(_ECHO_CHARS, _ECHO_SHARE * len(said)):
+            return True
+    return False
+
+
+def _longest_stretch(said: str, transcript: str) -> int:
+    """The length of the longest piece of `said`, from any step on, that stands unbroken in the transcript."""
+    longest, at = 0, 0
+    while at + _ECHO_STEP <= len(said):
+        size = 0
+        while at + size + _ECHO_STEP <= len(said) and said[at : at + size + _ECHO_STEP] in transcript:
+            size += _ECHO_STEP
+        while size and at + size < len(said) and said[at : at + size + 1] in transcript:
+            size += 1
+        longest = max(longest, size)
+        at += max(size, _ECHO_STEP)
+    return longest
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())
