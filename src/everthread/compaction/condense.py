@@ -1,0 +1,133 @@
+"""One level up: several summaries made into one, line by line, without a model.
+
+The lines keep the seqs of the messages they came from, so nothing is further from its source than
+before; text that was not written in lines stands for its whole span. What was open in an old span has
+mostly been settled since, so open points fade with age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from everthread.compaction.facts import Fact, find_facts, kept, rank_facts, weight
+from everthread.compaction.fitting import cut_to_fit, joined_within, lines_that_fit, mentions
+from everthread.compaction.normal_forms import normalise
+from everthread.compaction.sections import FACTS_SHARE, Line, Section, parse, render, written
+from everthread.compaction.selection import Candidate, choose
+from everthread.compaction.sentences import split_sentences
+from everthread.compaction.sources import Leaf, Source, TokenCounter, language_of_text, readable
+from everthread.compaction.terms import terms, weigh
+
+_SHARES: dict[Section, float] = {"goal": 0.25, "decisions": 0.5, "facts": 0.7, "open": 0.15, "tools": 0.25}
+_SECTION_WEIGHTS: dict[Section, float] = {
+    "goal": 0.8,
+    "decisions": 1.0,
+    "facts": 0.6,
+    "open": 0.8,
+    "tools": 0.4,
+    "mentioned": 0.0,
+}
+_NOT_A_USER = ("assistant: ", "助手：", "system: ", "系统：", "ai: ")
+_USER_FACT_VALUE, _OTHER_FACT_VALUE = 0.5, 0.2
+# The estimate of what a line costs runs a little high; see extract.
+_SLACK = 1.15
+
+
+def condense(summaries: Sequence[Leaf], *, max_tokens: int, count_tokens: TokenCounter) -> str:
+    """One summary of several that follow each other, within the limit; not empty unless they all are."""
+    leaves = [Leaf(first_seq=leaf.first_seq, last_seq=leaf.last_seq, text=readable(leaf.text)) for leaf in summaries]
+    lines = [(line, at) for at, leaf in enumerate(leaves) for line in lines_of(leaf)]
+    if not lines:
+        return ""
+    language = language_of_text("\n".join(line.text for line, _ in lines))
+    ranked = rank_facts(facts_of_summaries(leaves), sources_of(leaves))
+    prose_tokens = max_tokens - int(max_tokens * FACTS_SHARE)
+    chosen = choose(
+        _candidates(lines, len(leaves)),
+        room_tokens=int(prose_tokens * _SLACK),
+        shares=_SHARES,
+        count_tokens=count_tokens,
+    )
+    best_first = [lines[candidate.place][0] for candidate in chosen]
+    prose = render(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
+    listed = mentions(kept(prose, ranked)[1], language, int(max_tokens * FACTS_SHARE), count_tokens)
+    whole = joined_within(prose, listed, max_tokens, count_tokens)
+    return whole or cut_to_fit(written(lines[0][0]), max_tokens, count_tokens)
+
+
+def lines_of(leaf: Leaf) -> Iterator[Line]:
+    """The lines of a summary; what stands there without a seq is given the summary's span."""
+    for found in parse(leaf.text):
+        if isinstance(found, Line):
+            yield found
+            continue
+        for piece in split_sentences(found):
+            yield Line(section="facts", text=piece.text, first_seq=leaf.first_seq, last_seq=leaf.last_seq)
+
+
+def sources_of(leaves: Sequence[Leaf]) -> list[Source]:
+    """The lines of summaries as sources, for ranking their facts and for the gate."""
+    return [
+        Source(seq=line.first_seq, role="user" if _is_users(line) else "assistant", text=line.text)
+        for leaf in leaves
+        for line in lines_of(leaf)
+    ]
+
+
+def facts_of_summaries(leaves: Sequence[Leaf]) -> list[Fact]:
+    """The facts that summaries hold, those of their closing lists among them."""
+    return [fact for leaf in leaves for line in lines_of(leaf) for fact in _facts_of_line(line)]
+
+
+def _facts_of_line(line: Line) -> list[Fact]:
+    if line.section != "mentioned":
+        return find_facts(line.text, seq=line.first_seq)
+    listed = enumerate(line.text.split("; "))
+    return [_listed_fact(said, line.first_seq, place) for place, said in listed if normalise(said)]
+
+
+def _listed_fact(said: str, seq: int, place: int) -> Fact:
+    """A fact that was listed is one, also where the rule that found it needed the words around it."""
+    found = next((fact for fact in find_facts(said, seq=seq) if fact.text == said), None)
+    bare = Fact(kind="quote", text=said, normal=normalise(said), seq=seq)
+    return replace(found or bare, start=place)
+
+
+def _is_users(line: Line) -> bool:
+    return line.section not in ("tools", "mentioned") and not line.text.startswith(_NOT_A_USER)
+
+
+def _candidates(lines: Sequence[tuple[Line, int]], leaves: int) -> list[Candidate]:
+    words = [terms(line.text) for line, _ in lines]
+    weights = weigh(words)
+    heaviest = max((_telling(said, weights) for said in words), default=0.0) or 1.0
+    return [
+        Candidate(
+            section=line.section,
+            text=line.text,
+            speaker="",
+            first_seq=line.first_seq,
+            last_seq=line.last_seq,
+            place=place,
+            weight=_weight(line, _telling(said, weights) / heaviest, (leaf + 1) / leaves),
+            facts=_values(line),
+            terms=frozenset(said),
+        )
+        for place, ((line, leaf), said) in enumerate(zip(lines, words, strict=True))
+        if line.section != "mentioned"
+    ]
+
+
+def _telling(said: Sequence[str], weights: dict[str, float]) -> float:
+    return sum(sorted((weights[term] for term in set(said)), reverse=True)[:6])
+
+
+def _weight(line: Line, salience: float, progress: float) -> float:
+    own = _SECTION_WEIGHTS[line.section] * (progress if line.section == "open" else 1.0)
+    return (own + 0.4 * salience + 0.2 * progress) * (1.0 if _is_users(line) else 0.6)
+
+
+def _values(line: Line) -> dict[str, float]:
+    value = _USER_FACT_VALUE if _is_users(line) else _OTHER_FACT_VALUE
+    return {fact.normal: value * weight(fact) for fact in _facts_of_line(line)}

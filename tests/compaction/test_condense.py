@@ -1,0 +1,111 @@
+"""Several summaries become one that still says where everything was said."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from everthread.compaction import Leaf, Source, TokenCounter, condense, extract, facts_of_summaries, kept, sources_of
+from everthread.compaction.sections import Line, Section, parse
+from tests.compaction.spans import counters, spans, texts, user, word_count
+
+patient = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+LEAVES = [
+    Leaf(
+        first_seq=1,
+        last_seq=40,
+        text="## Goal\n- user: move the shop by 12 May 2024 [#1]\n## Decisions\n- user: let's use Postgres 14 [#9]\n"
+        "## Open points\n- user: I'm waiting for the invoice [#38]\n## Also mentioned\n- Seaborn; 8017 [#12]",
+    ),
+    Leaf(
+        first_seq=41,
+        last_seq=80,
+        text="## Decisions\n- user: no, we'll use Postgres 16 [#50, 2024-05-02]\n## Facts\n"
+        "- assistant: a dump takes about 25 minutes [#52–#53]\n"
+        "## Open points\n- user: the backup is not yet done [#79]",
+    ),
+]
+
+
+def _condensed(leaves: list[Leaf], max_tokens: int = 400) -> list[Line]:
+    text = condense(leaves, max_tokens=max_tokens, count_tokens=word_count)
+    return [line for line in parse(text) if isinstance(line, Line)]
+
+
+def _of(lines: list[Line], section: Section) -> list[tuple[str, int, int]]:
+    return [(line.text, line.first_seq, line.last_seq) for line in lines if line.section == section]
+
+
+def test_lines_keep_their_section_their_words_and_their_seqs() -> None:
+    lines = _condensed(LEAVES)
+    assert _of(lines, "goal") == [("user: move the shop by 12 May 2024", 1, 1)]
+    assert _of(lines, "decisions") == [
+        ("user: let's use Postgres 14", 9, 9),
+        ("user: no, we'll use Postgres 16", 50, 50),
+    ]
+    assert _of(lines, "facts") == [("assistant: a dump takes about 25 minutes", 52, 53)]
+    assert [line.day for line in lines if line.first_seq == 50] == ["2024-05-02"]
+
+
+def test_listed_facts_are_carried_on() -> None:
+    assert _of(_condensed(LEAVES), "mentioned") == [("Seaborn; 8017", 12, 12)]
+
+
+def test_when_room_is_short_decisions_outlast_open_points_of_old() -> None:
+    texts = [line.text for line in _condensed(LEAVES, max_tokens=60)]
+    assert "user: no, we'll use Postgres 16" in texts
+    assert "user: I'm waiting for the invoice" not in texts
+
+
+def test_prose_of_a_model_stands_for_its_whole_span() -> None:
+    leaf = Leaf(first_seq=81, last_seq=120, text="The move went well. Jane Smith closed ticket ABC-123.")
+    facts = _of(_condensed([*LEAVES, leaf]), "facts")
+    assert ("Jane Smith closed ticket ABC-123.", 81, 120) in facts
+
+
+def test_a_condensed_summary_can_be_condensed_again() -> None:
+    once = condense(LEAVES, max_tokens=400, count_tokens=word_count)
+    again = condense([Leaf(first_seq=1, last_seq=80, text=once)], max_tokens=400, count_tokens=word_count)
+    assert again == once
+
+
+def test_facts_of_users_survive_a_level_that_has_room_for_them() -> None:
+    leaves = []
+    for first in (1, 41, 81):
+        span = [
+            user(seq, f"Parcel {seq * 1111} weighs {seq}.5 kg and goes to depot {seq + 300}.")
+            for seq in range(first, first + 40)
+        ]
+        leaves.append(
+            Leaf(first_seq=first, last_seq=first + 39, text=extract(span, max_tokens=200, count_tokens=word_count))
+        )
+    facts = facts_of_summaries(leaves)
+    held, missing = kept(condense(leaves, max_tokens=600, count_tokens=word_count), facts)
+    assert len(held) > 0.9 * (len(held) + len(missing))
+
+
+def test_lines_of_summaries_serve_the_gate_as_sources() -> None:
+    assert [(source.seq, source.role) for source in sources_of(LEAVES)][:3] == [(1, "user"), (9, "user"), (38, "user")]
+
+
+def test_nothing_gives_nothing() -> None:
+    assert condense([], max_tokens=100, count_tokens=word_count) == ""
+    assert condense([Leaf(first_seq=1, last_seq=2, text=" \n")], max_tokens=100, count_tokens=word_count) == ""
+
+
+@given(st.lists(texts(), max_size=4), st.integers(40, 300), counters())
+@patient
+def test_any_summaries_give_one_that_fits(said: list[str], max_tokens: int, count_tokens: TokenCounter) -> None:
+    leaves = [Leaf(first_seq=at * 10 + 1, last_seq=at * 10 + 10, text=text) for at, text in enumerate(said)]
+    condensed = condense(leaves, max_tokens=max_tokens, count_tokens=count_tokens)
+    assert count_tokens(condensed) <= max_tokens
+    assert condensed == condense(leaves, max_tokens=max_tokens, count_tokens=count_tokens)
+
+
+@given(spans(), st.integers(60, 300))
+@patient
+def test_what_extracts_say_can_be_condensed_without_losing_all(sources: list[Source], max_tokens: int) -> None:
+    text = extract(sources, max_tokens=200, count_tokens=word_count)
+    leaf = Leaf(first_seq=1, last_seq=600, text=text)
+    assert bool(condense([leaf], max_tokens=max_tokens, count_tokens=word_count)) == bool(text)
