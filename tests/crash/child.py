@@ -1,8 +1,9 @@
-"""The program that gets killed: `python -m tests.crash.child URL SEED ACKS [--erases N] [--kill NAME:N]`.
+"""The program that gets killed: `python -m tests.crash.child URL SEED ACKS [--erases N] [--kill NAME:N] [--patient]`.
 
 It works through a script and writes a line to a file after each call that was answered, before the next one is
 made: what stands there was acknowledged. Started again on the same file, it goes on from the first step that was
-not, as a caller who retries. `--kill` pulls the plug when the flow reaches a fail point for the N-th time.
+not, as a caller who retries. `--kill` pulls the plug when the flow reaches a fail point for the N-th time. `--patient`
+makes it retry by itself when the server goes away.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import everthread
-from everthread import Everthread
+from everthread import Everthread, StoreGone
 from everthread.core import failpoints
-from tests.crash.deeds import do
-from tests.crash.script import Lane, script
+from tests.crash.deeds import Answer, do
+from tests.crash.script import Lane, Step, script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +35,26 @@ class Work:
     """How many of its steps were acknowledged."""
     is_retry: bool
     """Whether the first step that is left may have been begun by a child that died."""
+    is_patient: bool
+    """Whether a step is made again when the server goes away."""
 
 
-def run_script(url: str, seed: int, acks: str, erases: int, kill: str | None = None) -> None:
+def run_script(url: str, seed: int, acks: str, erases: int, kill: str | None = None, patient: bool = False) -> None:
     """Work through the rest of a script."""
     if kill is not None:
         failpoints.arm(plug(kill))
     told = read_acks(Path(acks))
     is_retry = os.path.exists(acks)
     lines = os.open(acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    work = [Work(lane=lane, done=len(told.get(lane.name, ())), is_retry=is_retry) for lane in script(seed, erases)]
+    work = [
+        Work(lane=lane, done=len(told.get(lane.name, ())), is_retry=is_retry, is_patient=patient)
+        for lane in script(seed, erases)
+    ]
     try:
         asyncio.run(_work(url, work, lines))
+    except StoreGone:  # of a lane it would be in a group; so the server died while the child closed
+        if not patient:
+            raise
     finally:
         os.close(lines)
 
@@ -70,8 +79,19 @@ async def _work(url: str, lanes: Sequence[Work], lines: int) -> None:
 
 async def _work_lane(et: Everthread, work: Work, lines: int) -> None:
     for number, step in enumerate(work.lane.steps[work.done :], start=work.done):
-        answer = await do(et, work.lane, step, again=work.is_retry and number == work.done)
+        answer = await _answered(et, work, step, again=work.is_retry and number == work.done)
         os.write(lines, (json.dumps({"lane": work.lane.name, "step": number, "answer": answer}) + "\n").encode())
+
+
+async def _answered(et: Everthread, work: Work, step: Step, *, again: bool) -> Answer:
+    while True:
+        try:
+            return await do(et, work.lane, step, again=again)
+        except StoreGone:
+            if not work.is_patient:
+                raise
+        await asyncio.sleep(0.05)
+        again = True
 
 
 def read_acks(path: Path) -> dict[str, list[Any]]:
@@ -92,6 +112,7 @@ def main() -> None:
     parser.add_argument("acks")
     parser.add_argument("--erases", type=int, default=1)
     parser.add_argument("--kill", metavar="NAME:N")
+    parser.add_argument("--patient", action="store_true")
     run_script(**vars(parser.parse_args()))
 
 

@@ -54,6 +54,9 @@ class Child:
             raise AssertionError(f"the child still ran after {seconds} s:\n{self.said()}")
         return int(answer["status"])
 
+    def is_at_work(self) -> bool:
+        return self.nursery.ask({"wait": self.pid, "seconds": 0})["status"] is None
+
     def said(self) -> str:
         """What it wrote, for the message of a failing test."""
         return self.log.read_text(errors="replace")[-4000:]
@@ -128,10 +131,11 @@ def main() -> None:
 
 def serve() -> Mapping[str, Any] | None:
     """Answer questions; give the job in each forked child, and None once nobody asks any more."""
+    ended: dict[int, int] = {}
     for line in sys.stdin:
         question = json.loads(line)
         if "wait" in question:
-            answer: Mapping[str, Any] = {"status": _status(question["wait"], question["seconds"])}
+            answer: Mapping[str, Any] = {"status": _status(question["wait"], question["seconds"], ended)}
         else:
             threads = os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ["one"]
             assert len(threads) == 1, "a thread before the fork: its locks would be copied, held for ever"
@@ -155,14 +159,17 @@ def _settle(log: str) -> None:
     os.close(written)
 
 
-def _status(pid: int, seconds: float) -> int | None:
+def _status(pid: int, seconds: float, ended: dict[int, int]) -> int | None:
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while pid not in ended:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.002)
-    return None
+            ended[pid] = os.waitstatus_to_exitcode(status)
+        elif time.monotonic() > end:
+            return None
+        else:
+            time.sleep(0.002)
+    return ended[pid]
 
 
 if __name__ == "__main__":

@@ -42,10 +42,10 @@ class Trial:
     files: Path | None = None
     """The folder that holds nothing but the database, where a database is files of ours."""
 
-    def start(self, kill: str | None = None) -> Child:
+    def start(self, kill: str | None = None, *, patient: bool = False) -> Child:
         """A child that goes on with the script."""
         script = {"url": self.url, "seed": self.seed, "acks": str(self.acks), "erases": self.erases}
-        return self.nursery.start("tests.crash.child:run_script", **script, kill=kill)
+        return self.nursery.start("tests.crash.child:run_script", **script, kill=kill, patient=patient)
 
     def kill_at(self, point: str, reach: int) -> None:
         """Pull the plug at a fail point; it must be reached that often."""
@@ -61,6 +61,10 @@ class Trial:
         status = child.wait()
         assert status in (0, -int(number)), f"ended with {status}:\n{child.said()}"
         return status
+
+    def acknowledged(self) -> int:
+        """How many steps were, up to now."""
+        return self.acks.read_bytes().count(b"\n") if self.acks.exists() else 0
 
     def finish(self) -> None:
         """Retry to the end, in one go."""

@@ -1,0 +1,79 @@
+"""The PostgreSQL server dies under its clients and comes back: their pools survive, and what it acknowledged too."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.crash.nursery import Nursery
+from tests.crash.trial import NewTrial, Trial
+from tests.postgres import OwnServer, own_server
+
+KILLS = 10
+LONG_KILLS = 60
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[OwnServer]:
+    with own_server(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def new_trial(server: OwnServer, nursery: Nursery, tmp_path: Path) -> NewTrial:
+    numbers = count(1)
+
+    def new(seed: int) -> Trial:
+        number = next(numbers)
+        server.run_sql(f"CREATE DATABASE trial_{number}")
+        acks = tmp_path / f"acks-{number}"
+        return Trial(nursery=nursery, url=server.url(f"trial_{number}"), seed=seed, acks=acks, erases=1)
+
+    return new
+
+
+def kill_under_clients(server: OwnServer, new_trial: NewTrial, how: str, seed: int, kills: int) -> None:
+    """Let a child work, and crash the server again and again until that has happened so often while it worked."""
+    dice = random.Random(seed)
+    done = 0
+    while done < kills:
+        trial = new_trial(seed + done)
+        child = trial.start(patient=True)
+        while not trial.acknowledged() and child.is_at_work():
+            time.sleep(0.01)
+        while done < kills and child.is_at_work():
+            time.sleep(dice.uniform(0, 0.5))
+            crash(server, how)
+            done += child.is_at_work()
+            server.start()
+        assert child.wait() == 0, child.said()
+        trial.check(is_finished=True)
+
+
+def crash(server: OwnServer, how: str) -> None:
+    if how == "kill":
+        server.kill9()
+    else:
+        server.stop("immediate")
+
+
+@pytest.mark.parametrize("how", ["kill", "immediate stop"])
+@pytest.mark.parametrize("store", ["postgres"])
+def test_i1_acknowledged_calls_survive_the_death_of_the_server(
+    store: str, how: str, server: OwnServer, new_trial: NewTrial
+) -> None:
+    kill_under_clients(server, new_trial, how, seed=200, kills=KILLS // 2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["kill", "immediate stop"])
+@pytest.mark.parametrize("store", ["postgres"])
+def test_i1_acknowledged_calls_survive_many_deaths_of_the_server(
+    store: str, how: str, server: OwnServer, new_trial: NewTrial
+) -> None:
+    kill_under_clients(server, new_trial, how, seed=2000, kills=LONG_KILLS // 2)
