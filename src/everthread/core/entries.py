@@ -70,6 +70,8 @@ class Entry(NamedTuple):
     revision: int
     parent_seq: int | None
     branch: int
+    depth: int
+    """How many messages its path has up to here, itself included; 0 for what has no place in the order."""
     created_at: int
     tokens: int
     salt: bytes | None

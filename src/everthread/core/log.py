@@ -26,6 +26,8 @@ class BranchRow(NamedTuple):
     parent: int | None
     fork_seq: int
     leaf_seq: int
+    leaf_depth: int
+    """How many messages the path has."""
     created_at: int
 
     @property

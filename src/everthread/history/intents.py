@@ -55,6 +55,7 @@ class _Pen:
         revision: int = 1,
         parent_seq: int | None = None,
         branch: int = 0,
+        depth: int = 0,
         flags: int = 0,
         created_at: int | None = None,
     ) -> int:
@@ -75,8 +76,8 @@ class _Pen:
             commitment=chain.commit(salt, raw),
         )
         entry = Entry(
-            self._seq, id, int(kind), role, revises, how, revision, parent_seq, branch, at, tokens, salt, self.chain,
-            raw, None, None, int(flags), None,
+            self._seq, id, int(kind), role, revises, how, revision, parent_seq, branch, depth, at, tokens, salt,
+            self.chain, raw, None, None, int(flags), None,
         )  # fmt: skip
         self.written.append(entry)
         return self._seq
@@ -106,12 +107,12 @@ class Append:
         branch = _branch_to_extend(seen, self.branch, now)
         pen = _Pen(seen, now, len(self.messages))
         touches: list[Touch] = []
-        leaf = branch.leaf_seq
+        grown = branch
         receipts: list[Receipt] = []
         for message in self.messages:
             known = seen.by_id.get(message.id)
             if known is None:
-                leaf, receipt = self._add(message, pen, branch.number, leaf)
+                grown, receipt = self._add(message, pen, grown)
             else:
                 receipt = self._revise(message, known, pen, touches, now)
             receipts.append(receipt)
@@ -121,13 +122,13 @@ class Append:
             result=receipts,
             entries=pen.written,
             touches=touches,
-            branches=[branch._replace(leaf_seq=leaf)] if leaf != branch.leaf_seq else [],
+            branches=[grown] if grown.leaf_seq != branch.leaf_seq else [],
             chain=pen.chain if pen.written else None,
             answer=self._answer(receipts),
         )
 
     @staticmethod
-    def _add(message: Prepared, pen: _Pen, branch: int, leaf: int) -> tuple[int, Receipt]:
+    def _add(message: Prepared, pen: _Pen, branch: BranchRow) -> tuple[BranchRow, Receipt]:
         """A message first seen. A framework's summary is kept, but has no place in the order."""
         is_message = message.kind is Kind.MESSAGE
         seq = pen.write(
@@ -136,11 +137,13 @@ class Append:
             role=message.role,
             raw=message.raw,
             tokens=message.tokens,
-            parent_seq=(leaf or None) if is_message else None,
-            branch=branch,
+            parent_seq=(branch.leaf_seq or None) if is_message else None,
+            branch=branch.number,
+            depth=branch.leaf_depth + 1 if is_message else 0,
             flags=message.flags,
         )
-        return (seq if is_message else leaf), Receipt(message.id, seq, 1, True)
+        receipt = Receipt(message.id, seq, 1, True)
+        return (branch._replace(leaf_seq=seq, leaf_depth=branch.leaf_depth + 1) if is_message else branch), receipt
 
     @staticmethod
     def _revise(message: Prepared, known: Entry, pen: _Pen, touches: list[Touch], now: int) -> Receipt:
@@ -163,6 +166,7 @@ class Append:
             revision=known.revision + 1,
             parent_seq=known.parent_seq,
             branch=known.branch,
+            depth=known.depth,
             flags=message.flags | known.flags & (Flag.DELETED | Flag.PINNED),
         )
         touches.append(Touch(place, now, newest_seq=seq))
@@ -235,10 +239,11 @@ class Edit:
             revision=original.revision + 1,
             parent_seq=original.parent_seq,
             branch=number,
+            depth=original.depth,
             flags=self.message.flags,
         )
         fork = original.parent_seq or 0
-        branch = BranchRow(number, _owner_of(seen, original, fork), fork, seq, now)
+        branch = BranchRow(number, _owner_of(seen, original, fork), fork, seq, original.depth, now)
         return Decision(
             result=Receipt(self.message.id, seq, original.revision + 1, True),
             entries=pen.written,
@@ -339,8 +344,10 @@ class Transcribe:
             if entry.seq not in erased and (entry.revises not in erased or entry.is_place)
         ]
         pen = _Pen(seen, now, len(kept))
-        moved = {0: 0}
+        moved, depths = {0: 0}, {0: 0}
         for entry in kept:
+            parent = _moved_parent(self.entries, moved, entry.parent_seq)
+            depth = depths[parent or 0] + 1 if entry.kind == Kind.MESSAGE else 0
             moved[entry.seq] = pen.write(
                 id=entry.id,
                 kind=Kind(entry.kind),
@@ -350,23 +357,23 @@ class Transcribe:
                 revises=moved.get(entry.revises or -1),
                 how=entry.how,
                 revision=entry.revision,
-                parent_seq=_moved_parent(self.entries, moved, entry.parent_seq),
+                parent_seq=parent,
                 branch=entry.branch,
+                depth=depth,
                 flags=entry.flags,
                 created_at=entry.created_at,
             )
+            depths[moved[entry.seq]] = depth
         touches = [
             Touch(moved[entry.seq], entry.updated_at, newest_seq=moved.get(entry.newest_seq or -1))
             for entry in kept
             if entry.updated_at is not None
         ]
-        rows = [
-            row._replace(
-                fork_seq=_moved_parent(self.entries, moved, row.fork_seq) or 0,
-                leaf_seq=_moved_parent(self.entries, moved, row.leaf_seq) or 0,
-            )
-            for row in self.branches
-        ]
+        rows = []
+        for row in self.branches:
+            leaf = _moved_parent(self.entries, moved, row.leaf_seq) or 0
+            fork = _moved_parent(self.entries, moved, row.fork_seq) or 0
+            rows.append(row._replace(fork_seq=fork, leaf_seq=leaf, leaf_depth=depths[leaf]))
         return Decision(
             result=len(kept),
             entries=pen.written,
@@ -416,7 +423,7 @@ def _branch_to_extend(seen: Seen, name: BranchName, now: int) -> BranchRow:
 def _new_branch(seen: Seen, at_seq: int, now: int) -> BranchRow:
     number = max(seen.branches) + 1
     if at_seq == 0:
-        return BranchRow(number, None, 0, 0, now)
+        return BranchRow(number, None, 0, 0, 0, now)
     found = seen.by_seq.get(at_seq)
     if found is None or found.kind != Kind.MESSAGE:
         raise NotFound(f"no message with seq {at_seq} in conversation {seen.head.id!r}")
@@ -425,7 +432,7 @@ def _new_branch(seen: Seen, at_seq: int, now: int) -> BranchRow:
             f"entry {at_seq} is a revision of message {found.revises}; fork at {found.revises} instead",
             field="at_seq",
         )
-    return BranchRow(number, found.branch, at_seq, at_seq, now)
+    return BranchRow(number, found.branch, at_seq, at_seq, found.depth, now)
 
 
 def as_sibling(message: Prepared, target: str, fresh: str) -> Prepared:

@@ -17,9 +17,8 @@ SEQ_MASK = (1 << SEQ_BITS) - 1
 LARGE_BYTES = 65_536
 """Payloads over this size live in a table of their own, so that reading the log's pages stays cheap."""
 
-INSERT_COLUMNS = (
-    "key, id, kind, role, revises, how, revision, parent_seq, branch, created_at, tokens, salt, chain, raw, flags"
-)
+INSERT_COLUMNS = """
+key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_at, tokens, salt, chain, raw, flags"""
 """The columns written with an entry, in the order of `entry_values`."""
 
 
@@ -31,7 +30,7 @@ def entry_key(conversation: int, seq: int) -> int:
 def entry_values(conversation: int, entry: Entry) -> tuple[Any, ...]:
     """An entry as the values of its row."""
     raw = entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
-    return (conversation << SEQ_BITS | entry.seq, *entry[1:13], raw, entry.flags)
+    return (conversation << SEQ_BITS | entry.seq, *entry[1:14], raw, entry.flags)
 
 
 def is_indexed(entry: Entry, *, off_record: bool) -> bool:

@@ -110,7 +110,7 @@ class MemoryStore:
             chain=genesis(*ref),
         )
         row = self._rows[ref] = _Conversation(len(self._rows) + 1, info)
-        row.branches[0] = BranchRow(0, None, 0, 0, to_micros(now))
+        row.branches[0] = BranchRow(0, None, 0, 0, 0, to_micros(now))
         return _handed_out(info)
 
     async def get(self, ref: Ref) -> ConversationInfo:

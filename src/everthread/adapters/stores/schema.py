@@ -56,6 +56,7 @@ branches = Table(
     Column("parent", Integer),
     Column("fork_seq", BigInteger, nullable=False),
     Column("leaf_seq", BigInteger, nullable=False),
+    Column("leaf_depth", Integer, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -72,6 +73,7 @@ entries = Table(
     Column("revision", Integer, nullable=False),
     Column("parent_seq", BigInteger),
     Column("branch", Integer, nullable=False),
+    Column("depth", Integer, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("salt", LargeBinary),

@@ -129,7 +129,7 @@ async def _write_entries(connection: Connection, number: int, new: Sequence[Entr
         indexed = [entry for entry in batch if is_indexed(entry, off_record=before.off_record)]
         await connection.execute(
             sql.INSERT_ENTRIES,
-            *_columns([entry_values(number, entry) for entry in batch], 15),
+            *_columns([entry_values(number, entry) for entry in batch], 16),
             [entry_key(number, entry.seq) for entry in indexed],
             await _words(indexed, before.owner),
         )

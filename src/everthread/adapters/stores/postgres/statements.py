@@ -28,8 +28,8 @@ WITH made AS (
     VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $7, 0, $8, 0)
     ON CONFLICT (owner, id) DO NOTHING RETURNING number
 )
-INSERT INTO branches (conversation, number, parent, fork_seq, leaf_seq, created_at)
-SELECT number, 0, NULL, 0, 0, $7 FROM made RETURNING conversation"""
+INSERT INTO branches (conversation, number, parent, fork_seq, leaf_seq, leaf_depth, created_at)
+SELECT number, 0, NULL, 0, 0, 0, $7 FROM made RETURNING conversation"""
 """A conversation starts active, empty and with one branch; no row when somebody else has just made it."""
 
 CONVERSATION_STATE = "SELECT number, erased_at FROM conversations WHERE owner = $1 AND id = $2"
@@ -64,14 +64,14 @@ UPDATE conversations SET {column} = $1, updated_at = $2 WHERE owner = $3 AND id 
 # -- the log ---------------------------------------------------------------------------------------------------
 
 ENTRY = """
-e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.created_at,
+e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
 e.tokens, e.salt, e.chain, coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key)), e.commitment,
 e.newest_seq, e.flags, e.updated_at"""
 """The columns of an `Entry`, in its order."""
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    b.number, b.parent, b.fork_seq, b.leaf_seq, b.created_at
+    b.number, b.parent, b.fork_seq, b.leaf_seq, b.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = $1 AND c.id = $2"""
 """The end of a log and its active branch."""
@@ -83,7 +83,9 @@ Both rows are locked, because only of a locked row PostgreSQL reads what the wri
 committed. When that writer switched the active branch, the two no longer join and no row comes back; the
 conversation is locked all the same, and asking again finds it."""
 
-BRANCHES = "SELECT number, parent, fork_seq, leaf_seq, created_at FROM branches WHERE conversation = $1 ORDER BY number"
+BRANCHES = """
+SELECT number, parent, fork_seq, leaf_seq, leaf_depth, created_at
+FROM branches WHERE conversation = $1 ORDER BY number"""
 """Every branch of a conversation."""
 
 ENTRIES_BY_ID = f"""
@@ -118,12 +120,12 @@ INSERT_ENTRIES = f"""
 WITH found_by AS (
     INSERT INTO words (key, tokens)
     SELECT key, array_to_tsvector(string_to_array(tokens, ' '))
-    FROM unnest($16::bigint[], $17::text[]) AS new (key, tokens)
+    FROM unnest($17::bigint[], $18::text[]) AS new (key, tokens)
 )
 INSERT INTO entries ({INSERT_COLUMNS})
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::bigint[], $6::smallint[],
-    $7::integer[], $8::bigint[], $9::integer[], $10::bigint[], $11::integer[], $12::bytea[], $13::bytea[],
-    $14::bytea[], $15::smallint[])"""
+    $7::integer[], $8::bigint[], $9::integer[], $10::integer[], $11::bigint[], $12::integer[], $13::bytea[],
+    $14::bytea[], $15::bytea[], $16::smallint[])"""
 """Write entries, and put their tokens into the index; nothing ever changes these columns but an erase."""
 
 INSERT_PAYLOAD = "INSERT INTO payloads (key, body) VALUES ($1, $2)"
@@ -139,16 +141,16 @@ WHERE e.key = t.key"""
 """Project later entries onto the rows of those they speak of."""
 
 WRITE_BRANCHES = """
-INSERT INTO branches (conversation, number, parent, fork_seq, leaf_seq, created_at)
-SELECT $1, * FROM unnest($2::integer[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[])
+INSERT INTO branches (conversation, number, parent, fork_seq, leaf_seq, leaf_depth, created_at)
+SELECT $1, * FROM unnest($2::integer[], $3::integer[], $4::bigint[], $5::bigint[], $6::integer[], $7::bigint[])
 ON CONFLICT (conversation, number) DO UPDATE
 SET parent = excluded.parent, fork_seq = excluded.fork_seq, leaf_seq = excluded.leaf_seq,
-    created_at = excluded.created_at"""
+    leaf_depth = excluded.leaf_depth, created_at = excluded.created_at"""
 """Write branches, new or grown."""
 
 ADVANCE = f"""
 WITH grown AS ({WRITE_BRANCHES})
-UPDATE conversations SET entry_count = $7, chain = $8, active_branch = $9, updated_at = $10 WHERE number = $1"""
+UPDATE conversations SET entry_count = $8, chain = $9, active_branch = $10, updated_at = $11 WHERE number = $1"""
 """Move the head of a log together with its branches."""
 
 # -- search ----------------------------------------------------------------------------------------------------

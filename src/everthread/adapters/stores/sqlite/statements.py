@@ -18,7 +18,7 @@ USE_WAL = "PRAGMA journal_mode = WAL"
 """Readers beside the writer; noted in the file, so only the first connection ever changes it."""
 
 ENTRY = """
-e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.created_at,
+e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
 e.tokens, e.salt, e.chain, coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key)), e.commitment,
 e.newest_seq, e.flags, e.updated_at"""
 """The columns of an `Entry`, in its order."""
@@ -34,8 +34,8 @@ VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, 0, ?, 0)"""
 """A conversation starts active and empty."""
 
 INSERT_BRANCH = """
-INSERT OR REPLACE INTO branches (conversation, number, parent, fork_seq, leaf_seq, created_at)
-VALUES (?, ?, ?, ?, ?, ?)"""
+INSERT OR REPLACE INTO branches (conversation, number, parent, fork_seq, leaf_seq, leaf_depth, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?)"""
 """Write a branch, new or grown."""
 
 CONVERSATION_STATE = "SELECT number, erased_at FROM conversations WHERE owner = ? AND id = ?"
@@ -68,12 +68,14 @@ UPDATE_CONVERSATION = (
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    b.number, b.parent, b.fork_seq, b.leaf_seq, b.created_at
+    b.number, b.parent, b.fork_seq, b.leaf_seq, b.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = ? AND c.id = ?"""
 """The end of a log and its active branch."""
 
-BRANCHES = "SELECT number, parent, fork_seq, leaf_seq, created_at FROM branches WHERE conversation = ? ORDER BY number"
+BRANCHES = """
+SELECT number, parent, fork_seq, leaf_seq, leaf_depth, created_at
+FROM branches WHERE conversation = ? ORDER BY number"""
 """Every branch of a conversation."""
 
 ENTRIES_BY_ID = f"SELECT {ENTRY} FROM entries e WHERE e.key >> 32 = ? AND e.id IN ({{}}) AND e.kind <> 2 ORDER BY e.key"
@@ -100,7 +102,7 @@ ANSWER = "SELECT idempotency_key, body, receipts FROM answers WHERE conversation
 INSERT_ANSWER = "INSERT INTO answers (conversation, idempotency_key, body, receipts, created_at) VALUES (?, ?, ?, ?, ?)"
 """Remember an answer."""
 
-INSERT_ENTRY = f"INSERT INTO entries ({INSERT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_ENTRY = f"INSERT INTO entries ({INSERT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 """Write an entry; nothing ever changes these columns but an erase."""
 
 INSERT_PAYLOAD = "INSERT INTO payloads (key, body) VALUES (?, ?)"

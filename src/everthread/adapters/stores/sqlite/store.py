@@ -206,7 +206,7 @@ def _create(connection: sqlite3.Connection, new: NewConversation, now: int) -> C
         sql.CREATE_CONVERSATION,
         (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), now, now, chain),
     ).lastrowid
-    connection.execute(sql.INSERT_BRANCH, (number, 0, None, 0, 0, now))
+    connection.execute(sql.INSERT_BRANCH, (number, 0, None, 0, 0, 0, now))
     reach("create.written")
     return _get(connection, Ref(new.owner, new.id))
 

@@ -58,6 +58,7 @@ def upgrade() -> None:
         sa.Column("parent", sa.Integer),
         sa.Column("fork_seq", sa.BigInteger, nullable=False),
         sa.Column("leaf_seq", sa.BigInteger, nullable=False),
+        sa.Column("leaf_depth", sa.Integer, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sqlite_with_rowid=False,
     )
@@ -72,6 +73,7 @@ def upgrade() -> None:
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("parent_seq", sa.BigInteger),
         sa.Column("branch", sa.Integer, nullable=False),
+        sa.Column("depth", sa.Integer, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("tokens", sa.Integer, nullable=False),
         sa.Column("salt", sa.LargeBinary),

@@ -1,0 +1,78 @@
+"""Which stretch is compacted next: the oldest whole units outside of what is kept recent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.sources import CallSketch, Source
+from everthread.context.assemble import Stored
+from everthread.context.dialect import as_text
+from everthread.context.growth import coverage_end
+from everthread.context.shape import calls_of, inner, is_user_turn
+from everthread.context.units import spans
+from everthread.core import payloads
+
+
+def next_stretch(
+    uncovered: Sequence[Stored], policy: CompactionPolicy, *, keep_recent: int | None = None
+) -> list[Stored]:
+    """The messages of the next compaction, oldest first; none when nothing is old enough.
+
+    `uncovered` begins where the summaries end. The stretch ends between units, before a user's turn if one is near,
+    and holds no more tokens than one summary can stand for.
+    """
+    messages = [stored.payload for stored in uncovered]
+    bounds = policy.bounds
+    end = coverage_end(messages, bounds=bounds)
+    if keep_recent is not None and keep_recent < bounds.keep_recent:
+        end = max((span.start for span in spans(messages) if span.start <= len(messages) - keep_recent), default=0)
+    return list(uncovered[: _cut_by_tokens(uncovered[:end], policy.leaf_max_tokens)])
+
+
+def _cut_by_tokens(stretch: Sequence[Stored], most: int) -> int:
+    """Where a stretch ends when it holds more than one summary should stand for: after a whole unit, at least one."""
+    used, end = 0, 0
+    for span in spans([stored.payload for stored in stretch]):
+        used += sum(stretch[index].tokens for index in span)
+        if end and used > most:
+            break
+        end = span.stop
+    return end
+
+
+def span_hash(stretch: Sequence[Stored]) -> str:
+    """Of the very revisions a summary was made from."""
+    return sha256(",".join(f"{stored.seq}:{stored.entry_seq}" for stored in stretch).encode()).hexdigest()
+
+
+def sources(stretch: Sequence[Stored]) -> list[Source]:
+    """The messages as the summarisers read them."""
+    return [_source(stored) for stored in stretch]
+
+
+def _source(stored: Stored) -> Source:
+    payload = stored.payload
+    role = payloads.role(payload) or "user"
+    fields = inner(payload)
+    call_id = fields.get("tool_call_id")
+    return Source(
+        seq=stored.seq,
+        role=role,
+        name=None if role == "tool" else payloads.name(payload),
+        text=payloads.text(payload),
+        said_at=payloads.said_at(payload),
+        tool_name=payloads.name(payload) if role == "tool" else None,
+        is_tool_result=role == "tool",
+        calls=tuple(
+            CallSketch(name=call.name, arguments=as_text(call.arguments), call_id=call.id or None)
+            for call in calls_of(payload)
+        ),
+        call_id=call_id if isinstance(call_id, str) else None,
+    )
+
+
+def user_turns(stretch: Sequence[Stored]) -> int:
+    """How many times a person speaks in it."""
+    return sum(is_user_turn(stored.payload) for stored in stretch)

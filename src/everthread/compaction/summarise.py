@@ -1,0 +1,164 @@
+"""Making a summary that may stand for its source, by escalation that always ends.
+
+    the summary model, within its time limit → the same asked to be terse → the extractive summariser → its last resort
+
+Each attempt passes the gate or is noted with its reason. A model that fails, hangs, echoes or writes rubbish costs
+time and nothing else: the extractive summariser needs none and cannot fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from everthread.compaction.condense import condense, facts_of_summaries
+from everthread.compaction.extract import extract, terse
+from everthread.compaction.facts import Fact, facts_of, kept
+from everthread.compaction.gate import Accepted, Rejected, accept
+from everthread.compaction.kinds import Kind, kind_of
+from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.sources import Leaf, Source
+from everthread.context.tokens import count_tokens
+from everthread.core.errors import ModelError
+
+Redact = Callable[[str], str]
+"""Takes secrets out of what a summary model is shown."""
+
+
+class Summariser(Protocol):
+    """A model that writes summaries. It may fail with ModelError, hang, or write anything."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An attempt that came to nothing."""
+
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A summary that passed the gate."""
+
+    text: str
+    tokens: int
+    strategy: str
+    model: str | None
+    facts_total: int
+    facts_kept: int
+    failures: tuple[Failure, ...] = ()
+
+
+async def summarise(
+    sources: Sequence[Source],
+    source_tokens: int,
+    policy: CompactionPolicy,
+    *,
+    model: Summariser | None = None,
+    redact: Redact = lambda text: text,
+) -> Summary | tuple[Failure, ...]:
+    """A summary of these messages; only failures when they are too short for anything to be shorter."""
+    facts = facts_of(sources)
+    kind = kind_of(sources) if policy.strategy == "auto" else policy.strategy
+    failures: list[Failure] = []
+    async for stage, text in _attempts(sources, facts, kind, policy, model, redact, failures):
+        judged = accept(
+            text,
+            sources,
+            facts,
+            count_tokens=count_tokens,
+            source_tokens=source_tokens,
+            max_tokens=policy.summary_max_tokens,
+        )
+        if isinstance(judged, Accepted):
+            by_model = stage.startswith("model") and model is not None
+            return Summary(
+                text=judged.text,
+                tokens=judged.tokens,
+                strategy=f"{stage}:{kind}",
+                model=model.name if by_model and model is not None else None,
+                facts_total=judged.facts_total,
+                facts_kept=judged.facts_kept,
+                failures=tuple(failures),
+            )
+        failures.append(_refused(stage, judged))
+    return tuple(failures)
+
+
+def _refused(stage: str, judged: Rejected) -> Failure:
+    return Failure(stage=stage, reason=f"{judged.reason}: {judged.detail}")
+
+
+async def _attempts(
+    sources: Sequence[Source],
+    facts: Sequence[Fact],
+    kind: Kind,
+    policy: CompactionPolicy,
+    model: Summariser | None,
+    redact: Redact,
+    failures: list[Failure],
+) -> AsyncIterator[tuple[str, str]]:
+    most = policy.summary_max_tokens
+    if model is not None:
+        transcript = redact(_transcript(sources))
+        for stage, most_now in (("model", most), ("model-terse", most // 2)):
+            text = await _asked(model, stage, transcript, kind, most_now, policy, failures)
+            if text is None:
+                break  # one that failed or hung would take the turn as long again
+            yield stage, text
+    yield (
+        "extract",
+        await asyncio.to_thread(extract, sources, max_tokens=most, count_tokens=count_tokens, kind=kind, facts=facts),
+    )
+    yield "terse", terse(sources, max_tokens=most, count_tokens=count_tokens)
+    yield "terse", terse(sources, max_tokens=max(most // 8, 40), count_tokens=count_tokens)
+
+
+async def _asked(
+    model: Summariser,
+    stage: str,
+    transcript: str,
+    kind: Kind,
+    max_tokens: int,
+    policy: CompactionPolicy,
+    failures: list[Failure],
+) -> str | None:
+    """The model's text, or None with the failure noted."""
+    try:
+        async with asyncio.timeout(policy.summary_timeout_seconds):
+            return await model.summarise(transcript, kind=kind, max_tokens=max_tokens, is_terse=stage == "model-terse")
+    except TimeoutError:
+        failures.append(Failure(stage=stage, reason=f"timeout: no answer in {policy.summary_timeout_seconds} s"))
+    except ModelError as problem:
+        failures.append(Failure(stage=stage, reason=f"error: {problem}"))
+    return None
+
+
+def _transcript(sources: Sequence[Source]) -> str:
+    return "\n".join(f"[#{source.seq}] {source.name or source.role}: {source.text}" for source in sources)
+
+
+def condensed(leaves: Sequence[Leaf], policy: CompactionPolicy) -> Summary | None:
+    """One summary of several, without a model; None when it would not be shorter."""
+    text = condense(leaves, max_tokens=policy.summary_max_tokens, count_tokens=count_tokens)
+    tokens = count_tokens(text)
+    if not text or tokens >= sum(count_tokens(leaf.text) for leaf in leaves):
+        return None
+    facts = facts_of_summaries(leaves)
+    known = len({fact.normal for fact in facts})
+    return Summary(
+        text=text,
+        tokens=tokens,
+        strategy="condense",
+        model=None,
+        facts_total=known,
+        facts_kept=min(known, len({fact.normal for fact in kept(text, facts)[0]})),
+    )

@@ -1,0 +1,55 @@
+"""Which compactions a path shows: a row of summaries from its first message on, without hole or overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from everthread.core.compactions import Compaction
+from everthread.core.log import Segment
+
+
+def on_path(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Compaction]:
+    """The live ones whose whole stretch lies on this path: it does when the last message does, because a message's
+    ancestors are the same on every path that has it."""
+    return [compaction for compaction in compactions if compaction.is_live and _ends_on(path, compaction)]
+
+
+def _ends_on(path: Sequence[Segment], compaction: Compaction) -> bool:
+    return any(
+        stretch.branch == compaction.branch and stretch.after < compaction.last_seq <= stretch.last for stretch in path
+    )
+
+
+def shown(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Compaction]:
+    """The highest of them, oldest first, as far as they follow each other without a hole."""
+    valid = on_path(compactions, path)
+    condensed = {child for compaction in valid for child in compaction.children}
+    by_start: dict[int, list[Compaction]] = {}
+    for compaction in valid:
+        if compaction.id not in condensed:
+            by_start.setdefault(compaction.after_seq, []).append(compaction)
+    row: list[Compaction] = []
+    end = 0
+    while candidates := by_start.get(end):
+        row.append(max(candidates, key=lambda compaction: (compaction.level, compaction.last_seq)))
+        end = row[-1].last_seq
+    return row
+
+
+def at_level(compactions: Sequence[Compaction], row: Sequence[Compaction], level: int) -> list[Compaction]:
+    """The same stretch told at a lower level: each summary replaced by those it was made from."""
+    by_id = {compaction.id: compaction for compaction in compactions}
+    told: list[Compaction] = []
+    for compaction in row:
+        below = [by_id[child] for child in compaction.children if child in by_id]
+        told += at_level(compactions, below, level) if compaction.level > level and below else [compaction]
+    return told
+
+
+def to_condense(row: Sequence[Compaction], fan_in: int) -> list[Compaction]:
+    """The oldest neighbours of one level, when that level has more than `fan_in` of them in a row; else none."""
+    for level in sorted({compaction.level for compaction in row}):
+        same = [compaction for compaction in row if compaction.level == level]
+        if len(same) > fan_in:
+            return same[:fan_in]
+    return []
