@@ -1,0 +1,65 @@
+"""Fixtures for all tests: a database of each kind, by address.
+
+`url` runs a test once on memory, SQLite and PostgreSQL; `durable_url` on those that survive a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+import everthread
+from everthread import Everthread
+from tests.postgres import Server, shared_server
+
+STORES = ("memory", "sqlite", "postgres")
+DURABLE_STORES = ("sqlite", "postgres")
+SHARED = Path(__file__).parents[2] / "shared"
+"""Recorded conversations beside the project; tests that need them skip visibly where they are absent."""
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """One PostgreSQL for the whole run, shared by the test processes; each test takes a database of its own."""
+    with shared_server() as server:
+        yield server
+
+
+def _address(store: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    if store == "memory":
+        yield "memory://"
+    elif store == "sqlite":
+        yield f"sqlite:///{folder / 'et.db'}"
+    else:
+        server: Server = request.getfixturevalue("postgres_server")
+        with server.database() as address:
+            yield address
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty database of each kind."""
+    yield from _address(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=DURABLE_STORES)
+def durable_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty database of each kind that survives a restart."""
+    yield from _address(request.param, request, tmp_path)
+
+
+@pytest.fixture
+async def et(url: str) -> AsyncIterator[Everthread]:
+    """An open, empty database of each kind."""
+    async with everthread.open(url) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of recorded conversations."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the recorded conversations in ../shared")
+    return SHARED
