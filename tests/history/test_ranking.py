@@ -72,6 +72,10 @@ def test_one_chinese_character_is_found_and_counted() -> None:
     assert ordered("京", "东京和北京", "我去东京", "我去上海") == [0, 1]
 
 
+def test_characters_in_a_compatible_form_are_found_too() -> None:
+    assert ordered("パピ", "see ﾊﾟﾋﾟ there", "nothing") == [0]
+
+
 def test_of_equal_messages_the_newest_comes_first() -> None:
     assert ordered("ok", "ok", "ok", "ok") == [2, 1, 0]
 

@@ -58,6 +58,7 @@ _UNSPACED = (
     r"\u3005-\u3007\u3031-\u3035\u303b\u303c\u3105-\u312f\u31a0-\u31bf"  # iteration marks, zero, bopomofo
     r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003fffd"  # Han, old kana
 )
+_unspaced_char = re.compile(f"[{_UNSPACED}]").match
 _BOUNDARY = re.compile(r"\s")
 _ascii_words = re.compile(r"([a-z0-9]+)(?:'s\b)?").findall
 
@@ -146,6 +147,11 @@ def pairs(run: str) -> Iterator[str]:
 def stem(word: str) -> str:
     """Give the token of a spaced word in `normal` form."""
     return _stem_of(word)
+
+
+def is_unspaced(token: str) -> bool:
+    """Tell whether a token is of characters that are written without spaces."""
+    return _unspaced_char(token[0]) is not None
 
 
 def _tokens_of_piece(text: str) -> list[str]:
