@@ -150,6 +150,7 @@ def serve() -> Mapping[str, Any] | None:
 
 def _settle(log: str) -> None:
     """A child reads nothing, and writes into a file of its own rather than into the nursery's answers."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have switched off for its jobs
     nothing = os.open(os.devnull, os.O_RDONLY)
     written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(nothing, 0)

@@ -43,6 +43,10 @@ class Lane:
     own_words: Mapping[str, Sequence[str]]
     """Of each message id, the words that stand in this message only, one for each of its revisions."""
 
+    @property
+    def is_off_record(self) -> bool:
+        return bool(self.steps[0].arguments["off_record"])
+
 
 def script(seed: int, erases: int) -> list[Lane]:
     """The lanes of a seed: three that do everything, each with so many erases, and one that is off the record."""
