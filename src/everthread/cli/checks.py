@@ -153,8 +153,10 @@ def check_erasures(unfinished: int) -> Check:
     return Check(name="erasures", state=State.OK, found="all finished")
 
 
-def check_index(*, indexed: int, wanted: int) -> Check:
-    return _judged("search index", indexed == wanted, f"{indexed:,} messages of {wanted:,}")
+def check_index(*, indexed: int, wanted: int, waiting: int = 0) -> Check:
+    """What waits is indexed by the next search, so it is not wanted yet."""
+    wait = f"; {waiting:,} wait for the next search" if waiting else ""
+    return _judged("search index", indexed == wanted, f"{indexed:,} messages of {wanted:,}{wait}")
 
 
 def check_sample(*, found: int, drawn: int) -> Check:

@@ -29,12 +29,11 @@ from everthread.core.ids import owner_scope
 from everthread.history.words import scope_token
 
 TO_BE_INDEXED = """
-SELECT c.owner, count(*)
+SELECT c.owner, count(*) FILTER (WHERE u.after_seq IS NULL OR e.key & 4294967295 <= u.after_seq), count(*)
 FROM entries e JOIN conversations c ON c.number = e.key >> 32 LEFT JOIN unindexed u ON u.conversation = c.number
 WHERE e.kind = 0 AND e.flags & 4 = 0 AND c.off_record = 0
-  AND (u.after_seq IS NULL OR e.key & 4294967295 <= u.after_seq)
 GROUP BY c.owner"""
-"""How many messages of each owner the index must hold by now."""
+"""How many messages of each owner the index must hold by now, and how many in the end."""
 
 INDEXED = "SELECT count(*) FROM words WHERE words MATCH ?"
 """How many it holds: each has its owner's scope as a word."""
@@ -128,10 +127,11 @@ def _revision(connection: sqlite3.Connection) -> str | None:
 
 
 def _check_count(connection: sqlite3.Connection) -> Check:
-    owners = dict(connection.execute(TO_BE_INDEXED).fetchall())
-    scopes = (f'"{scope_token(owner_scope(owner))}"' for owner in owners)
+    rows = connection.execute(TO_BE_INDEXED).fetchall()
+    scopes = (f'"{scope_token(owner_scope(owner))}"' for owner, _, _ in rows)
     indexed = sum(connection.execute(INDEXED, (scope,)).fetchone()[0] for scope in scopes)
-    return check_index(indexed=indexed, wanted=sum(owners.values()))
+    wanted, total = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    return check_index(indexed=indexed, wanted=wanted, waiting=total - wanted)
 
 
 def _check_sample(connection: sqlite3.Connection) -> Check:

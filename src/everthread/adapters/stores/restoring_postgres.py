@@ -106,12 +106,9 @@ async def _set_aside(connection: Connection, force: bool) -> str:
 
 
 async def _put_back(connection: Connection, home: str) -> None:
-    if not await connection.fetchval(HAS_ASIDE):  # there was nothing before
-        await _all_at_once(connection, [DROP.format(source=home, table=t) for t in await _ours(connection, home)])
-        return
     drops = [DROP.format(source=home, table=t) for t in await _ours(connection, home)]
     moves = [MOVE.format(source=ASIDE, table=t, target=home) for t in await _ours(connection, ASIDE)]
-    await _all_at_once(connection, [*drops, *moves, f"DROP SCHEMA {ASIDE}"])
+    await _all_at_once(connection, [*drops, *moves, f"DROP SCHEMA IF EXISTS {ASIDE}"])
 
 
 async def _let_go(connection: Connection, keep_old: bool) -> str | None:
@@ -131,7 +128,8 @@ async def _ours(connection: Connection, schema: str) -> list[str]:
 
 async def _all_at_once(connection: Connection, statements: Sequence[str]) -> None:
     """Several statements in one message are one transaction."""
-    await connection.execute("; ".join(statements))
+    if statements:
+        await connection.execute("; ".join(statements))
 
 
 async def _erasures_aside(connection: Connection) -> list[Erasure]:
