@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,49 @@ async def fill(url: str, disk: SmallDisk) -> dict[str, Any]:
     async with everthread.open(url) as et:
         told["after opening"] = await _seen(et)
     return told
+
+
+def erase_without_room(folder: str, report: str, size_bytes: int, left_bytes: int) -> None:
+    """Erase when there is room to blank a text, but none to rewrite the file; then make room."""
+    with open(report, "w") as told:
+        disk = small_disk("tmpfs", Path(folder), size_bytes=size_bytes, ballast_bytes=0)
+        url = f"sqlite:///{disk.folder / 'et.db'}"
+        asyncio.run(_write(url, batches=size_bytes // 3 // (BATCH * MESSAGE_BYTES)))
+        leave(disk, left_bytes)
+        erased = asyncio.run(_erase(url))
+        opened = asyncio.run(_open(url))
+        disk.make_room()
+        found = {**erased, "opened": opened, "opened with room": asyncio.run(_open(url)), "still in": _still_in(disk)}
+        json.dump(found, told)
+
+
+def leave(disk: SmallDisk, left_bytes: int) -> None:
+    """Put on so much ballast that this room is left."""
+    free = shutil.disk_usage(disk.folder).free
+    (disk.folder / "ballast").write_bytes(bytes(free - left_bytes))
+
+
+async def _write(url: str, batches: int) -> None:
+    async with everthread.open(url) as et:
+        conv = await et.conversations.create(id="full")
+        for number in range(batches):
+            await conv.append(batch(number))
+
+
+async def _erase(url: str) -> dict[str, Any]:
+    async with everthread.open(url) as et:
+        report = await et.erase(conversation="full", message="m0")
+        return {"cannot reach": list(report.cannot_reach), "seen": await _seen(et)}
+
+
+async def _open(url: str) -> dict[str, Any]:
+    async with everthread.open(url) as et:
+        return await _seen(et)
+
+
+def _still_in(disk: SmallDisk) -> list[str]:
+    text = batch(0)[0]["content"][:100].encode()
+    return [path.name for path in disk.folder.iterdir() if text in path.read_bytes()]
 
 
 def batch(number: int) -> list[dict[str, str]]:

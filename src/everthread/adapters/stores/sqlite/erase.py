@@ -23,6 +23,7 @@ from everthread.core.log import Answer
 from everthread.core.nouns import EraseReport
 
 HELD_PAGES = "pages that another process is still reading (the next opening of the database removes them)"
+NOT_REWRITTEN = "free pages of the file, which could not be rewritten (the next opening of the database tries again)"
 
 
 def blank(
@@ -111,11 +112,26 @@ def rewrite(connection: sqlite3.Connection, now: int) -> Sequence[str]:
     Gives what is left nevertheless; then the erasures stay unfinished, and the next opening tries again.
     """
     reach("erase.committed")
-    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-    connection.execute("VACUUM")
-    is_held, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    reach("erase.compacted")
-    if is_held:
-        return (HELD_PAGES,)
-    connection.execute(sql.FINISH_ERASURES, (now,))
+    newest = connection.execute(sql.NEWEST_ERASURE).fetchone()[0]
+    try:
+        connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+        connection.execute("VACUUM")
+        if _is_held(connection):
+            return (HELD_PAGES,)
+        reach("erase.compacted")
+        connection.execute(sql.FINISH_ERASURES, (now, newest))
+    except sqlite3.OperationalError as problem:  # the disk is full, or another process writes: no reason not to open
+        return (f"{NOT_REWRITTEN}: {problem}",)
     return ()
+
+
+def _is_held(connection: sqlite3.Connection) -> bool:
+    """Move the write-ahead log into the file; whether a reader elsewhere stood in the way.
+
+    Every writer of this process waits meanwhile, so a reader is waited for only as long as an ordinary one takes.
+    """
+    connection.execute(sql.WAIT_BRIEFLY)
+    try:
+        return bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+    finally:
+        connection.execute(sql.WAIT)

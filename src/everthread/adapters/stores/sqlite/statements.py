@@ -14,6 +14,12 @@ PRAGMAS = (
 )
 """FULL: a commit is on the disk when it returns, also after a power cut."""
 
+WAIT = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"
+"""Wait for other processes as long as ever."""
+
+WAIT_BRIEFLY = "PRAGMA busy_timeout = 1000"
+"""Wait for other processes no longer than a usual call of theirs takes."""
+
 USE_WAL = "PRAGMA journal_mode = WAL"
 """Readers beside the writer; noted in the file, so only the first connection ever changes it."""
 
@@ -193,8 +199,11 @@ ERASURES = "SELECT owner, conversation, message, erased_at FROM erasures ORDER B
 UNFINISHED_ERASURES = "SELECT count(*) FROM erasures WHERE finished_at IS NULL"
 """Erasures whose bytes may still lie in free pages."""
 
-FINISH_ERASURES = "UPDATE erasures SET finished_at = ? WHERE finished_at IS NULL"
-"""Note that the file was rewritten."""
+NEWEST_ERASURE = "SELECT max(number) FROM erasures"
+"""The last erasure that a rewrite which begins now will have removed from the file."""
+
+FINISH_ERASURES = "UPDATE erasures SET finished_at = ? WHERE finished_at IS NULL AND number <= ?"
+"""Note that the file was rewritten; not for what another process erased meanwhile."""
 
 OFF_RECORD = "SELECT owner, id FROM conversations WHERE off_record = 1 AND erased_at IS NULL"
 """Conversations that are to be erased at close."""
