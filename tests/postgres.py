@@ -128,7 +128,12 @@ class OwnServer(Server):
 
     def start(self) -> None:
         """Return when it takes connections; after a kill that is when its recovery is done."""
-        settings = {"listen_addresses": "", "unix_socket_directories": str(self.folder), **self._settings}
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.folder),
+            "dynamic_shared_memory_type": "mmap",  # inside the data directory, so that a killed server leaves nothing
+            **self._settings,
+        }
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self._process = self._launch("postgres", *options)
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -96,7 +96,14 @@ async def test_without_a_statement_cache_nothing_stays_prepared(address: str) ->
         assert len(await et.search("a")) == 1
         pool = Pool.of(parse(f"{address}&statement_cache_size=0"))
         assert await pool.read(lambda c: c.fetchval("SELECT count(*) FROM pg_prepared_statements")) == 0
+        first, second = await pool.read(_two_times)
+        assert first == second, "a pooler could change the connection between two transactions"
         await pool.release()
+
+
+async def _two_times(connection: Connection) -> tuple[object, object]:
+    """When the transactions of two statements began."""
+    return await connection.fetchval("SELECT now()"), await connection.fetchval("SELECT now()")
 
 
 async def test_commits_wait_for_the_disk_where_the_server_would_not(address: str) -> None:
@@ -205,6 +212,28 @@ async def test_a_server_that_takes_no_writes_is_told_apart(address: str) -> None
     async with everthread.open(f"{address}&default_transaction_read_only=on") as et:
         with pytest.raises(StoreError, match="name the primary"):
             await et.conversations.create()
+
+
+async def test_a_call_that_the_server_cut_off_may_be_retried(address: str) -> None:
+    pool = Pool.of(parse(f"{address}&statement_timeout=50"))
+    await pool.start()
+    with pytest.raises(StoreBusy, match="time limit"):
+        await pool.read(lambda connection: connection.execute("SELECT pg_sleep(10)"))
+    await pool.release()
+
+
+async def test_appends_take_turns_whatever_the_server_isolates_by_default(address: str) -> None:
+    async with everthread.open(f"{address}&default_transaction_isolation=serializable") as et:
+        conv = await et.conversations.create()
+        await asyncio.gather(*(conv.append(says(str(number))) for number in range(16)))
+        assert len(await _texts(conv)) == 16
+
+
+async def test_a_failed_opening_leaves_no_connection(address: str, name: str, postgres_server: Server) -> None:
+    postgres_server.run_sql("DROP TABLE erasures", name)
+    with pytest.raises(StoreError, match="erasures"):
+        await everthread.open(address).store.open()
+    await _until(postgres_server, BACKENDS.format(name), "0")
 
 
 async def test_a_server_without_a_connection_left_is_busy(address: str, name: str, postgres_server: Server) -> None:

@@ -20,8 +20,9 @@ _LOST = ("08", "57P")
 _COLLIDED = ("40001", "40P01")
 _FULL = ("53100",)
 _CROWDED = ("53300",)
-_WAITED = ("55P03", "57014")
-"""A lock or a statement that took longer than it may."""
+_WAITED = ("55P03",)
+_CUT_OFF = ("57014",)
+"""A statement that took longer than the server is set to allow."""
 _DAMAGED = ("XX001", "XX002")
 _REFUSED = ("28", "3D000", "42501")
 _READ_ONLY = ("25006",)
@@ -48,8 +49,10 @@ def translated(problem: Exception, address: Address) -> StoreError:
         return StoreFull(
             "the server's disk is full; nothing of this call was stored, all before it is safe: make room and retry"
         )
-    if state.startswith(_WAITED) or state in _COLLIDED:
+    if state in _WAITED or state in _COLLIDED:
         return StoreBusy("another process holds the conversation; nothing of this call was stored: retry")
+    if state in _CUT_OFF:
+        return StoreBusy("the server ended the call at its time limit; nothing of it was stored: retry")
     if state in _DAMAGED:
         return StoreDamaged(f"PostgreSQL: {_text(problem, address)}: restore a backup")
     if state in _READ_ONLY:

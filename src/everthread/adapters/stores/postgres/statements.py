@@ -6,11 +6,14 @@ from everthread.adapters.stores.layout import CONVERSATION_COLUMNS, INSERT_COLUM
 
 # -- transactions ----------------------------------------------------------------------------------------------
 
-BEGIN = "BEGIN; SET LOCAL lock_timeout = '30s'"
-"""Begin, and wait for another's lock no longer than this; one round trip."""
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '30s'"
+"""Begin, and wait for another's lock no longer than this; one round trip. What was waited for is then seen."""
 
 BEGIN_DURABLY = f"{BEGIN}; SET LOCAL synchronous_commit = on"
 """The same where commits do not wait for the disk: ours do."""
+
+BEGIN_READING = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
+"""Begin, only to stay on one connection of a pooler."""
 
 COMMITS_WITHOUT_WAITING = "SELECT current_setting('synchronous_commit') = 'off'"
 """Whether the server acknowledges commits that it can lose."""
@@ -239,8 +242,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 REWRITTEN_TABLES = ("conversations", "entries", "payloads", "answers", "words")
 """The tables an erase takes text from."""
 
-REWRITE_PATIENCE = "SET lock_timeout = '10s'"
-"""How long a rewrite waits for those who read a table, while newcomers wait behind it."""
+REWRITE_PATIENCE = "SET lock_timeout = '10s'; SET statement_timeout = 0"
+"""How long a rewrite waits for those who read a table, while newcomers wait behind it; itself it may take long."""
 
 REWRITE = "VACUUM (FULL) {table}"
 """Write a table and its indexes anew, without dead rows; the table's name comes from the fixed list."""

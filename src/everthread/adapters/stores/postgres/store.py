@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,15 +43,13 @@ class PostgresStore:
     async def open(self) -> None:
         if self._pool is not None:
             return
-        pool = Pool.of(self._address)
-        try:
-            await pool.start()
-            await tables.bring_up_to_date(pool)
-            self._pool = pool
+        self._pool = Pool.of(self._address)
+        async with AsyncExitStack() as on_failure:
+            on_failure.push_async_callback(self._let_go)
+            await self._pool.start()
+            await tables.bring_up_to_date(self._pool)
             await self._finish_what_a_crash_left()
-        finally:
-            if self._pool is None:
-                await pool.release()
+            on_failure.pop_all()
 
     async def close(self) -> None:
         if self._pool is None:
@@ -59,9 +57,12 @@ class PostgresStore:
         try:
             await self._erase_all(sorted(self._off_record))
         finally:
-            self._off_record.clear()
-            pool, self._pool = self._pool, None
-            await pool.release()
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        self._off_record.clear()
+        pool, self._pool = self._on, None
+        await pool.release()
 
     async def _finish_what_a_crash_left(self) -> None:
         old = to_micros(self._clock() - _LEFT_BEHIND)
