@@ -40,7 +40,7 @@ SECRETS = {
     "hugging-face": "h" + "f_" + some(34, string.ascii_letters),
     "jwt": web_token(),
     "mailchimp": some(32, string.ascii_lowercase + string.digits) + "-us" + "12",
-    "npm": "//registry.npmjs.org/:_auth" + "Token=np" + "m_" + some(36),
+    "npm": "//registry." + "npmjs.org/:_auth" + "Token=np" + "m_" + some(36),
     "openai": "sk-" + some(20) + "T3Blbk" + "FJ" + some(20),
     "private-key": "-----BEGIN OPENSSH " + "PRIVATE KEY-----",
     "pypi": "pypi-" + "AgEIcHlwaS5vcmc" + some(80),
