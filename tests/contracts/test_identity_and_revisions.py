@@ -38,6 +38,16 @@ async def test_key_order_spacing_and_empty_fields_do_not_make_it_another_message
     assert await entry_count(et, conv) == 1
 
 
+async def test_a_message_that_comes_back_with_the_id_it_was_given_is_the_same(
+    et: Everthread, conv: Conversation
+) -> None:
+    given = [says("hi"), {"type": "human", "data": {"content": "ho"}}]
+    first, second = await conv.append(given)
+    again = await conv.append([says("hi", id=first.id), {"type": "human", "data": {"content": "ho", "id": second.id}}])
+    assert [(r.id, r.seq, r.new) for r in again] == [(first.id, 1, False), (second.id, 2, False)]
+    assert [message.payload for message in await history(conv)] == given
+
+
 @pytest.mark.parametrize(
     "other",
     [

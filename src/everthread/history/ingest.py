@@ -226,14 +226,20 @@ def _plain_key(key: object, place: str) -> str:
 
 
 def canonical(payload: Mapping[str, Any]) -> str:
-    """Equal for two payloads that say the same: null, empty and default fields left out, keys sorted."""
+    """Equal for two payloads that say the same: null, empty and default fields left out, keys sorted.
+
+    So is the id: a message that comes back with the id it was given here is the same message.
+    """
     inner = payloads.fields(payload)
-    said = {key: _said(value) if value is inner else value for key, value in _said(payload).items()}
+    if inner is payload:
+        said = _said(payload)
+    else:
+        said = {key: _said(value) if value is inner else value for key, value in payload.items()}
     return json.dumps(said, sort_keys=True, default=str)
 
 
 def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if not _is_default(key, value)}
+    return {key: value for key, value in fields.items() if key != "id" and not _is_default(key, value)}
 
 
 def _is_default(key: str, value: Any) -> bool:
