@@ -57,6 +57,17 @@ def test_a_yes_stands_with_the_question_it_answers() -> None:
     assert expected in _lines(_summary(sources), "decisions")
 
 
+def test_a_yes_and_what_follows_it_are_one_reply() -> None:
+    sources = _filled(assistant(10, "Which name is it under?"), user(11, "Sure! It's under Brandt."))
+    expected = "assistant: Which name is it under? → user: Sure! It's under Brandt."
+    assert expected in _lines(_summary(sources), "decisions")
+
+
+def test_an_order_for_all_times_is_a_decision() -> None:
+    sources = _filled(user(9, "Always use metric units in your answers."))
+    assert "user: Always use metric units in your answers." in _lines(_summary(sources), "decisions")
+
+
 def test_a_question_without_an_answer_is_open_and_an_answered_one_is_not() -> None:
     sources = _filled(user(5, "Which harbour is nearest?"), user(40, "Which gate do we need?"))
     summary = _summary(sources)
@@ -178,7 +189,10 @@ def test_any_span_gives_a_summary_that_fits_and_is_not_empty(
     for summarise in (extract, terse):
         summary = summarise(sources, max_tokens=max_tokens, count_tokens=count_tokens)
         assert count_tokens(summary) <= max_tokens
-        assert bool(summary.strip()) == any(_says_something(source) for source in sources)
+        if any(_says_something(source) for source in sources):
+            assert summary.strip()
+        if not any(source.text.strip() or source.calls for source in sources):
+            assert summary == ""
 
 
 @given(spans(), st.integers(40, 400))

@@ -26,11 +26,12 @@ _DECISION = _cue(
     i(?:'ll| will) (?:go with|use|take|choose|keep|stick|do)
     (?:i|we)(?:'ve)? (?:chose|picked|switched|moved|changed|booked|signed|bought|ordered|hired|cancell?ed)
     decided|decision is|agreed|go(?:ing)? with|went with|settled? on|switch(?:ed|ing)? to
-    instead of|rather than|from now on|please use|must (?:be|use|not)|no longer
-    confirmed|approved|i prefer|i'd prefer
+    instead of|rather than|from now on|please use|must (?:use|have|not)|no longer
+    confirmed|approved|i prefer|i'd prefer|when(?:ever)? i ask
+    (?:always|never) (?:use|format|include|give|write|answer|reply|show|provide|keep|mention|add|ask|call|tell|send|do)
     """,
     """
-    决定|就用|定了|敲定|定下|定在|定为|确定(?:用|是|了)|那就|就这么|就按|采用|统一用|以后都|还是用
+    决定|就用|定了|敲定|定下|定在|定为|确定(?:用|是|了)|那就|就这么|就按|采用|统一用|以后都|还是用|一律|每次都
     改成|改用|改到|换成|换了|选了|选定|就选|不要用|别用|必须
     签了|订了|下单|买了|交了|约了|约在|同意|批准|取消|推迟|提前到
     """,
@@ -148,7 +149,7 @@ _RELATIVE_TIME = _cue(
     """,
     """
     [昨今明后前]天|[昨今明]晚|[上下这本]个?(?:周|星期|月|礼拜)|周[一二三四五六日末天]|星期[一二三四五六日天]
-    [去今明前后]年|刚才|刚刚|最近|[一二两三四五六七八九十\\d]+(?:天|周|个月|年)(?:前|后|以后)
+    [去今明前后]年|刚才|刚刚|最近|[一二两三四五六七八九十\\d]{1,4}(?:天|周|个月|年)(?:前|后|以后)
     """,
 )
 

@@ -21,7 +21,7 @@ from everthread.compaction.fitting import cut_to_fit, joined_within, lines_that_
 from everthread.compaction.kinds import Kind, kind_of
 from everthread.compaction.sections import FACTS_SHARE, Line, Section, one_line, render, tag
 from everthread.compaction.selection import Candidate, choose
-from everthread.compaction.sources import Language, Source, TokenCounter, is_user, language_of, prepared
+from everthread.compaction.sources import Language, Source, TokenCounter, is_empty, is_user, language_of, prepared
 
 # A summary longer than this part of its source saves too little to be read instead of it.
 _SOURCE_SHARE = 0.5
@@ -114,7 +114,7 @@ def terse(sources: Sequence[Source], *, max_tokens: int, count_tokens: TokenCoun
 
     It needs no scoring, so it cannot fail, and it fits any limit that has room for some words (about 40).
     """
-    read = [source for source in prepared(sources) if source.text.strip() or source.calls]
+    read = [source for source in prepared(sources) if not is_empty(source)]
     if not read:
         return ""
     language = language_of(read)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from everthread.compaction.fact_rule import SIGNS, FactKind, Rule
@@ -71,10 +71,12 @@ def rank_facts(facts: Iterable[Fact], sources: Sequence[Source]) -> list[Fact]:
     mentions: defaultdict[str, list[Fact]] = defaultdict(list)
     for fact in facts:
         mentions[fact.normal].append(fact)
-    first, last = _span(sources)
-    worth = _worth(users, first, last - first + 1)
-    chosen = [(worth(said), max(said, key=lambda f: (f.seq in users, f.seq))) for said in mentions.values()]
-    return [fact for _, fact in sorted(chosen, key=lambda pair: (-pair[0], pair[1].seq, pair[1].normal))]
+    seqs = [source.seq for source in sources] or [0]
+    order: list[tuple[float, int, str, Fact]] = []
+    for normal, said in mentions.items():
+        best = max(said, key=lambda fact: (fact.seq in users, fact.seq))
+        order.append((-_worth(said, users, min(seqs), max(seqs)), best.seq, normal, best))
+    return [fact for *_, fact in sorted(order, key=lambda entry: entry[:3])]
 
 
 def kept(summary: str, facts: Iterable[Fact]) -> tuple[list[Fact], list[Fact]]:
@@ -93,19 +95,12 @@ def weight(fact: Fact) -> float:
     return _BARE_NUMBER_WEIGHT if _BARE.fullmatch(fact.text) else _KIND_WEIGHTS[fact.kind]
 
 
-def _worth(users: set[int], first: int, length: int) -> Callable[[list[Fact]], float]:
-    def of(said: list[Fact]) -> float:
-        by_user = any(fact.seq in users for fact in said)
-        rarity = 1.0 / len({fact.seq for fact in said})
-        recency = (max(fact.seq for fact in said) - first) / length
-        return 2.0 * by_user + weight(said[0]) + 0.5 * rarity + 0.5 * recency
-
-    return of
-
-
-def _span(sources: Sequence[Source]) -> tuple[int, int]:
-    seqs = [source.seq for source in sources]
-    return (min(seqs), max(seqs)) if seqs else (0, 0)
+def _worth(said: list[Fact], users: set[int], first_seq: int, last_seq: int) -> float:
+    """Whether a user said it outweighs all else."""
+    by_user = any(fact.seq in users for fact in said)
+    rarity = 1.0 / len({fact.seq for fact in said})
+    recency = (max(fact.seq for fact in said) - first_seq) / (last_seq - first_seq + 1)
+    return 2.0 * by_user + weight(said[0]) + 0.5 * rarity + 0.5 * recency
 
 
 def _located(text: str, seq: int) -> Iterator[Fact]:
@@ -153,7 +148,7 @@ def _by_rule(rule: Rule, line: str, seq: int, at: int, claimed: bytearray) -> It
 
 def _stands_in(normal: str, plain: str) -> bool:
     """Whether it stands there as itself: 15 is not kept by a summary that says 150."""
-    at = plain.find(normal)
+    at = plain.find(normal) if normal else -1
     while at >= 0:
         before, after = plain[at - 1 : at], plain[at + len(normal) : at + len(normal) + 1]
         if not (_joined(before, normal[0]) or _joined(normal[-1], after)):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from everthread.compaction.sources import Source
+from everthread.compaction.sources import Source, is_empty
 
 Kind = Literal["chat", "tool-heavy", "coding"]
 
@@ -28,7 +28,7 @@ _CODE_SIGN = re.compile(
 
 def kind_of(sources: Sequence[Source]) -> Kind:
     """Coding when enough messages show code, else tool-heavy when enough are calls or results, else chat."""
-    said = [source for source in sources if source.text.strip() or source.calls]
+    said = [source for source in sources if not is_empty(source)]
     if not said:
         return "chat"
     if sum(map(_shows_code, said)) >= CODING_SHARE * len(said):

@@ -19,7 +19,7 @@ _RESULT_CHARS = 120
 # Of something that was done, that it was done is the news.
 _DONE_CHARS = 60
 _VALUE_CHARS = 60
-# What a tool answers is often large; its first fields are read, the rest is opened by the seq.
+# What a tool answers in words is often large; its beginning is read, the rest is opened by the seq.
 _READ_CHARS = 4_000
 
 _FAILED = re.compile(
@@ -124,17 +124,17 @@ def sketch(outcome: Outcome) -> str:
 
 def _sketched(text: str, limit: int, *, given: str = "", failed: bool = False) -> str:
     """A JSON text by its fields, leaving out values that were `given` with the call; other text by a line of it."""
-    head = text[:_READ_CHARS].strip()
-    fields = _fields(head, given) if head[:1] in ("{", "[") else None
+    said = text.strip()
+    fields = _fields(said, given) if said[:1] in ("{", "[") else None
     if fields is None:
-        return one_line(_telling(head, limit, failed=failed))
+        return one_line(_telling(said[:_READ_CHARS], limit, failed=failed))
     return one_line(_joined(fields, limit))
 
 
-def _fields(head: str, given: str) -> list[str] | None:
+def _fields(said: str, given: str) -> list[str] | None:
     """The scalar fields of a JSON text, outer ones first; None when it is not whole or not JSON."""
     try:
-        value = json.loads(head)
+        value = json.loads(said)
     except (ValueError, RecursionError):
         return None
     levels: defaultdict[int, list[str]] = defaultdict(list)

@@ -97,6 +97,8 @@ def _blocks(text: str) -> Iterator[tuple[PieceKind, str]]:
 
 
 def _line_kind(line: str) -> tuple[PieceKind, str]:
+    if line[:1].isascii() and line[:1].isalpha():
+        return "prose", line.strip()
     if _FENCE.match(line):
         return "code", line
     if _RULE.match(line):
@@ -129,7 +131,8 @@ def _continues(before: str, line: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return _BOLD.sub(r"\2", _LINK.sub(r"\1 (\2)", text)).strip()
+    linked = _LINK.sub(r"\1 (\2)", text) if "](" in text else text
+    return (_BOLD.sub(r"\2", linked) if "**" in linked or "__" in linked else linked).strip()
 
 
 def _sentences(paragraph: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from everthread.compaction import cues
 from everthread.compaction.sentences import Piece, split_sentences
@@ -52,7 +53,7 @@ def spoken(sources: Sequence[Source]) -> Iterator[Spoken]:
     among_people, works_alone = all(speaking), sum(speaking) < _RARE_SHARE * len(speaking)
     before: list[Spoken] = []
     for at, source in enumerate(sources):
-        pieces = [] if source.is_tool_result else split_sentences(source.text)
+        pieces = [] if source.is_tool_result else _said_together(split_sentences(source.text))
         said: list[Spoken] = []
         for place, piece in enumerate(pieces):
             words = () if piece.kind == "code" else tuple(terms(piece.text))
@@ -75,9 +76,19 @@ def spoken(sources: Sequence[Source]) -> Iterator[Spoken]:
         before = said[-_LAST_PIECES:] or before
 
 
+def _said_together(pieces: list[Piece]) -> list[Piece]:
+    """A yes and what follows it are one reply."""
+    if len(pieces) != _LAST_PIECES or {piece.kind for piece in pieces} != {"prose"}:
+        return pieces
+    first, second = pieces
+    if not cues.affirms(first.text) or len(terms(first.text)) > 1:
+        return pieces
+    return [Piece(kind="prose", text=f"{first.text} {second.text}")]
+
+
 def opening(said: Sequence[Spoken]) -> Spoken | None:
     """What a user came with: the first thing they want or ask for; at a conversation's start, their first words."""
-    able = [one for one in said if _can_open(one)][:_OPENING_PIECES]
+    able = list(islice((one for one in said if _can_open(one)), _OPENING_PIECES))
     if able and said[0].source.seq == 1:
         return able[0]
     return next((one for one in able if cues.aims(one.piece.text) or cues.asks(one.piece.text)), None)

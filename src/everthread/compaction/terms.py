@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_'’-]*|\d[\d.,]*|[\u3400-\u4dbf\u4e00-\u9fff]+")
+_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_'’-]*|\d+(?:[.,]\d+)*|[\u3400-\u4dbf\u4e00-\u9fff]+")
+_ASCII_WORD = re.compile(r"[a-z][a-z0-9_'-]*|\d+(?:[.,]\d+)*")
 _STOP = frozenset(
     """
     a about after all also am an and any are as at be because been before being both but by can could did do
@@ -32,12 +33,14 @@ _STOP_PAIRS = frozenset(
 
 def terms(text: str) -> list[str]:
     """The content terms of a text in order, with repeats."""
+    if text.isascii():
+        return [word.removesuffix("'s") for word in _ASCII_WORD.findall(text.lower()) if word not in _STOP]
     found: list[str] = []
     for token in _TOKEN.findall(text):
         if token[0] > "\u3400":
             found.extend(pair for pair in _pairs(token) if pair not in _STOP_PAIRS)
         elif (word := token.lower().replace("’", "'")) not in _STOP:
-            found.append(word.removesuffix("'s").rstrip(".,"))
+            found.append(word.removesuffix("'s"))
     return found
 
 

@@ -118,11 +118,18 @@ def _by_deed(one: Spoken, section: Section) -> float:
     return own + standing + (0.3 if cues.tells(text) else 0.0) + (0.2 if cues.is_relative_in_time(text) else 0.0)
 
 
+def _is_idle(one: Spoken) -> bool:
+    text = one.piece.text
+    if one.question is not None:
+        return cues.is_polite(text) and not cues.affirms(text)
+    return len(one.terms) < 2 or cues.is_polite(text) or text.endswith((":", "："))
+
+
 def _by_form(one: Spoken) -> float:
     """What is said for politeness or around an answer, and what is no sentence, counts little."""
     text = one.piece.text
     factor = _FORM_FACTORS[one.piece.kind]
-    if one.question is None and (len(one.terms) < 2 or cues.is_polite(text) or text.endswith((":", "："))):
+    if _is_idle(one):
         factor *= _IDLE
     if is_user(one.source):
         return factor * (_WARM if cues.praises(text) or (one.among_people and cues.asks(text)) else 1.0)
