@@ -96,14 +96,7 @@ async def test_without_a_statement_cache_nothing_stays_prepared(address: str) ->
         assert len(await et.search("a")) == 1
         pool = Pool.of(parse(f"{address}&statement_cache_size=0"))
         assert await pool.read(lambda c: c.fetchval("SELECT count(*) FROM pg_prepared_statements")) == 0
-        first, second = await pool.read(_two_times)
-        assert first == second, "a pooler could change the connection between two transactions"
         await pool.release()
-
-
-async def _two_times(connection: Connection) -> tuple[object, object]:
-    """When the transactions of two statements began."""
-    return await connection.fetchval("SELECT now()"), await connection.fetchval("SELECT now()")
 
 
 async def test_commits_wait_for_the_disk_where_the_server_would_not(address: str) -> None:

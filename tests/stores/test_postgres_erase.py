@@ -121,6 +121,23 @@ async def test_a_rewrite_that_cannot_lock_a_table_gives_way(
     assert traces(postgres_server, name) == []
 
 
+async def test_i29_without_room_for_a_rewrite_what_is_left_is_named_and_the_database_opens(
+    address: str, name: str, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with everthread.open(address) as et:
+        id = await _talk(et)
+        with monkeypatch.context() as patched:
+            full = "DO $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$"
+            patched.setattr("everthread.adapters.stores.postgres.statements.REWRITE", full)
+            proof = await et.erase(conversation=id)
+            assert proof.cannot_reach[-1] == f"{erase.NOT_REWRITTEN}: no space left on device"
+            async with everthread.open(address) as again:
+                assert (await again.verify()).erased == 22
+    async with everthread.open(address):
+        assert postgres_server.run_sql(UNFINISHED, name) == "0"
+    assert traces(postgres_server, name) == []
+
+
 async def test_a_user_who_may_not_rewrite_the_tables_is_told_so(
     address: str, name: str, postgres_server: Server
 ) -> None:

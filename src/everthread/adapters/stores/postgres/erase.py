@@ -29,8 +29,9 @@ BEYOND_REACH = (
     "the server's write-ahead log until it is recycled, and archives of it",
     "the server's own log, where it is set to log the values of statements",
 )
-STILL_SEEN = "old rows in the tables' files, which another transaction still reads: the next opening removes them"
-NOT_OWNED = "old rows in the tables' files: this user does not own the tables, their owner must open the database"
+STILL_SEEN = "old rows that another transaction still reads (the next opening of the database removes them)"
+NOT_OWNED = "old rows of tables that this user does not own (the next opening by their owner removes them)"
+NOT_REWRITTEN = "old rows of tables that could not be rewritten (the next opening of the database tries again)"
 
 _WAIT_SECONDS = 10.0
 _POLL_SECONDS = 0.05

@@ -54,10 +54,10 @@ def translated(problem: Exception, address: Address) -> StoreError:
     if state in _CUT_OFF:
         return StoreBusy("the server ended the call at its time limit; nothing of it was stored: retry")
     if state in _DAMAGED:
-        return StoreDamaged(f"PostgreSQL: {_text(problem, address)}: restore a backup")
+        return StoreDamaged(f"PostgreSQL: {text(problem, address)}: restore a backup")
     if state in _READ_ONLY:
         return StoreError("the server takes no writes, as a standby does; nothing was stored: name the primary")
-    return StoreError(f"PostgreSQL: {_text(problem, address)}; nothing of this call was stored")
+    return StoreError(f"PostgreSQL: {text(problem, address)}; nothing of this call was stored")
 
 
 def cannot_connect(problem: Exception, address: Address) -> StoreError:
@@ -68,8 +68,8 @@ def cannot_connect(problem: Exception, address: Address) -> StoreError:
             f"{address.place} has no connection left; nothing was stored: retry, or lower pool_size in the address"
         )
     if state.startswith(_REFUSED):
-        return StoreError(f"{address.place} refuses the connection: {_text(problem, address)}")
-    why = "no answer" if isinstance(problem, TimeoutError) else _text(problem, address)
+        return StoreError(f"{address.place} refuses the connection: {text(problem, address)}")
+    why = "no answer" if isinstance(problem, TimeoutError) else text(problem, address)
     return StoreGone(f"cannot reach PostgreSQL at {address.place}: {why}; nothing was stored: retry when it is back")
 
 
@@ -85,7 +85,7 @@ def _state(problem: Exception) -> str:
     return str(getattr(problem, "sqlstate", None) or "")
 
 
-def _text(problem: Exception, address: Address) -> str:
-    """The first line only: details of the server can quote a row."""
-    text: object = problem.args[0] if isinstance(problem, asyncpg.PostgresError) and problem.args else problem
-    return address.without_secrets(str(text).partition("\n")[0])
+def text(problem: Exception, address: Address) -> str:
+    """What the driver says, its first line only: details of the server can quote a row."""
+    said: object = problem.args[0] if isinstance(problem, asyncpg.PostgresError) and problem.args else problem
+    return address.without_secrets(str(said).partition("\n")[0])

@@ -95,7 +95,7 @@ class Pool:
 
     async def read(self, work: Work[R]) -> R:
         """Run it outside of a transaction: each statement sees what is committed when it begins."""
-        return await self._twice(work if self.address.statement_cache_size else _pinned(work))
+        return await self._twice(work)
 
     async def write(self, work: Work[R]) -> R:
         """Run it in a transaction; durable when this returns. The work may run twice, its effect is there once."""
@@ -110,12 +110,10 @@ class Pool:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Connection]:
-        """A connection beside the pool, for what changes its session or takes long."""
+        """A connection beside the pool, for what changes its session or takes long. Errors are the driver's."""
         connection = await connect(self.address)
         try:
             yield connection
-        except errors.DRIVER as problem:
-            raise errors.translated(problem, self.address) from problem
         finally:
             with suppress(*errors.DRIVER):  # lost already
                 await connection.close()
@@ -177,21 +175,6 @@ async def connect(address: Address, **options: object) -> Connection:
     except errors.DRIVER as problem:
         raise errors.cannot_connect(problem, address) from problem
     return connection
-
-
-def _pinned(work: Work[R]) -> Work[R]:
-    """The work inside a transaction. Without a cache the driver prepares and runs a statement in two steps, between
-    which a pooler may change the connection, but not inside of a transaction.
-    """
-
-    async def in_transaction(connection: Connection) -> R:
-        await connection.execute(sql.BEGIN_READING)
-        try:
-            return await work(connection)
-        finally:
-            await connection.execute("ROLLBACK")
-
-    return in_transaction
 
 
 async def _commit(connection: Connection) -> None:

@@ -12,9 +12,6 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '30s'"
 BEGIN_DURABLY = f"{BEGIN}; SET LOCAL synchronous_commit = on"
 """The same where commits do not wait for the disk: ours do."""
 
-BEGIN_READING = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
-"""Begin, only to stay on one connection of a pooler."""
-
 COMMITS_WITHOUT_WAITING = "SELECT current_setting('synchronous_commit') = 'off'"
 """Whether the server acknowledges commits that it can lose."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.stores.layout import info_from_row
-from everthread.adapters.stores.postgres import dump, erase, log, search, tables
+from everthread.adapters.stores.postgres import dump, erase, errors, log, search, tables
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
@@ -164,8 +164,14 @@ class PostgresStore:
         return await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now))
 
     async def _rewrite(self, *, wait: bool) -> Sequence[str]:
-        async with self._on.alone() as connection:
-            return await erase.rewrite(connection, self._now(), wait=wait)
+        """The erasure is committed: a full disk or a lost connection is no reason to call it failed, or not to open."""
+        try:
+            async with self._on.alone() as connection:
+                return await erase.rewrite(connection, self._now(), wait=wait)
+        except errors.DRIVER as problem:
+            return (f"{erase.NOT_REWRITTEN}: {errors.text(problem, self._address)}",)
+        except StoreError as problem:
+            return (f"{erase.NOT_REWRITTEN}: {problem}",)
 
     async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
         rows = await self._on.read(lambda c: c.fetch(sql.ERASURES))
