@@ -102,6 +102,12 @@ def test_a_long_run_of_tools_is_covered_up_to_a_unit_and_keeps_its_question() ->
     assert window_start(history, covered=end).anchor == 0
 
 
+def test_a_users_turn_that_is_far_back_does_not_hold_a_compaction_up() -> None:
+    steps = [message for at in range(60) for message in (ai("", f"c{at}"), result(f"c{at}"))]
+    history = [*CHAT[:10], user("fix it"), *steps]
+    assert len(history) - coverage_end(history) <= 11
+
+
 def test_nothing_to_cover_covers_nothing() -> None:
     assert coverage_end(CHAT[:8]) == 0
     assert coverage_end([], covered=0) == 0

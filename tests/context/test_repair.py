@@ -355,6 +355,12 @@ def test_a_missing_block_is_put_beside_the_others_before_what_the_user_says() ->
     assert [block.get("tool_use_id") for block in view[2]["content"]] == ["a", "b", None]
 
 
+def test_results_come_before_what_the_user_says_in_the_same_message() -> None:
+    said = {"type": "text", "text": "and hurry"}
+    history = [user(), claude(tool_use("a")), user([said, tool_result("a")])]
+    assert repair(history)[2:] == [user([tool_result("a"), said])]
+
+
 def test_blocks_in_two_messages_are_brought_into_one_and_the_words_stay() -> None:
     said = {"type": "text", "text": "and hurry"}
     history = [user(), claude(tool_use("a"), tool_use("b")), user([tool_result("a")]), user([tool_result("b"), said])]

@@ -41,8 +41,8 @@ def text_reference(text: str, seq: int | None = None) -> str:
 
 
 def _around(text: str, note: str, max_tokens: int, count: TokenCounter) -> str:
-    """The most characters that fit around the note. A longer text may count to less, so what the search by halves
-    finds is checked, and shortened until it holds."""
+    """About the most characters that fit around the note, by halves. A longer text may count to less, so a little more
+    might have fitted; what is returned has been counted."""
     low, high = 0, min(len(text) - 1, max_tokens * CHARS_PER_TOKEN)
     while low < high:
         middle = (low + high + 1) // 2
@@ -50,8 +50,6 @@ def _around(text: str, note: str, max_tokens: int, count: TokenCounter) -> str:
             low = middle
         else:
             high = middle - 1
-    while low > 0 and count(_joined(text, note, low)) > max_tokens:
-        low = low * 9 // 10
     return _joined(text, note, low)
 
 
