@@ -9,6 +9,7 @@ was written; a retry with the same ids is safe.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import queue
 import sqlite3
@@ -30,6 +31,9 @@ from everthread.core.failpoints import reach
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], R]
+
+DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
+"""What working on a file can raise; the last two only when its bytes are not those that were written."""
 
 READERS = 4
 _GROUP = 256
@@ -123,7 +127,7 @@ class Engine:
                 connection.execute("PRAGMA query_only = ON")
                 self._connections.append(connection)
             return work(connection)
-        except sqlite3.Error as problem:
+        except DAMAGE as problem:
             raise translated(problem) from problem
 
     async def _submit(self, work: Work[R], *, in_transaction: bool) -> R:
@@ -165,7 +169,7 @@ class Engine:
             self._writer_connection.execute("BEGIN IMMEDIATE")
             index_some(self._writer_connection)
             self._writer_connection.execute("COMMIT")
-        except sqlite3.Error:  # what waits is noted in the file; a search or the next batch indexes it
+        except Exception:  # noqa: BLE001 - the worker loop: what waits is noted in the file, and a search tells its caller
             self._undo()
 
     def _run(self, group: list[_Job]) -> None:
@@ -174,7 +178,7 @@ class Engine:
                 _commit_together(self._writer_connection, group)
             else:
                 group[0].result = group[0].work(self._writer_connection)
-        except sqlite3.Error as problem:
+        except DAMAGE as problem:
             self._undo()
             _fail(group, translated(problem))
         except Exception as problem:  # noqa: BLE001 - the worker loop: a defect must reach its caller, not end the thread
@@ -214,7 +218,7 @@ def _run_in_savepoint(connection: sqlite3.Connection, job: _Job) -> None:
     except EverthreadError as problem:
         connection.execute("ROLLBACK TO one")
         job.error = problem
-    except sqlite3.IntegrityError as problem:
+    except (sqlite3.IntegrityError, UnicodeDecodeError, json.JSONDecodeError) as problem:
         connection.execute("ROLLBACK TO one")
         job.error = translated(problem)
     connection.execute("RELEASE one")
@@ -253,7 +257,7 @@ def connect(path: Path) -> sqlite3.Connection:
         _use_wal(connection)
         for pragma in sql.PRAGMAS:
             connection.execute(pragma)
-    except sqlite3.Error as problem:
+    except DAMAGE as problem:
         connection.close()
         raise translated(problem) from problem
     return connection
@@ -294,7 +298,7 @@ def revision_of(path: Path) -> str | None:
         return None if row is None else str(row[0])
     except sqlite3.OperationalError:
         return None
-    except sqlite3.Error as problem:
+    except DAMAGE as problem:
         raise translated(problem) from problem
     finally:
         connection.close()
@@ -317,14 +321,14 @@ def migrate(path: Path) -> list[str]:
         if isinstance(problem.orig, sqlite3.Error):
             raise translated(problem.orig) from problem
         raise
-    except sqlite3.Error as problem:
+    except DAMAGE as problem:
         raise translated(problem) from problem
     finally:
         connection.close()
         engine.dispose()
 
 
-def translated(problem: sqlite3.Error) -> StoreError:
+def translated(problem: sqlite3.Error | ValueError) -> StoreError:
     """SQLite's errors in our words."""
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
@@ -333,6 +337,11 @@ def translated(problem: sqlite3.Error) -> StoreError:
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy("another process holds the database; nothing of this call was stored: retry")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or _is_unreadable(problem):
         return StoreDamaged(f"the file is not a sound SQLite database ({problem}): restore a backup")
     return StoreError(f"SQLite: {problem}; nothing of this call was stored")
+
+
+def _is_unreadable(problem: sqlite3.Error | ValueError) -> bool:
+    """Whether a row, or SQLite's own word about the damage, holds bytes that are no text or no JSON."""
+    return isinstance(problem, ValueError) or str(problem).startswith("Could not decode to UTF-8")

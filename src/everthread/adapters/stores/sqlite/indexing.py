@@ -8,6 +8,9 @@ forgotten), the writer indexes a batch when one has gathered, and a search first
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from json import JSONDecodeError
 
 from everthread.adapters.stores.layout import entry_key, is_indexed, words_of
 from everthread.adapters.stores.sqlite import statements as sql
@@ -36,9 +39,10 @@ def _index_log(connection: sqlite3.Connection, behind: tuple[int, int, str, int]
     connection.executemany(
         sql.INSERT_WORDS,
         [
-            (entry_key(number, entry.seq), words_of(entry, owner))
+            (entry_key(number, entry.seq), words)
             for entry in entries
             if is_indexed(entry, off_record=False) and not entry.is_erased
+            for words in _readable_words(entry, owner)
         ],
     )
     if entries and entries[-1].seq < count:
@@ -46,6 +50,12 @@ def _index_log(connection: sqlite3.Connection, behind: tuple[int, int, str, int]
     else:
         connection.execute(sql.DELETE_UNINDEXED, (number,))
     return len(entries)
+
+
+def _readable_words(entry: Entry, owner: str) -> Iterator[str]:
+    """The words of an entry; none for a damaged one, of which `verify` tells, so that the others are still found."""
+    with suppress(UnicodeDecodeError, JSONDecodeError):
+        yield words_of(entry, owner)
 
 
 def is_in_index(connection: sqlite3.Connection, number: int, seq: int) -> bool:

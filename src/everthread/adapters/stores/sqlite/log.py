@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.entries import Entry, Flag, Kind, Revision
-from everthread.core.errors import NotFound
+from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen, Segment
 from everthread.core.nouns import Ref
@@ -20,6 +20,8 @@ from everthread.core.paths import path_segments, within
 from everthread.core.ports import PathQuery
 
 R = TypeVar("R")
+
+_TYPES = tuple(get_type_hints(Entry).values())
 
 _IDS_AT_ONCE = 500
 """SQLite takes at least 999 parameters in one statement."""
@@ -158,7 +160,14 @@ def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> li
     """Every entry after a seq, in order; also of an erased conversation, whose tombstones are still proved."""
     number, _, _ = head(connection, ref)
     rows = connection.execute(sql.SCAN, (entry_key(number, after), entry_key(number, SEQ_MASK), limit))
-    return list(map(Entry._make, rows))
+    return [_sound(row) for row in rows]
+
+
+def _sound(row: tuple[Any, ...]) -> Entry:
+    """An entry whose columns have their types: SQLite keeps any type in any column, so damage can change it."""
+    if not all(map(isinstance, row, _TYPES)):
+        raise StoreDamaged(f"entry {row[0]} of a conversation does not hold what was written: restore a backup")
+    return Entry._make(row)
 
 
 def find(connection: sqlite3.Connection, ref: Ref, ids: Sequence[str], seqs: Sequence[int]) -> list[Entry]:

@@ -18,7 +18,7 @@ from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.core.chain import genesis
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.entries import Entry
-from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Intent
@@ -115,7 +115,7 @@ class SqliteStore:
         rows = await self._on.read(lambda c: c.execute(statement, values).fetchall())
         shown = rows[:limit]
         following = ListPosition(shown[-1][0]) if shown and len(rows) > limit else None
-        return [info_from_row(row) for row in shown], following
+        return _infos(shown), following
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
         now = self._now()
@@ -163,7 +163,7 @@ class SqliteStore:
 
     async def heads(self) -> Sequence[ConversationInfo]:
         rows = await self._on.read(lambda c: c.execute(sql.ALL_CONVERSATIONS).fetchall())
-        return [info_from_row(row) for row in rows]
+        return _infos(rows)
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now = self._now()
@@ -215,7 +215,15 @@ def _get(connection: sqlite3.Connection, ref: Ref) -> ConversationInfo:
     row = connection.execute(sql.GET_CONVERSATION, ref).fetchone()
     if row is None:
         raise NotFound(f"no conversation {ref.id!r}")
-    return info_from_row(row)
+    return _infos([row])[0]
+
+
+def _infos(rows: Sequence[Any]) -> Sequence[ConversationInfo]:
+    """Conversations from their rows, which damage can have given any type and any value."""
+    try:
+        return [info_from_row(row) for row in rows]
+    except (ValueError, TypeError, OverflowError) as problem:
+        raise StoreDamaged(f"the row of a conversation cannot be read ({problem}): restore a backup") from problem
 
 
 def _update(connection: sqlite3.Connection, ref: Ref, changes: Mapping[str, Any], now: int) -> ConversationInfo:
