@@ -331,7 +331,7 @@ async def compare_talk(talk: Talk, conv: Conversation) -> None:
 def as_read(message: everthread.Message) -> tuple[object, ...]:
     return (
         *(message.seq, message.id, message.text, message.payload["content"], message.entry_seq, message.revision),
-        *(message.parent_seq, message.is_deleted, message.is_pinned),
+        *(message.parent_seq, message.entry.depth, message.is_deleted, message.is_pinned),
     )
 
 
@@ -339,7 +339,7 @@ def as_said(said: Said) -> tuple[object, ...]:
     parent = said.before[-1].seq if said.before else None
     return (
         *(said.seq, said.id, said.texts[-1], said.texts[-1], said.entry_seq, said.revision),
-        *(parent, said.is_deleted, said.is_pinned),
+        *(parent, len(said.path), said.is_deleted, said.is_pinned),
     )
 
 

@@ -158,7 +158,9 @@ async def test_verifying_while_others_write_finds_nothing_wrong(et: Everthread) 
         ("UPDATE entries SET newest_seq = NULL WHERE key & 4294967295 = 3", "projection", 3),
         ("UPDATE entries SET newest_seq = 5 WHERE key & 4294967295 = 2", "projection", 2),
         ("UPDATE entries SET branch = 1 WHERE key & 4294967295 = 3", "projection", 6),
+        ("UPDATE entries SET depth = 9 WHERE key & 4294967295 = 2", "projection", 2),
         ("UPDATE branches SET leaf_seq = 2 WHERE number = 0", "projection", 2),
+        ("UPDATE branches SET leaf_depth = 2 WHERE number = 0", "projection", 3),
         ("UPDATE branches SET fork_seq = 2 WHERE number = 1", "projection", 2),
         ("DELETE FROM branches WHERE number = 0", "projection", 0),
     ],
@@ -181,7 +183,7 @@ async def test_a_tail_cut_off_cleanly_shows_only_against_heads(durable_url: str,
         await appended(conv, "a", "b", "c")
         heads = await et.heads()
         await tamper("DELETE FROM entries WHERE key & 4294967295 = 3")
-        await tamper("UPDATE branches SET leaf_seq = 2")
+        await tamper("UPDATE branches SET leaf_seq = 2, leaf_depth = 2")
         await tamper(
             "UPDATE conversations SET entry_count = 2, chain = (SELECT chain FROM entries WHERE key & 4294967295 = 2)"
         )

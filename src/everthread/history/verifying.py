@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -124,6 +125,7 @@ class _Views:
         self._leaves: dict[int, int] = {}
         self._starts: dict[int, int] = {}
         self._strays: list[int] = []
+        self._depths = array("L", [0])
 
     def read(self, entry: Entry) -> None:
         if entry.kind == Kind.MARK:
@@ -132,13 +134,15 @@ class _Views:
             self._newest[entry.revises or 0] = entry.seq
         elif entry.newest_seq is not None or entry.flags & _SHOWN:
             self._rows[entry.seq] = (entry.newest_seq, entry.flags & _SHOWN)
+        self._depths.append(entry.depth if entry.is_place else 0)
         if entry.is_place:
             self._place(entry)
 
     def _place(self, entry: Entry) -> None:
-        """The parent is in the chain, the branch is not: along a branch each message follows the one before."""
-        parent = entry.parent_seq or 0
-        if parent != self._leaves.get(entry.branch, self._starts.setdefault(entry.branch, parent)):
+        """The parent is in the chain, branch and depth are not: along a branch each message follows the one before."""
+        parent = min(entry.parent_seq or 0, entry.seq)
+        is_next = parent == self._leaves.get(entry.branch, self._starts.setdefault(entry.branch, parent))
+        if not is_next or entry.depth != self._depths[parent] + 1:
             self._strays.append(entry.seq)
         self._leaves[entry.branch] = entry.seq
 
@@ -163,12 +167,16 @@ class _Views:
                 found.append((seq, "the row does not show what the marks in the log say"))
         return found
 
+    def _depth_at(self, seq: int) -> int:
+        return self._depths[seq] if seq < len(self._depths) else -1
+
     def misplaced(self, branches: Sequence[BranchRow]) -> list[tuple[int, str]]:
         """Messages that stand on a branch they were not written to, and branches that begin or end elsewhere."""
         found = [(seq, "the row does not stand behind its parent") for seq in self._strays]
         for row in branches:
             if self._starts.pop(row.number, row.fork_seq) != row.fork_seq:
                 found.append((row.fork_seq, f"branch {row.id} does not begin where its first message does"))
-            if self._leaves.get(row.number, row.fork_seq) != row.leaf_seq:
+            leaf = self._leaves.get(row.number, row.fork_seq)
+            if leaf != row.leaf_seq or self._depth_at(leaf) != row.leaf_depth:
                 found.append((row.leaf_seq, f"branch {row.id} does not end at its last message"))
         return found + [(start, f"the row of branch {number} is gone") for number, start in self._starts.items()]
