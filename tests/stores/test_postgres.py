@@ -15,7 +15,7 @@ from everthread import Conversation, Everthread
 from everthread.adapters.stores.postgres import errors
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
-from everthread.core.errors import EverthreadError, Invalid, StoreBusy, StoreError, StoreFull, StoreGone
+from everthread.core.errors import EverthreadError, Invalid, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreGone
 from tests.postgres import Server, own_server
 
 PASSWORD = "hush/hush@hush"
@@ -249,6 +249,25 @@ async def test_a_database_that_does_not_exist_is_named(postgres_server: Server) 
     with pytest.raises(StoreError, match="nowhere"):
         async with everthread.open(postgres_server.url("nowhere")):
             pass
+
+
+@pytest.mark.parametrize("column", ["metadata = 'no JSON'", "metadata = '\\xff'"])
+async def test_a_row_that_somebody_changed_is_damage(
+    et: Everthread, conv: Conversation, name: str, postgres_server: Server, column: str
+) -> None:
+    postgres_server.run_sql(f"UPDATE conversations SET {column}", name)
+    for deed in (et.conversations.get(conv.id), et.conversations.list(), et.heads()):
+        with pytest.raises(StoreDamaged):
+            await deed
+
+
+async def test_a_payload_that_somebody_changed_is_damage(
+    conv: Conversation, name: str, postgres_server: Server
+) -> None:
+    await conv.append(says("one", "a"))
+    postgres_server.run_sql("UPDATE entries SET raw = 'no JSON'", name)
+    with pytest.raises(StoreDamaged):
+        await conv.append(says("two", "a"))
 
 
 async def test_a_commit_that_the_server_turned_down_is_no_success(address: str) -> None:

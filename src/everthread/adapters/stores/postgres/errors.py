@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from json import JSONDecodeError
+
 import asyncpg
 
 from everthread.adapters.stores.postgres.address import Address
@@ -14,6 +16,9 @@ DRIVER: tuple[type[Exception], ...] = (
     OSError,
 )
 """What the driver raises. All but the first are its own findings: that the connection is closed, or out of step."""
+
+UNREADABLE = (UnicodeDecodeError, JSONDecodeError)
+"""What reading a row raises when its bytes are not those that were written."""
 
 _LOST = ("08", "57P")
 """States of a connection that failed, and of a server that shuts down, crashed or starts."""
@@ -71,6 +76,11 @@ def cannot_connect(problem: Exception, address: Address) -> StoreError:
         return StoreError(f"{address.place} refuses the connection: {text(problem, address)}")
     why = "no answer" if isinstance(problem, TimeoutError) else text(problem, address)
     return StoreGone(f"cannot reach PostgreSQL at {address.place}: {why}; nothing was stored: retry when it is back")
+
+
+def damaged(problem: ValueError) -> StoreDamaged:
+    """The error of an operation that met a row it cannot read."""
+    return StoreDamaged(f"a row does not hold what was written ({problem}): restore a backup")
 
 
 def unknown_outcome() -> StoreGone:

@@ -135,6 +135,8 @@ class Pool:
         async with self._connections.acquire() as connection:
             try:
                 return await work(connection)
+            except errors.UNREADABLE as problem:
+                raise errors.damaged(problem) from problem
             except errors.DRIVER as problem:
                 if errors.is_lost(problem):
                     with suppress(asyncpg.InterfaceError):  # the pool has let go of it already

@@ -111,10 +111,11 @@ class PostgresStore:
         before = _NEWEST if position is None else max(0, min(position.number, _NEWEST))
         statement = sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN
         parent = () if parent_id is None else (parent_id,)
-        rows = await self._on.read(lambda c: c.fetch(statement, owner, before, include_deleted, limit + 1, *parent))
-        shown = rows[:limit]
-        following = ListPosition(shown[-1][0]) if shown and len(rows) > limit else None
-        return [info_from_row(row) for row in shown], following
+        values = (owner, before, include_deleted, limit + 1, *parent)
+        found = await self._on.read(lambda c: _conversations(c, statement, *values))
+        shown = found[:limit]
+        following = ListPosition(shown[-1][0]) if shown and len(found) > limit else None
+        return [info for _, info in shown], following
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
         now = self._now()
@@ -152,8 +153,8 @@ class PostgresStore:
     # -- looking after the whole ---------------------------------------------------------------------------
 
     async def heads(self) -> Sequence[ConversationInfo]:
-        rows = await self._on.read(lambda c: c.fetch(sql.ALL_CONVERSATIONS))
-        return [info_from_row(row) for row in rows]
+        found = await self._on.read(lambda c: _conversations(c, sql.ALL_CONVERSATIONS))
+        return [info for _, info in found]
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         report = await self._blank(owner, conversation, message)
@@ -212,6 +213,13 @@ async def _parent(connection: Connection, owner: str, id: str) -> int:
         raise NotFound(f"no conversation {id!r} to be the parent")
     number: int = row[0]
     return number
+
+
+async def _conversations(
+    connection: Connection, statement: str, *values: object
+) -> Sequence[tuple[int, ConversationInfo]]:
+    """Conversations with their numbers."""
+    return [(row[0], info_from_row(row)) for row in await connection.fetch(statement, *values)]
 
 
 async def _get(connection: Connection, ref: Ref) -> ConversationInfo:
