@@ -45,6 +45,7 @@ IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 2 << 30
 """A folder in memory takes the data if it has this much room: there a new database takes 30 ms."""
 PATIENCE_SECONDS = 60.0
+LEFT_BEHIND_SECONDS = 3600.0
 
 StopMode = Literal["smart", "fast", "immediate"]
 _STOP_SIGNALS: Mapping[StopMode, signal.Signals] = {
@@ -258,6 +259,7 @@ def _hold(folder: Path) -> socket.socket | None:
 
 def keep(folder: Path) -> None:
     """What the keeper does: run the server until nobody holds a connection."""
+    _sweep(folder.parent)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     server = OwnServer(folder, folder.with_suffix(".log"), QUICK)
@@ -276,6 +278,21 @@ def keep(folder: Path) -> None:
         if folder.exists():
             server.end()
     folder.with_suffix(".log").unlink(missing_ok=True)
+
+
+def _sweep(place: Path) -> None:
+    """Remove what private servers left whose tests were killed."""
+    for folder in place.glob("everthread-pg-*/"):
+        is_old = time.time() - folder.stat().st_mtime > LEFT_BEHIND_SECONDS
+        if is_old and not _is_alive(folder / "data"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(data: Path) -> bool:
+    try:
+        return psutil.pid_exists(int((data / "postmaster.pid").read_text().split()[0]))
+    except FileNotFoundError:
+        return False
 
 
 def _wait_for_the_last(door: socket.socket, watched: selectors.BaseSelector) -> None:
