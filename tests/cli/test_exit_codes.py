@@ -45,6 +45,8 @@ def test_an_error_of_a_newer_kind_has_the_code_of_the_one_above_it() -> None:
         (["ls", "--database", "nonsense"], 2, "invalid"),
         (["ls", "--database", "mysql://host/name"], 2, "invalid"),
         (["erase", "owner", "local"], 2, "invalid"),
+        (["ls", "--owner", ""], 2, "invalid"),
+        (["show", ""], 2, "invalid"),
         (["verify", "--against", "gone.jsonl"], 1, "os_error"),
         (["restore", "gone.db", "--force"], 3, "not_found"),
         (["models", "fetch", "gone"], 3, "not_found"),

@@ -342,7 +342,7 @@ def test_a_backup_is_for_its_owner_only_and_never_overwrites(kept: Kept) -> None
 
 
 def test_a_backup_that_cannot_be_written_leaves_nothing(kept: Kept) -> None:
-    assert kept("backup", str(kept.folder / "no" / "folder")).code == 1
+    assert kept("backup", str(kept.folder / "no" / "folder")).code == 3
     assert list(kept.folder.iterdir()) == []
 
 

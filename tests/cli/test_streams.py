@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import pty
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,6 +113,50 @@ def test_json_gives_back_the_very_text(quick: Quick) -> None:
     assert message["text"] == STRANGE
 
 
+@pytest.mark.parametrize(("answer", "code", "left"), [(b"n\n", 1, 1), (b"\n", 1, 1), (b"y\n", 0, 0), (b"\x03", 130, 1)])
+def test_erase_asks_on_a_terminal(shell: Shell, answer: bytes, code: int, left: int) -> None:
+    shell("append", "c", input=[user("x")])
+    ours, theirs = pty.openpty()
+    with shell.start("erase", "conversation", "c", stdin=theirs, preexec_fn=_own_terminal) as process:
+        assert process.stderr is not None
+        asked = b""
+        while not asked.endswith(b"[y/N] ") and (letter := process.stderr.read(1)):
+            asked += letter
+        os.write(ours, answer)
+        assert process.wait(PATIENCE_SECONDS) == code
+    os.close(theirs)
+    os.close(ours)
+    assert b"It cannot be undone" in asked
+    assert len(shell("ls", "--json").lines) == left
+
+
+def _own_terminal() -> None:
+    """Make the terminal on stdin the one whose Ctrl-C reaches the process."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_a_long_proof_shows_its_progress_on_a_terminal(shell: Shell) -> None:
+    shell("append", "c", input=[user("x") for _ in range(600)])
+    ours, theirs = pty.openpty()
+    with shell.start("verify", "--json", env={"TERM": "xterm-256color"}, stderr=theirs) as process:
+        os.close(theirs)
+        assert b"verifying" in _all_of(ours)
+        assert process.stdout is not None
+        assert json.loads(process.stdout.read())["messages"] == 600
+    os.close(ours)
+
+
+def _all_of(terminal: int) -> bytes:
+    written = b""
+    try:
+        while part := os.read(terminal, 65536):
+            written += part
+    except OSError:  # what Linux answers at the end
+        pass
+    return written
+
+
 @contextmanager
 def terminal(shell: Shell, *arguments: str, env: dict[str, str]) -> Iterator[bytes]:
     """What a command writes to a terminal."""
@@ -118,12 +165,7 @@ def terminal(shell: Shell, *arguments: str, env: dict[str, str]) -> Iterator[byt
         *arguments, env={"TERM": "xterm-256color", **env}, stdout=theirs, stderr=subprocess.PIPE
     ) as process:
         os.close(theirs)
-        written = b""
-        try:
-            while part := os.read(ours, 65536):
-                written += part
-        except OSError:  # what Linux answers at the end
-            pass
+        written = _all_of(ours)
         process.wait(PATIENCE_SECONDS)
     os.close(ours)
     yield written

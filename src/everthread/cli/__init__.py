@@ -16,8 +16,11 @@ import sys
 
 def main() -> None:
     """The entry point of the installed command."""
-    from everthread.cli.commands import run  # noqa: PLC0415 - startup
-    from everthread.cli.errors import tell_defect  # noqa: PLC0415
+    try:
+        from everthread.cli.commands import run  # noqa: PLC0415 - startup
+        from everthread.cli.errors import tell_defect  # noqa: PLC0415
 
-    sys.excepthook = tell_defect
-    sys.exit(run(sys.argv[1:]))
+        sys.excepthook = tell_defect
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt:  # while importing; a command that runs ends in `run`
+        sys.exit(130)

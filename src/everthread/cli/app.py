@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import typer
 from typer.main import get_command
 
 from everthread.cli.door import Door
-from everthread.cli.errors import ExitCode, exit_code, tell
+from everthread.cli.errors import ExitCode, exit_code, log_to_stderr, tell
 from everthread.cli.output import Output, let_go_of_stdout, prepare_streams
 from everthread.core.errors import EverthreadError
 
@@ -49,8 +48,8 @@ class Given:
 
     def over(self, earlier: Given) -> Given:
         return Given(
-            database=self.database or earlier.database,
-            owner=self.owner or earlier.owner,
+            database=earlier.database if self.database is None else self.database,
+            owner=earlier.owner if self.owner is None else self.owner,
             json=self.json or earlier.json,
         )
 
@@ -59,7 +58,7 @@ class Given:
 
         named = {"database": self.database, "owner": self.owner}
         loaded = load({name: value for name, value in named.items() if value is not None})
-        logging.basicConfig(level=loaded.settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+        log_to_stderr(loaded.settings)
         return Door(settings=loaded.settings, origins=loaded.origins, out=Output(json=self.json))
 
 
@@ -139,7 +138,7 @@ def _execute(body: Callable[..., Coroutine[Any, Any, None] | None], given: Given
 
 
 def _as_given(given: Given) -> list[str]:
-    return [*sys.argv[1:], *(["--json"] if given.json else []), *([given.database] if given.database else [])]
+    return [*sys.argv[1:], *(["--json"] if given.json else []), *filter(None, [given.database])]
 
 
 def run(arguments: Sequence[str]) -> int:

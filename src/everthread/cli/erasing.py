@@ -56,7 +56,8 @@ def _confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Invalid("nothing was erased: there is no terminal to ask on, so say --yes")
-    if not typer.confirm(f"{question} It cannot be undone.", err=True):
+    print(f"{question} It cannot be undone. [y/N]", end=" ", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         print("nothing was erased", file=sys.stderr)
         raise typer.Exit(ExitCode.ERROR)
 

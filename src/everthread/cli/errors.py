@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from everthread.cli.output import one_line
 from everthread.core import errors
 from everthread.core.errors import EverthreadError
+
+if TYPE_CHECKING:
+    from everthread.settings import Settings
 
 
 class ExitCode(IntEnum):
@@ -76,6 +81,21 @@ def tell_defect(kind: type[BaseException], problem: BaseException, trace: Traceb
         code="defect",
         arguments=arguments,
     )
+
+
+class _MaskingFormatter(logging.Formatter):
+    """Log lines of ours or of a library, without passwords."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _without_passwords(super().format(record), sys.argv[1:])
+
+
+def log_to_stderr(settings: Settings) -> None:
+    """Say there what the settings ask for; libraries speak up only to warn."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger("everthread").setLevel(settings.log_level.upper())
 
 
 def _without_passwords(text: str, arguments: Sequence[str]) -> str:

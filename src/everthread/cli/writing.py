@@ -41,7 +41,7 @@ def append(
         door.out.note("reading messages as JSON; end them with Ctrl-D")
     # Before the event loop runs, because there Ctrl-C would wait for the end of the input.
     messages = _messages(sys.stdin.buffer.read())
-    id = conversation or new_id()
+    id = new_id() if conversation is None else conversation
     new = {"title": title, "parent_id": parent}
     how = {"idempotency_key": key, "expected_head": expected_head, "branch": branch_name(branch)}
     receipts = asyncio.run(_append(door, id, new, messages, how))

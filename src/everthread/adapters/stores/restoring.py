@@ -69,6 +69,8 @@ def _appearing_whole(target: Path) -> Iterator[Path]:
     """A place to write to; when the block ends well, what is there gets its name, readable by its owner only."""
     if target.exists():
         raise Conflict(f"{target} exists already; nothing was written: choose another name")
+    if not target.parent.is_dir():
+        raise NotFound(f"there is no folder {target.parent}; nothing was written")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as work:
         copy = Path(work, target.name)
         yield copy
