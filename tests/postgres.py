@@ -290,7 +290,7 @@ def _sweep(place: Path) -> None:
 
 def _is_alive(data: Path) -> bool:
     try:
-        return psutil.pid_exists(int((data / "postmaster.pid").read_text().split()[0]))
+        return bool(psutil.pid_exists(int((data / "postmaster.pid").read_text().split()[0])))
     except FileNotFoundError:
         return False
 
