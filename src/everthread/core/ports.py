@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from everthread.core.entries import Entry
 from everthread.core.log import BranchName, BranchRow, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
+from everthread.core.queries import Query
 
 R = TypeVar("R")
 
@@ -111,14 +112,14 @@ class Candidates(NamedTuple):
     frequencies: Mapping[str, int]
     """Of each query term, in how many messages (counted up to a cap)."""
     total: int
-    """How many messages the scope holds (counted up to a cap)."""
+    """How many messages the scope holds, about."""
 
 
 class Search(Protocol):
     """Finding candidates by words. Ranking is history/ranking.py's."""
 
     async def candidates(
-        self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
     ) -> Candidates:
         """At most `cap` matches of this owner (of one conversation), newest first; the cap comes after the filter."""
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from everthread.core.queries import Group, Query, Term
 from everthread.history.words import normal, pairs, runs_and_words, scope_token, stem
 
 MAX_QUERY_CHARS = 1_000
@@ -26,43 +27,6 @@ MAX_QUERY_TERMS = 32
 
 _QUOTED_OR_PLAIN = re.compile(r'"([^"]*)"|([^"]+)')
 _STRAIGHT_QUOTES = str.maketrans("“”", '""')
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
-    """One token of a query, or the beginning of one."""
-
-    token: str
-    is_prefix: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Terms that follow each other in the question: a word, an unspaced run or a phrase."""
-
-    terms: tuple[Term, ...]
-    is_phrase: bool = False
-    """Whether it was quoted, so that a message must have these terms one right after the other."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A parsed question; empty, and then false, when it has no word."""
-
-    groups: tuple[Group, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.groups)
-
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        """The distinct terms of all groups, in the order of the question."""
-        return _distinct(self.groups)
-
-    @property
-    def phrases(self) -> tuple[Group, ...]:
-        """The groups that were quoted."""
-        return tuple(group for group in self.groups if group.is_phrase)
 
 
 def parse(text: str) -> Query:

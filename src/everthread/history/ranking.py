@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from everthread.history.match import Query, Term, stretch
+from everthread.core.queries import Query, Term
+from everthread.history.match import stretch
 from everthread.history.words import is_unspaced, tokens
 
 _READ_CHARS = 4_000

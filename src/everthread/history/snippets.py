@@ -12,7 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everthread.history.match import Query, stretch
+from everthread.core.queries import Query
+from everthread.history.match import stretch
 from everthread.history.words import normal, part_spans, tokens
 
 MARK = "**"

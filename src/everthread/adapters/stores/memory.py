@@ -24,7 +24,7 @@ from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Ne
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.paths import path_segments, within
 from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, PathQuery
-from everthread.history.match import Query, Term, parse
+from everthread.core.queries import Query, Term
 from everthread.history.words import scope_token
 
 R = TypeVar("R")
@@ -185,9 +185,8 @@ class MemoryStore:
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
-        self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
     ) -> Candidates:
-        asked = parse(query)
         rows = [
             row
             for ref, row in reversed(self._rows.items())
@@ -197,7 +196,7 @@ class MemoryStore:
             (row, seq)
             for row in rows
             for seq in sorted(row.words, reverse=True)
-            if scope_token(owner_scope(owner)) in row.words[seq] and _matches(asked, row.words[seq], any_word)
+            if scope_token(owner_scope(owner)) in row.words[seq] and _matches(query, row.words[seq], any_word)
         ]
         shown = [(row, row.entries[seq - 1]) for row, seq in keys[:cap] if row.info.deleted_at is None]
         return Candidates(
@@ -209,7 +208,7 @@ class MemoryStore:
             truncated=len(keys) > cap,
             frequencies={
                 term.token: sum(_has(term, words) for row in rows for words in row.words.values())
-                for term in asked.terms
+                for term in query.terms
             },
             total=sum(len(row.words) for row in rows),
         )

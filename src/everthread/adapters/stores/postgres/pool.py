@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import asyncpg
@@ -38,6 +38,8 @@ class Connection(Protocol):
     async def execute(self, query: str, *values: object) -> str: ...
 
     async def executemany(self, query: str, rows: Iterable[Row]) -> None: ...
+
+    def transaction(self, *, readonly: bool = False) -> AbstractAsyncContextManager[object]: ...
 
     async def close(self) -> None: ...
 

@@ -155,15 +155,37 @@ UPDATE conversations SET entry_count = $8, chain = $9, active_branch = $10, upda
 
 # -- search ----------------------------------------------------------------------------------------------------
 
-MATCH = """
-SELECT key FROM words WHERE tokens @@ $1::text::tsquery AND key BETWEEN $2 AND $3 ORDER BY key DESC LIMIT $4"""
-"""The newest entries that match."""
+SEARCH_SETTINGS = """
+SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0;
+SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_custom_plan"""
+"""The planner knows nothing of the words (statistics would keep erased ones): the plan is ours to choose."""
 
-MATCH_COUNTS = """
-SELECT (SELECT count(*) FROM (
-    SELECT 1 FROM words WHERE tokens @@ asked.query::tsquery AND key BETWEEN $2 AND $3 LIMIT $4) AS matching)
-FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
-"""For each query how many entries match, counted up to a cap."""
+INDEX_SIZE = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'words'::regclass"
+"""About how many entries are indexed; 0 before the first vacuum."""
+
+SAMPLE = """
+WITH sampled AS MATERIALIZED (SELECT tokens FROM words TABLESAMPLE SYSTEM ($3::real) REPEATABLE (1))
+SELECT count(*), count(*) FILTER (WHERE tokens @@ $1::text::tsquery),
+    count(*) FILTER (WHERE tokens @@ $2::text::tsquery),
+    array(SELECT (SELECT count(*) FROM sampled WHERE tokens @@ asked.query::tsquery)
+          FROM unnest($4::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place)
+FROM sampled"""
+"""Of a share of the index: how many entries, how many of the owner, how many that match, how many with each word."""
+
+WALK = """
+SELECT found.key
+FROM (SELECT number FROM conversations WHERE owner = $2 AND ($4::bigint IS NULL OR number = $4) ORDER BY number DESC) c
+CROSS JOIN LATERAL (
+    SELECT key FROM words
+    WHERE key BETWEEN c.number << 32 AND (c.number << 32) + 4294967295 AND (tokens @@ $1::text::tsquery) IS TRUE
+    ORDER BY key DESC LIMIT $3) AS found
+LIMIT $3"""
+"""The newest entries that match, by reading an owner's entries from the newest on: for words that are common."""
+
+LOOK_UP = """
+WITH matching AS MATERIALIZED (SELECT key FROM words WHERE tokens @@ $1::text::tsquery)
+SELECT key FROM matching WHERE key BETWEEN $2 AND $3 ORDER BY key DESC LIMIT $4"""
+"""The newest entries that match, by the index of words: for words that are rare."""
 
 CANDIDATES = f"""
 SELECT c.id, e.key, {ENTRY}

@@ -21,6 +21,7 @@ from everthread.core.failpoints import reach
 from everthread.core.log import BranchRow, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.ports import Candidates, ListPosition, NewConversation, PathQuery
+from everthread.core.queries import Query
 
 R = TypeVar("R")
 
@@ -146,7 +147,7 @@ class PostgresStore:
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
-        self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
     ) -> Candidates:
         return await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
 

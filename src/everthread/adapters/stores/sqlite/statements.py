@@ -150,6 +150,9 @@ MATCH = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? O
 MATCH_COUNT = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)"
 """How many entries match, counted up to a cap."""
 
+SCOPE_SIZE = "SELECT coalesce(sum(entry_count), 0) FROM conversations WHERE owner = ? AND (? IS NULL OR id = ?)"
+"""About how many messages an owner, or one conversation, has."""
+
 CANDIDATE = f"""
 SELECT c.id, e.key, {ENTRY}
 FROM entries e JOIN conversations c ON c.number = e.key >> 32

@@ -24,7 +24,8 @@ from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, PathQuery
-from everthread.history.match import Group, Query, fts5_match, parse
+from everthread.core.queries import Group, Query
+from everthread.history.match import fts5_match
 
 R = TypeVar("R")
 
@@ -153,7 +154,7 @@ class SqliteStore:
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
-        self, owner: str, conversation: str | None, query: str, *, cap: int, any_word: bool
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
     ) -> Candidates:
         while await self._on.read(indexing.is_behind):
             await self._on.write(indexing.index_some)
@@ -236,9 +237,8 @@ def _update(connection: sqlite3.Connection, ref: Ref, changes: Mapping[str, Any]
 
 
 def _candidates(
-    connection: sqlite3.Connection, owner: str, conversation: str | None, text: str, cap: int, any_word: bool
+    connection: sqlite3.Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool
 ) -> Candidates:
-    query = parse(text)
     scope = [owner_scope(owner)]
     first, last = 0, _NEWEST
     if conversation is not None:
@@ -254,7 +254,7 @@ def _candidates(
             term.token: _count(connection, fts5_match(Query(groups=(Group(terms=(term,)),)), scope), first, last)
             for term in query.terms
         },
-        total=COUNT_CAP,
+        total=connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0],
     )
 
 

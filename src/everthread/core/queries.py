@@ -1,0 +1,42 @@
+"""A question as search understands it; `history/match.py` reads one from text, and writes it for each database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One token of a query, or the beginning of one."""
+
+    token: str
+    is_prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Terms that follow each other in the question: a word, an unspaced run or a phrase."""
+
+    terms: tuple[Term, ...]
+    is_phrase: bool = False
+    """Whether it was quoted, so that a message must have these terms one right after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A parsed question; empty, and then false, when it has no word."""
+
+    groups: tuple[Group, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.groups)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The distinct terms of all groups, in the order of the question."""
+        return tuple(dict.fromkeys(term for group in self.groups for term in group.terms))
+
+    @property
+    def phrases(self) -> tuple[Group, ...]:
+        """The groups that were quoted."""
+        return tuple(group for group in self.groups if group.is_phrase)
