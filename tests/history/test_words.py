@@ -12,16 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.history.match import (
-    MAX_QUERY_TERMS,
-    Query,
-    Term,
-    fts5_match,
-    parse,
-    rarer,
-    stretch,
-    tsquery,
-)
+from everthread.core.queries import Query, Term
+from everthread.history.match import MAX_QUERY_TERMS, fts5_match, parse, rarer, stretch, tsquery
 from everthread.history.words import (
     MAX_INDEX_BYTES,
     MAX_TOKEN_CHARS,
