@@ -12,9 +12,11 @@ from typing import Any
 import everthread
 from everthread import Conversation, Everthread, NotFound, StoreError
 from tests.crash.small_disk import SmallDisk, small_disk
+from tests.postgres import TEMPLATE, OwnServer
 
 BATCH = 3
 MESSAGE_BYTES = 20_000
+_FRUGAL = {"max_wal_size": "32MB", "min_wal_size": "32MB", "shared_buffers": "16MB"}
 ATTEMPTS = 3
 """How often the batch that found no room is tried again before there is any."""
 
@@ -24,6 +26,38 @@ def fill_sqlite(way: str, folder: str, report: str, size_bytes: int, ballast_byt
     with open(report, "w") as told:  # opened before there is any limit
         disk = small_disk(way, Path(folder), size_bytes=size_bytes, ballast_bytes=ballast_bytes)
         json.dump(asyncio.run(fill(f"sqlite:///{disk.folder / 'et.db'}", disk)), told)
+
+
+def fill_postgres(folder: str, report: str, size_bytes: int, left_bytes: int) -> None:
+    """The same under a server whose data directory is on the small disk."""
+    with open(report, "w") as told:
+        disk = small_disk("tmpfs", Path(folder), size_bytes=size_bytes, ballast_bytes=0)
+        data = disk.folder / "server"
+        data.mkdir()
+        server = OwnServer(data, Path(report).with_name("postgres.log"), _FRUGAL)
+        try:
+            server.start()
+            server.make_template()
+            leave(disk, left_bytes)
+            json.dump(asyncio.run(_fill_server(server, disk)), told)
+        finally:
+            server.end()
+
+
+async def _fill_server(server: OwnServer, disk: SmallDisk) -> dict[str, Any]:
+    """A server that cannot even write its log ahead stops; then it is started again once there is room."""
+    told: dict[str, Any] = {}
+    async with everthread.open(server.url(TEMPLATE)) as et:
+        conv = await et.conversations.create(id="full")
+        told["acknowledged"], told["problems"] = await _append_until_full(conv, 0)
+        disk.make_room()
+        told["server survived"] = server.is_running()
+        if not told["server survived"]:
+            server.start()
+        told["seen"] = await _seen(et)
+        told["with room"] = [receipt.new for receipt in await conv.append(batch(told["acknowledged"]))]
+        told["seen again"] = await _seen(et)
+    return told
 
 
 async def fill(url: str, disk: SmallDisk) -> dict[str, Any]:

@@ -71,10 +71,10 @@ def _mount_tmpfs(folder: Path, size_bytes: int) -> None:
     system = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()
     _succeed(system.unshare(_CLONE_NEWNS if user == 0 else _CLONE_NEWNS | _CLONE_NEWUSER))
-    if user != 0:  # to be root in there, which is what mounting takes
+    if user != 0:  # who makes a namespace may mount in it, and need not even become root there
         Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"0 {user} 1")
-        Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     _succeed(system.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None))
     options = f"size={size_bytes},mode=755".encode()
     _succeed(system.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, options))

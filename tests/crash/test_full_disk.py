@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,11 @@ MEGABYTE = 1 << 20
 
 def story(nursery: Nursery, call: str, folder: Path, **arguments: Any) -> dict[str, Any]:
     """What a child tells of a disk that filled up under it."""
-    disk, report = folder / "disk", folder / "report"
-    disk.mkdir()
-    child = nursery.start(call, folder=str(disk), report=str(report), **arguments)
-    status = child.wait()
+    report = folder / "report"
+    with tempfile.TemporaryDirectory() as disk:
+        os.chmod(disk, 0o755)  # PostgreSQL's user must get there
+        child = nursery.start(call, folder=disk, report=str(report), **arguments)
+        status = child.wait()
     if status == UNAVAILABLE:
         pytest.skip(child.said().strip())
     assert status == 0, child.said()
@@ -62,6 +65,26 @@ def test_i29_a_full_disk_fails_cleanly(store: str, way: str, nursery: Nursery, t
     told = story(nursery, "tests.crash.filling:fill_sqlite", tmp_path, way=way, **sizes)
     assert_clean(told, ERRORS[way])
     assert_erase_is_clean(told, ERRORS[way])
+
+
+@pytest.mark.parametrize(
+    ("left_bytes", "error"),
+    [(2 * MEGABYTE, "StoreFull"), (12 * MEGABYTE, "StoreGone")],
+    ids=["no room for rows", "no room for the server's log"],
+)
+@pytest.mark.parametrize("store", ["postgres"])
+def test_i29_a_full_disk_under_the_server_fails_cleanly(
+    store: str, left_bytes: int, error: str, nursery: Nursery, tmp_path: Path
+) -> None:
+    """Either the rows find no room and are refused, or a new file of the server's log does not, and it stops."""
+    sizes = {"size_bytes": 400 * MEGABYTE, "left_bytes": left_bytes}
+    told = story(nursery, "tests.crash.filling:fill_postgres", tmp_path, **sizes)
+    acknowledged = told["acknowledged"] * BATCH
+    assert set(told["problems"]) == {error}
+    assert told["server survived"] == (error == "StoreFull")
+    assert told["seen"] == {"messages": acknowledged, "entries": acknowledged, "ok": True}
+    assert told["with room"] == [True] * BATCH
+    assert told["seen again"] == {"messages": acknowledged + BATCH, "entries": acknowledged + BATCH, "ok": True}
 
 
 def test_i29_an_erase_that_finds_no_room_to_rewrite_the_file_is_finished_later(
