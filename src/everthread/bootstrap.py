@@ -28,7 +28,7 @@ def store_for(url: str, clock: Clock = system_clock) -> Store:
         raise Invalid(f"must be a string such as {EXAMPLES}, not {type(url).__name__}", field="url")
     scheme, separator, rest = url.partition("://")
     if not separator:
-        raise Invalid(f"{url!r} is no address of a database; write {EXAMPLES}", field="url")
+        raise Invalid(f"is no address of a database, which has '://' in it; write {EXAMPLES}", field="url")
     if scheme == "memory":
         return MemoryStore(clock)
     if scheme == "sqlite":
