@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -113,6 +114,8 @@ class Everthread:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._door = asyncio.Lock()
+        """Opening and closing take turns, so that each happens once however many tasks ask for it."""
         self.conversations = Conversations(store, clock)
 
     @property
@@ -121,7 +124,8 @@ class Everthread:
         return self._store
 
     async def __aenter__(self) -> Everthread:
-        await self._store.open()
+        async with self._door:
+            await self._store.open()
         return self
 
     async def __aexit__(
@@ -131,7 +135,8 @@ class Everthread:
 
     async def close(self) -> None:
         """Erase what is off the record, and let go of the database."""
-        await self._store.close()
+        async with self._door:
+            await self._store.close()
 
     async def search(self, text: str, *, owner: str = LOCAL, conversation: str | None = None, limit: int = 20) -> Hits:
         """Messages by their words, best first; words may be Chinese, of one character or more."""

@@ -146,6 +146,18 @@ async def test_writers_through_several_openings_take_turns_too(durable_url: str,
         await asyncio.gather(*(et.close() for et in openings))
 
 
+async def test_many_who_open_and_close_at_once_do_it_once(durable_url: str) -> None:
+    et = everthread.open(durable_url)
+    await asyncio.gather(*(et.__aenter__() for _ in range(3)))
+    await appended(await et.conversations.create(id="hush", off_record=True), "hush")
+    await appended(await et.conversations.create(id="c"), "kept")
+    await asyncio.gather(*(et.close() for _ in range(3)))
+    with pytest.raises(everthread.StoreError):
+        await et.heads()
+    async with et:
+        assert [conv.id for conv in (await et.conversations.list()).items] == ["c"]
+
+
 async def test_i1_acknowledged_appends_are_there_after_reopening(durable_url: str) -> None:
     acknowledged: dict[str, int] = {}
     for opening in range(3):

@@ -56,12 +56,14 @@ class SqliteStore:
     async def close(self) -> None:
         if self._engine is None:
             return
-        for ref in sorted(self._off_record):
-            await self._erase_if_there(ref)
-        self._off_record.clear()
-        engine, self._engine = self._engine, None
-        await asyncio.sleep(0)  # what this turn of the loop gathered reaches the writer before the word to stop
-        await asyncio.to_thread(engine.release)
+        try:
+            for ref in sorted(self._off_record):
+                await self._erase_if_there(ref)
+        finally:
+            self._off_record.clear()
+            engine, self._engine = self._on, None
+            await asyncio.sleep(0)  # what this turn of the loop gathered reaches the writer before the word to stop
+            await asyncio.to_thread(engine.release)
 
     async def _finish_what_a_crash_left(self) -> None:
         old = to_micros(self._clock() - _LEFT_BEHIND)
