@@ -550,6 +550,12 @@ async def test_one_bad_call_spoils_no_other(et: everthread.Everthread, conv: Con
     assert await entry_count(et, conv) == 20
 
 
+@pytest.mark.parametrize("against", ["heads.json", [1], [{"owner": "local"}], [None]], ids=repr)
+async def test_what_are_no_heads_is_refused(et: everthread.Everthread, against: Any) -> None:
+    with pytest.raises(Invalid, match="against"):
+        await et.verify(against=against)
+
+
 # -- addresses and closed databases ------------------------------------------------------------------------
 
 

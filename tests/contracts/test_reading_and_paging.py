@@ -36,6 +36,13 @@ async def test_a_limit_is_how_many_messages_come(talk: Conversation) -> None:
     assert await seqs(talk, after=2, limit=3) == [3, 4, 5]
 
 
+async def test_a_limit_counts_messages_and_not_their_revisions(conv: Conversation) -> None:
+    await conv.append([says("a", id="a"), says("b", id="b")])
+    await conv.append([says("a2", id="a")])
+    assert await texts(conv, limit=1, revisions=True) == ["a", "a2"]
+    assert await texts(conv, limit=2, revisions=True) == ["a", "a2", "b"]
+
+
 async def test_the_tail_is_the_newest_in_their_order(talk: Conversation) -> None:
     assert [message.seq for message in await talk.tail(2)] == [5, 6]
     assert [message.seq for message in await talk.tail(0)] == []

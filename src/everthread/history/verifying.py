@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from everthread.core import chain
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
-from everthread.core.errors import NotFound
+from everthread.core.errors import Invalid, NotFound
 from everthread.core.log import BranchRow
 from everthread.core.nouns import ConversationInfo, Head, Problem, Ref, VerifyReport
 from everthread.core.ports import Store
@@ -28,7 +28,7 @@ async def heads(store: Store) -> list[Head]:
 
 async def verify(store: Store, against: Iterable[Head] | None = None) -> VerifyReport:
     """Hash the whole store anew. `against` are heads taken earlier: they must still be on the chains."""
-    expected = {(head.owner, head.conversation_id): head for head in against or ()}
+    expected = {(head.owner, head.conversation_id): head for head in map(_checked, against or ())}
     tally = _Tally()
     for info in await store.heads():
         await _verify_one(store, info, expected.pop((info.owner, info.id), None), tally)
@@ -41,6 +41,12 @@ async def verify(store: Store, against: Iterable[Head] | None = None) -> VerifyR
         erased=tally.erased,
         problems=tuple(tally.problems),
     )
+
+
+def _checked(head: object) -> Head:
+    if not isinstance(head, Head):
+        raise Invalid(f"must be heads as heads() gives them, not {type(head).__name__}", field="against")
+    return head
 
 
 @dataclass(slots=True)
