@@ -14,7 +14,7 @@ import typer
 from typer.main import get_command
 
 from everthread.cli.door import Door
-from everthread.cli.errors import ExitCode, exit_code, log_to_stderr, tell
+from everthread.cli.errors import ExitCode, exit_code, listen, tell
 from everthread.cli.output import Output, let_go_of_stdout, prepare_streams
 from everthread.core.errors import EverthreadError
 
@@ -58,7 +58,7 @@ class Given:
 
         named = {"database": self.database, "owner": self.owner}
         loaded = load({name: value for name, value in named.items() if value is not None})
-        log_to_stderr(loaded.settings)
+        listen(loaded.settings)
         return Door(settings=loaded.settings, origins=loaded.origins, out=Output(json=self.json))
 
 
@@ -130,15 +130,11 @@ def _execute(body: Callable[..., Coroutine[Any, Any, None] | None], given: Given
         let_go_of_stdout()
         raise typer.Exit(ExitCode.BROKEN_PIPE) from None
     except EverthreadError as problem:
-        tell(str(problem), code=problem.code, retryable=problem.retryable, arguments=_as_given(given))
+        tell(str(problem), code=problem.code, retryable=problem.retryable, as_json=given.json)
         raise typer.Exit(exit_code(problem)) from None
     except OSError as problem:
-        tell(str(problem), code="os_error", arguments=_as_given(given))
+        tell(str(problem), code="os_error", as_json=given.json)
         raise typer.Exit(ExitCode.ERROR) from None
-
-
-def _as_given(given: Given) -> list[str]:
-    return [*sys.argv[1:], *(["--json"] if given.json else []), *filter(None, [given.database])]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -149,7 +145,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except typer.TyperException as problem:  # what is wrong with the command line itself
         if message := problem.format_message():  # empty when the help was shown instead
-            tell(f"{message} (see --help)", code="usage", arguments=arguments)
+            tell(f"{message} (see --help)", code="usage", as_json="--json" in arguments)
         return problem.exit_code
     except typer.Abort:
         return ExitCode.INTERRUPTED

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import IntEnum
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -60,10 +60,15 @@ def exit_code(problem: EverthreadError) -> ExitCode:
     return next(EXIT_CODES[kind] for kind in type(problem).__mro__ if kind in EXIT_CODES)
 
 
-def tell(message: str, *, code: str = "error", retryable: bool = False, arguments: Sequence[str]) -> None:
-    """Say what failed; as JSON when the command line asks for JSON."""
-    said = one_line(_without_passwords(message, arguments))
-    if "--json" in arguments:
+_LOGGER = logging.getLogger("everthread")
+_addresses: list[str] = []
+"""Of the databases this process was told of; their passwords are left out of all that is said here."""
+
+
+def tell(message: str, *, code: str, retryable: bool = False, as_json: bool) -> None:
+    """Say what failed."""
+    said = one_line(_without_passwords(message))
+    if as_json:
         said = json.dumps({"error": {"code": code, "message": said, "retryable": retryable}})
     else:
         said = f"everthread: {said}"
@@ -72,37 +77,34 @@ def tell(message: str, *, code: str = "error", retryable: bool = False, argument
 
 def tell_defect(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
     """What `sys.excepthook` becomes: even a defect of ours is one line, and shows its place only when asked."""
-    arguments = sys.argv[1:]
-    if os.environ.get("EVERTHREAD_LOG_LEVEL", "").lower() == "debug":
+    if _LOGGER.isEnabledFor(logging.DEBUG):
         text = "".join(traceback.format_exception(kind, problem, trace))
-        print(_without_passwords(text, arguments), file=sys.stderr, end="")
-    tell(
-        f"a defect: {kind.__name__}: {problem}; set EVERTHREAD_LOG_LEVEL=debug to see where, and report it",
-        code="defect",
-        arguments=arguments,
-    )
+        print(_without_passwords(text), file=sys.stderr, end="")
+    message = f"a defect: {kind.__name__}: {problem}; set EVERTHREAD_LOG_LEVEL=debug to see where, and report it"
+    tell(message, code="defect", as_json="--json" in sys.argv)
 
 
-class _MaskingFormatter(logging.Formatter):
+class _Formatter(logging.Formatter):
     """Log lines of ours or of a library, without passwords."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return _without_passwords(super().format(record), sys.argv[1:])
+        return _without_passwords(super().format(record))
 
 
-def log_to_stderr(settings: Settings) -> None:
-    """Say there what the settings ask for; libraries speak up only to warn."""
+def listen(settings: Settings) -> None:
+    """Log to stderr what the settings ask for (libraries speak up only to warn), and know what is not to be said."""
+    _addresses.append(settings.database)
     handler = logging.StreamHandler()
-    handler.setFormatter(_MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_Formatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler])
-    logging.getLogger("everthread").setLevel(settings.log_level.upper())
+    _LOGGER.setLevel(settings.log_level.upper())
 
 
-def _without_passwords(text: str, arguments: Sequence[str]) -> str:
-    """Any argument may hold an address, also one that was mistyped."""
+def _without_passwords(text: str) -> str:
+    """Before the settings are read, any argument may be an address, also a mistyped one."""
     from everthread.settings import PREFIX, without_passwords  # noqa: PLC0415 - startup
 
-    values = (
-        argument.partition("=")[2] or argument for argument in arguments if "@" in argument or "password" in argument
-    )
-    return without_passwords(text, [*values, *filter(None, [os.environ.get(f"{PREFIX}DATABASE")])])
+    suspects = [argument for argument in sys.argv[1:] if "@" in argument or "password" in argument]
+    values = [suspect.partition("=")[2] if suspect.startswith("--") else suspect for suspect in suspects]
+    variable = os.environ.get(f"{PREFIX}DATABASE", "")
+    return without_passwords(text, [known for known in (*_addresses, *values, variable) if known])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Styled = tuple[str, str]
 """A piece of text and its style, such as "bold"; "" for none."""
 
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNBOUNDED = 100_000
 """Columns of what is no terminal: there a row is never cut or folded."""
 
@@ -116,7 +116,7 @@ class Output:
         console = _console()
         with console.capture() as captured:
             draw(console)
-        sys.stdout.write("".join(line.rstrip(" \n") + "\n" for line in captured.get().splitlines()))
+        sys.stdout.write("".join(line.rstrip(" ") + "\n" for line in captured.get().removesuffix("\n").split("\n")))
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
