@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -13,6 +13,8 @@ from tests.crash.nursery import Nursery
 from tests.crash.trial import NewTrial, Trial
 from tests.postgres import Server
 
+NewUrl = Callable[[], str]
+
 
 @pytest.fixture(scope="session")
 def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
@@ -22,20 +24,36 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
 
 
 @pytest.fixture
-def new_trial(store: str, request: pytest.FixtureRequest, nursery: Nursery, tmp_path: Path) -> Iterator[NewTrial]:
-    """Trials on new, empty databases of the kind that a test's parameter `store` names."""
+def new_url(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewUrl]:
+    """Addresses of new databases without tables, of the kind that a test's parameter `store` names."""
     numbers = count(1)
 
-    def on_sqlite(seed: int) -> Trial:
-        number = next(numbers)
-        files = tmp_path / f"files-{number}"
-        url = f"sqlite:///{files / 'et.db'}"
-        return Trial(nursery=nursery, url=url, seed=seed, acks=tmp_path / f"acks-{number}", erases=4, files=files)
-
-    def on_postgres(seed: int) -> Trial:
+    def of_postgres() -> str:
         server: Server = request.getfixturevalue("postgres_server")
-        url = databases.enter_context(server.database(migrated=False))
-        return Trial(nursery=nursery, url=url, seed=seed, acks=tmp_path / f"acks-{next(numbers)}", erases=1)
+        return databases.enter_context(server.database(migrated=False))
 
     with ExitStack() as databases:
-        yield on_sqlite if store == "sqlite" else on_postgres
+        yield (
+            (lambda: f"sqlite:///{tmp_path / f'files-{next(numbers)}' / 'et.db'}") if store == "sqlite" else of_postgres
+        )
+
+
+@pytest.fixture
+def empty_url(new_url: NewUrl) -> str:
+    """One of them."""
+    return new_url()
+
+
+@pytest.fixture
+def new_trial(store: str, new_url: NewUrl, nursery: Nursery, tmp_path: Path) -> NewTrial:
+    """Trials on such databases."""
+    numbers = count(1)
+
+    def new(seed: int) -> Trial:
+        url, acks = new_url(), tmp_path / f"acks-{next(numbers)}"
+        if store == "postgres":
+            return Trial(nursery=nursery, url=url, seed=seed, acks=acks, erases=1)
+        files = Path(url.removeprefix("sqlite:///")).parent
+        return Trial(nursery=nursery, url=url, seed=seed, acks=acks, erases=4, files=files)
+
+    return new

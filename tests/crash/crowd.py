@@ -1,28 +1,32 @@
-"""Children that all want the same database at once."""
+"""Children that append in plain loops: many at once to the same conversation, or one in large batches."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from pathlib import Path
 
 import everthread
+from everthread.core import failpoints
+from tests.crash.child import plug
 
 
-def append_many(url: str, conversation: str, name: str, count: int, start_at: float, report: str) -> None:
-    """Append one message after the other; tell how long the slowest call took."""
+def append_many(url: str, conversation: str, name: str, count: int, start_at: float) -> None:
+    """From a moment on, append one message after the other."""
     time.sleep(max(0.0, start_at - time.time()))
-    slowest = asyncio.run(_append_many(url, conversation, name, count))
-    Path(report).write_text(json.dumps({"slowest_seconds": slowest}))
+    asyncio.run(append_batches(url, conversation, name, batches=count, size=1))
 
 
-async def _append_many(url: str, conversation: str, name: str, count: int) -> float:
-    slowest = 0.0
+def append_large_batches(url: str, conversation: str, name: str, batches: int, size: int, kill: str) -> None:
+    """Append batches until the plug is pulled."""
+    failpoints.arm(plug(kill))
+    asyncio.run(append_batches(url, conversation, name, batches, size))
+
+
+async def append_batches(url: str, conversation: str, name: str, batches: int, size: int) -> None:
     async with everthread.open(url) as et:
         conv = await et.conversations.ensure(conversation)
-        for number in range(count):
-            before = time.monotonic()
-            await conv.append([{"role": "user", "content": f"{name} says {number}", "id": f"{name}-{number}"}])
-            slowest = max(slowest, time.monotonic() - before)
-    return slowest
+        for start in range(0, batches * size, size):
+            numbers = range(start, start + size)
+            await conv.append(
+                [{"role": "user", "content": f"{name} says {number}", "id": f"{name}-{number}"} for number in numbers]
+            )

@@ -28,7 +28,8 @@ from typing import Any
 from tests.crash import child
 
 ROOT = Path(__file__).parents[2]
-OPTIONAL = ("everthread.adapters.stores.postgres", "sqlalchemy.dialects.postgresql.asyncpg")
+PRELOADED = ("everthread.adapters.stores.postgres", "sqlalchemy.dialects.postgresql.asyncpg")
+"""What the warming up does not import by itself."""
 PATIENCE_SECONDS = 90.0
 """After this long a child hangs, and the test says so."""
 
@@ -118,9 +119,8 @@ class Nursery:
 
 def main() -> None:
     """Serve until the tests hang up. In a forked child `serve` returns its job, which then is all of the program."""
-    for name in OPTIONAL:
-        with suppress(ImportError):
-            importlib.import_module(name)
+    for name in PRELOADED:
+        importlib.import_module(name)
     with TemporaryDirectory() as folder:
         child.run_script(f"sqlite:///{folder}/warm.db", seed=0, acks=f"{folder}/acks", erases=1)
     gc.freeze()

@@ -10,6 +10,7 @@ FAILPOINTS = (
     "append.entries_written",
     "append.search_written",
     "append.head_written",
+    "index.written",
     "commit.before",
     "commit.after",
     "ack.before",

@@ -15,6 +15,7 @@ from json import JSONDecodeError
 from everthread.adapters.stores.layout import entry_key, is_indexed, words_of
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.entries import Entry
+from everthread.core.failpoints import reach
 
 BATCH = 400
 """How many entries are indexed in one transaction: some 12 ms, for which other writers wait."""
@@ -30,6 +31,7 @@ def index_some(connection: sqlite3.Connection) -> None:
     left = BATCH
     while left > 0 and (row := connection.execute(sql.UNINDEXED).fetchone()) is not None:
         left -= _index_log(connection, row, left)
+    reach("index.written")
 
 
 def _index_log(connection: sqlite3.Connection, behind: tuple[int, int, str, int], limit: int) -> int:
