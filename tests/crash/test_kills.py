@@ -56,7 +56,7 @@ def test_a_kill_while_the_index_catches_up_loses_no_word(store: str, empty_url: 
     child = nursery.start("tests.crash.crowd:append_large_batches", **batches, kill="index.written:1")
     assert child.wait() == KILLED, child.said()
     for number in (0, BATCH // 2, BATCH - 1):
-        assert asyncio.run(found(empty_url, f"ann {number}")) == [number + 1]
+        assert asyncio.run(found(empty_url, str(number))) == [number + 1]
 
 
 async def found(url: str, text: str) -> list[int]:
