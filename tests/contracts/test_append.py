@@ -103,6 +103,15 @@ async def test_one_message_alone_is_a_batch_of_one(conv: Conversation) -> None:
     assert await texts(conv) == ["a dict", "bytes"]
 
 
+async def test_a_thousand_messages_are_one_batch(et: Everthread, conv: Conversation) -> None:
+    batch = [says(str(number), id=str(number)) for number in range(1_200)]
+    assert [receipt.seq for receipt in await conv.append(batch)] == list(range(1, 1_201))
+    assert not any(receipt.new for receipt in await conv.append(batch))
+    batch[700] = says("revised", id="700")
+    assert [receipt.id for receipt in await conv.append(batch) if receipt.new] == ["700"]
+    assert await entry_count(et, conv) == 1_201
+
+
 async def test_any_iterable_of_messages_is_a_batch(conv: Conversation) -> None:
     def made_one_by_one() -> Iterator[dict[str, Any]]:
         yield says("a")

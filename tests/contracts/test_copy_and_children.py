@@ -118,6 +118,15 @@ async def test_a_copy_goes_on_where_the_erased_leaf_was(et: Everthread, conv: Co
     assert (await copy.tail(1))[0].parent_seq == 2
 
 
+async def test_a_long_conversation_is_copied_whole(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says(str(number), id=str(number)) for number in range(1_203)])
+    await conv.fork(600, activate=True)
+    await conv.append([says(f"fork {number}") for number in range(600)])
+    copy = await conv.copy()
+    assert await shown(copy) == await shown(conv)
+    assert await entry_count(et, copy) == 1_803
+
+
 async def test_an_empty_conversation_can_be_copied(conv: Conversation) -> None:
     copy = await conv.copy()
     assert await texts(copy) == []

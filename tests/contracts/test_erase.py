@@ -104,6 +104,17 @@ async def test_an_erased_conversation_is_gone(et: Everthread, conv: Conversation
     assert await entry_count(et, conv) == 4
 
 
+async def test_a_long_conversation_is_erased_whole(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says(f"needle {number}", id=str(number)) for number in range(1_203)])
+    assert await et.search("needle")
+    await conv.append([says(f"needle again {number}", id=str(number)) for number in range(300)])
+    proof = await et.erase(conversation=conv.id)
+    assert proof.entries == 1_503
+    assert not await et.search("needle")
+    report = await et.verify()
+    assert (report.messages, report.erased) == (0, 1_503)
+
+
 async def test_an_owner_is_erased_with_every_conversation(et: Everthread) -> None:
     for number in range(3):
         conv = await et.conversations.create(owner="ann", id=str(number))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+import everthread
 from everthread import Conversation, Everthread, NotFound
 from tests.contracts.talk import appended, says
 
@@ -202,3 +205,39 @@ async def test_what_was_acknowledged_is_found_at_once(et: Everthread, conv: Conv
     for number in range(20):
         await conv.append([says(f"word{number}", id=str(number))])
         assert await found(et, f"word{number}") == [str(number)]
+
+
+WORDS = "red green blue fox foxes run running 红色 狐狸 狐 跑步 v1.2 snake_case naïve 東京 ok".split()
+
+
+async def said_at_random(et: Everthread, dice: random.Random) -> None:
+    """The same messages, revisions, edits, deletions and erasures for the same dice."""
+    for number in range(3):
+        conv = await et.conversations.create(id=f"c{number}")
+        for turn in range(25):
+            await conv.append([says(" ".join(dice.choices(WORDS, k=dice.randint(1, 5))), id=f"{number}/{turn}")])
+        for turn in dice.sample(range(25), 8):
+            await conv.append([says(" ".join(dice.choices(WORDS, k=3)), id=f"{number}/{turn}")])
+        for turn in dice.sample(range(25), 4):
+            await conv.edit(f"{number}/{turn}", says(dice.choice(WORDS), id=f"{number}/{turn}/edit"))
+        for turn in dice.sample(range(25), 4):
+            await conv.delete_message(f"{number}/{turn}")
+        await et.search(dice.choice(WORDS))
+        for turn in dice.sample(range(25), 2):
+            await et.erase(conversation=conv.id, message=f"{number}/{turn}")
+    await (await et.conversations.get("c1")).delete()
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_every_store_finds_the_same(et: Everthread, seed: int) -> None:
+    questions = [*WORDS, "red fox", "running foxes", '"green blue"', '"狐狸"', "狐狸 red", "case", "1.2", "京", "zebra"]
+    async with everthread.open("memory://") as reference:
+        await said_at_random(reference, random.Random(seed))
+        await said_at_random(et, random.Random(seed))
+        for question in questions:
+            for conversation in (None, "c0"):
+                expected = await reference.search(question, conversation=conversation, limit=200)
+                hits = await et.search(question, conversation=conversation, limit=200)
+                assert sorted((hit.id, hit.seq) for hit in hits) == sorted((hit.id, hit.seq) for hit in expected)
+                assert hits.truncated == expected.truncated
+        assert any([len(await reference.search(question)) > 1 for question in questions])
