@@ -30,9 +30,9 @@ def commit(salt: bytes, raw: bytes) -> bytes:
 
 def commitment_of(entry: Entry) -> bytes | None:
     """What the entry is committed to; None when payload and stored commitment are both missing."""
-    if entry.raw is not None and entry.salt is not None:
+    if isinstance(entry.raw, bytes) and isinstance(entry.salt, bytes):  # a damaged column may hold anything
         return commit(entry.salt, entry.raw)
-    return entry.commitment
+    return entry.commitment if isinstance(entry.commitment, bytes) else None
 
 
 def link(

@@ -12,12 +12,15 @@ from everthread.adapters.stores.postgres.pool import connect
 from everthread.adapters.stores.postgres.tables import revision
 from everthread.core.errors import Conflict, StoreError
 
+SET_ASIDE = "everthread_replacing*"
+"""The schema where a restore keeps the tables it replaces: none of a backup's business."""
+
 
 async def backup(address: Address, target: Path) -> None:
     """Write a consistent copy while others go on working; the file is there when it is whole."""
     partial = _partial_name(target)
     try:
-        await _run("pg_dump", address, "--format=custom", f"--file={partial}")
+        await _run("pg_dump", address, "--format=custom", f"--exclude-schema={SET_ASIDE}", f"--file={partial}")
         partial.rename(target)
     finally:
         partial.unlink(missing_ok=True)

@@ -124,7 +124,8 @@ class Engine:
         try:
             if connection is None:
                 connection = self._own.connection = connect(self.path)
-                connection.execute("PRAGMA query_only = ON")
+                for pragma in sql.READER_PRAGMAS:
+                    connection.execute(pragma)
                 self._connections.append(connection)
             return work(connection)
         except DAMAGE as problem:

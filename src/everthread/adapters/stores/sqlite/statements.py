@@ -23,6 +23,9 @@ WAIT_BRIEFLY = "PRAGMA busy_timeout = 1000"
 USE_WAL = "PRAGMA journal_mode = WAL"
 """Readers beside the writer; noted in the file, so only the first connection ever changes it."""
 
+READER_PRAGMAS = ("PRAGMA query_only = ON", "PRAGMA cache_size = -2000")
+"""A reader streams more than it looks at twice: the operating system's cache is enough, and memory stays small."""
+
 ENTRY = """
 e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
 e.tokens, e.salt, e.chain, coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key)), e.commitment,
