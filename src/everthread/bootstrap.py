@@ -8,9 +8,11 @@ from urllib.parse import unquote
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
+from everthread.core.ids import check_text
 from everthread.core.ports import Store
 from everthread.instance import Everthread
 
+MAX_PATH_CHARACTERS = 4096
 EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
 
 
@@ -44,9 +46,9 @@ def _sqlite(rest: str, clock: Clock) -> Store:
     path = unquote(rest.partition("?")[0]).removeprefix("/")
     if not rest.startswith("/") or path in ("", ":memory:"):
         raise Invalid("a SQLite address names a file: sqlite:///data/et.db; for none, use memory://", field="url")
-    if "\x00" in path:
-        raise Invalid("the path of a file cannot hold a NUL character", field="url")
-    return SqliteStore(Path(path), clock)
+    if len(path) > MAX_PATH_CHARACTERS:
+        raise Invalid(f"a file's path has at most {MAX_PATH_CHARACTERS} characters, this has {len(path)}", field="url")
+    return SqliteStore(Path(check_text(path, "url")), clock)
 
 
 def _postgres(url: str, clock: Clock) -> Store:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -163,17 +165,30 @@ class Everthread:
     ) -> EraseReport:
         """Destroy the text of a message, a conversation, or everything of an owner. It cannot be undone.
 
+        A conversation goes with its children, the conversations of its subagents.
         The owner may be left out for `local`, except when everything of it is to go.
         """
         if owner is None and conversation is None:
             raise Invalid('name the owner whose every conversation is to be erased, such as "local"', field="owner")
         if message is not None and conversation is None:
             raise Invalid("name the conversation of the message too", field="conversation")
-        return await self._store.erase(
-            check_id(LOCAL if owner is None else owner, "owner"),
-            None if conversation is None else check_id(conversation, "conversation"),
-            None if message is None else check_id(message, "message"),
-        )
+        whose = check_id(LOCAL if owner is None else owner, "owner")
+        if conversation is None:
+            return await self._store.erase(whose, None, None)
+        check_id(conversation, "conversation")
+        if message is not None:
+            return await self._store.erase(whose, conversation, check_id(message, "message"))
+        return await self._erase_with_children(whose, conversation)
+
+    async def _erase_with_children(self, owner: str, conversation: str) -> EraseReport:
+        """A conversation goes with what its subagents were told: they speak of the same things."""
+        report = await self._store.erase(owner, conversation, None)
+        while children := (
+            await self._store.list(owner, limit=100, position=None, include_deleted=True, parent_id=conversation)
+        )[0]:
+            for child in children:
+                report = _both(report, await self._erase_with_children(owner, child.id))
+        return report
 
     async def stats(self) -> Mapping[str, int]:
         """Counts and bytes of the whole database."""
@@ -182,3 +197,15 @@ class Everthread:
     async def backup(self, target: str | Path) -> None:
         """A consistent copy, taken while others go on working."""
         await self._store.backup(Path(target))
+
+
+def _both(one: EraseReport, other: EraseReport) -> EraseReport:
+    """Two erasures as one: the first names what was asked for."""
+    reached = Counter(one.reached) + Counter(other.reached)
+    return replace(
+        one,
+        conversations=one.conversations + other.conversations,
+        entries=one.entries + other.entries,
+        reached=dict(reached),
+        cannot_reach=tuple(dict.fromkeys([*one.cannot_reach, *other.cannot_reach])),
+    )

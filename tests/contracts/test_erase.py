@@ -104,6 +104,21 @@ async def test_an_erased_conversation_is_gone(et: Everthread, conv: Conversation
     assert await entry_count(et, conv) == 4
 
 
+async def test_a_conversation_goes_with_what_its_subagents_were_told(et: Everthread, conv: Conversation) -> None:
+    child = await et.conversations.create(parent_id=conv.id)
+    grandchild = await et.conversations.create(parent_id=child.id)
+    other = await et.conversations.create()
+    for one in (conv, child, grandchild, other):
+        await one.append({"role": "user", "content": "the plan"})
+    await child.delete()
+    report = await et.erase(conversation=conv.id)
+    assert report.conversations == 3
+    assert [hit.conversation_id for hit in await et.search("plan")] == [other.id]
+    for gone in (child, grandchild):
+        with pytest.raises(NotFound):
+            await et.conversations.get(gone.id)
+
+
 async def test_a_long_conversation_is_erased_whole(et: Everthread, conv: Conversation) -> None:
     await conv.append([says(f"needle {number}", id=str(number)) for number in range(1_203)])
     assert await et.search("needle")

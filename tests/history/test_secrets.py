@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from everthread.history.secrets import MAX_FLAGS, SecretFlag, find_secrets
 
-SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 ALPHANUMERIC = string.ascii_letters + string.digits
 
 
@@ -102,9 +101,8 @@ def test_ordinary_text_and_code_are_not_flagged(text: str) -> None:
     assert find_secrets(text) == ()
 
 
-@pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared conversations are not beside the project")
-def test_no_message_of_real_conversations_is_flagged() -> None:
-    texts = [text for file in sorted(SHARED_DATA.rglob("*.json")) for text in strings_in(file)]
+def test_no_message_of_real_conversations_is_flagged(shared: Path) -> None:
+    texts = [text for file in sorted((shared / "data").rglob("*.json")) for text in strings_in(file)]
     assert len(texts) > 10_000
     assert [text for text in texts if find_secrets(text)] == []
 
