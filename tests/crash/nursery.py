@@ -131,6 +131,7 @@ def main() -> None:
 
 def serve() -> Mapping[str, Any] | None:
     """Answer questions; give the job in each forked child, and None once nobody asks any more."""
+    born: set[int] = set()
     ended: dict[int, int] = {}
     for line in sys.stdin:
         question = json.loads(line)
@@ -143,8 +144,11 @@ def serve() -> Mapping[str, Any] | None:
             if pid == 0:
                 _settle(question["log"])
                 return dict(question)
+            born.add(pid)
             answer = {"pid": pid}
         print(json.dumps(answer), flush=True)
+    for pid in born - ended.keys():  # of tests that failed before they waited for them
+        os.kill(pid, signal.SIGKILL)
     return None
 
 
