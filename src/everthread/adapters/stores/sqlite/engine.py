@@ -25,7 +25,7 @@ from typing import Any, ClassVar, TypeVar
 
 from everthread.adapters.stores import migrating
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.indexing import BATCH, index_some
+from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some
 from everthread.core.errors import EverthreadError, StoreBusy, StoreDamaged, StoreError, StoreFull
 from everthread.core.failpoints import reach
 
@@ -36,6 +36,8 @@ DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
 """What working on a file can raise; the last two only when its bytes are not those that were written."""
 
 READERS = 4
+_QUIET_SECONDS = 0.02
+"""So long nobody has written before the index catches up: callers that have just been told come back sooner."""
 _GROUP = 256
 """How many callers share one commit at most: enough for any fsync, and no caller waits for long."""
 
@@ -153,19 +155,27 @@ class Engine:
         is_over = False
         while waiting or not is_over:
             while not is_over and not (waiting and self._queue.empty()):
-                handed = self._queue.get()
+                handed = self._next_handed()
                 is_over = handed is None
                 waiting.extend(handed or ())
             if waiting:
                 group = _next_group(waiting)
                 self._run(group)
                 _tell(group)
-            if self.unindexed >= BATCH:
+            if self.unindexed >= MOST_UNINDEXED:
                 self._index()
+
+    def _next_handed(self) -> list[_Job] | None:
+        """What is handed over next; while nothing is, the index catches up."""
+        while self.unindexed >= BATCH:
+            with suppress(queue.Empty):
+                return self._queue.get(timeout=_QUIET_SECONDS)
+            self._index()
+        return self._queue.get()
 
     def _index(self) -> None:
         """Bring the index nearer to the log, now that the callers have been told."""
-        self.unindexed = 0
+        self.unindexed = max(0, self.unindexed - BATCH)
         try:
             self._writer_connection.execute("BEGIN IMMEDIATE")
             index_some(self._writer_connection)

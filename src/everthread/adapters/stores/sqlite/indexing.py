@@ -19,6 +19,8 @@ from everthread.core.failpoints import reach
 
 BATCH = 400
 """How many entries are indexed in one transaction: some 12 ms, for which other writers wait."""
+MOST_UNINDEXED = 4_000
+"""While callers wait the index may fall this far behind: a search then has 0.2 s of work to do first."""
 
 
 def is_behind(connection: sqlite3.Connection) -> bool:
