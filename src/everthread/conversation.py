@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from everthread.core.clock import Clock, from_micros
 from everthread.core.entries import Entry, Mark
-from everthread.core.errors import Invalid
+from everthread.core.errors import Conflict, Erased, Invalid
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow
 from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Ref
@@ -18,6 +18,7 @@ from everthread.history import ingest, intents, reading
 from everthread.history.arguments import check_branch, check_count
 
 MAX_TITLE_CHARACTERS: Final = 1000
+_MOST_TRIES: Final = 10
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
 
@@ -216,10 +217,10 @@ class Conversation:
     async def copy(self, *, id: str | None = None, title: str | None = None) -> Conversation:
         """A new conversation with entries of its own: the same messages, revisions, marks and branches.
 
-        Children and idempotency keys are not copied, nor is what was erased.
+        Children and idempotency keys are not copied, nor is what was erased. A copy that a crash cut short is
+        empty; the same call with the same id completes it.
         """
-        entries = [entry async for entry in self._log()]
-        rows, active = await self._store.branches(self._ref)
+        entries, rows, active = await self._whole()
         new = NewConversation(
             owner=self.owner,
             id=new_id() if id is None else check_id(id, "id"),
@@ -228,10 +229,30 @@ class Conversation:
             metadata=dump_metadata(self.metadata),
             off_record=self.off_record,
         )
-        copied = Conversation(self._store, await self._store.create(new), self._clock)
+        copied = Conversation(self._store, await self._created_or_empty(new), self._clock)
         intent = intents.Transcribe(entries=entries, branches=rows, active=active)
         await self._store.write(copied._ref, intent)
         return await copied.refresh()
+
+    async def _created_or_empty(self, new: NewConversation) -> ConversationInfo:
+        try:
+            return await self._store.create(new)
+        except Erased:
+            raise
+        except Conflict:
+            found = await self._store.get(Ref(new.owner, new.id))
+            if found.entry_count:
+                raise
+            return found
+
+    async def _whole(self) -> tuple[list[Entry], Sequence[BranchRow], int]:
+        """The log and its branches as they were at one moment."""
+        for _ in range(_MOST_TRIES):
+            entries = [entry async for entry in self._log()]
+            rows, active = await self._store.branches(self._ref)
+            if (await self._store.get(self._ref)).entry_count == len(entries):
+                return entries, rows, active
+        raise Conflict(f"conversation {self.id!r} is being written to all the time; nothing was copied: try again")
 
     async def _log(self) -> AsyncIterator[Entry]:
         after = 0

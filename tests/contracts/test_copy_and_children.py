@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from everthread import Conflict, Conversation, Everthread, NotFound
@@ -177,3 +179,28 @@ async def test_a_parent_must_be_there(et: Everthread, conv: Conversation) -> Non
     with pytest.raises(NotFound):
         await et.conversations.create(parent_id=conv.id)
     assert list((await et.conversations.list()).items) == []
+
+
+async def test_a_copy_that_was_cut_short_is_completed(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("one"), says("two")])
+    await et.conversations.create(id="half")  # what a crash between the two commits leaves
+    copied = await conv.copy(id="half")
+    assert await texts(copied) == ["one", "two"]
+    with pytest.raises(Conflict):
+        await conv.copy(id="half")
+
+
+async def test_a_copy_beside_appends_is_whole(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("first")])
+
+    async def write() -> None:
+        for number in range(20):
+            await conv.append(says(f"{number}"))
+
+    writing = asyncio.create_task(write())
+    copies = [await conv.copy() for _ in range(3)]
+    await writing
+    for copied in copies:
+        told = await texts(copied)
+        assert told == (await texts(conv))[: len(told)]
+    assert (await et.verify()).ok

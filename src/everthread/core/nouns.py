@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 from everthread.core import payloads
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, Flag, Kind
+from everthread.core.errors import StoreDamaged
 
 T = TypeVar("T")
 
@@ -82,7 +83,10 @@ class Message:
     @cached_property
     def payload(self) -> dict[str, Any]:
         """What came in."""
-        decoded: dict[str, Any] = json.loads(self.entry.raw) if self.entry.raw else {}
+        try:
+            decoded: dict[str, Any] = json.loads(self.entry.raw) if self.entry.raw else {}
+        except ValueError as problem:
+            raise StoreDamaged(f"entry {self.entry.seq} does not hold what was written: run verify") from problem
         return decoded
 
     @cached_property

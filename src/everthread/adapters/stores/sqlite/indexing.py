@@ -10,11 +10,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
-from json import JSONDecodeError
 
 from everthread.adapters.stores.layout import entry_key, is_indexed, words_of
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.entries import Entry
+from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 
 BATCH = 400
@@ -58,7 +58,7 @@ def _index_log(connection: sqlite3.Connection, behind: tuple[int, int, str, int]
 
 def _readable_words(entry: Entry, owner: str) -> Iterator[str]:
     """The words of an entry; none for a damaged one, of which `verify` tells, so that the others are still found."""
-    with suppress(UnicodeDecodeError, JSONDecodeError):
+    with suppress(StoreDamaged):
         yield words_of(entry, owner)
 
 

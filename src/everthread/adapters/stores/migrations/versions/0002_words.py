@@ -20,6 +20,7 @@ def upgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
         op.execute(_FTS5)
         op.execute("CREATE TABLE unindexed (conversation INTEGER PRIMARY KEY, after_seq INTEGER NOT NULL)")
+        op.execute("INSERT INTO unindexed SELECT number, 0 FROM conversations WHERE entry_count > 0 AND off_record = 0")
     else:
         op.execute("CREATE TABLE words (key bigint PRIMARY KEY, tokens tsvector NOT NULL)")
         op.execute("CREATE INDEX words_by_token ON words USING gin (tokens) WITH (gin_pending_list_limit = 512)")
