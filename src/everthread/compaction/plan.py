@@ -28,18 +28,21 @@ def next_stretch(
     end = coverage_end(messages, bounds=bounds)
     if keep_recent is not None and keep_recent < bounds.keep_recent:
         end = max((span.start for span in spans(messages) if span.start <= len(messages) - keep_recent), default=0)
-    return list(uncovered[: _cut_by_tokens(uncovered[:end], policy.leaf_max_tokens)])
+    return list(uncovered[: _one_leaf(uncovered[:end], policy)])
 
 
-def _cut_by_tokens(stretch: Sequence[Stored], most: int) -> int:
-    """Where a stretch ends when it holds more than one summary should stand for: after a whole unit, at least one."""
-    used, end = 0, 0
+def _one_leaf(stretch: Sequence[Stored], policy: CompactionPolicy) -> int:
+    """Where a stretch ends when it holds more than one summary should stand for: after a whole unit, at least one,
+    and before a user's turn where one is near the end."""
+    used, ends, turns = 0, [0], [0]
     for span in spans([stored.payload for stored in stretch]):
         used += sum(stretch[index].tokens for index in span)
-        if end and used > most:
-            break
-        end = span.stop
-    return end
+        if ends[-1] and (used > policy.leaf_max_tokens or span.stop > policy.leaf_max_messages):
+            return turns[-1] if turns[-1] > ends[-1] // 2 else ends[-1]
+        if is_user_turn(stretch[span.start].payload):
+            turns.append(span.start)
+        ends.append(span.stop)
+    return ends[-1]
 
 
 def span_hash(stretch: Sequence[Stored]) -> str:

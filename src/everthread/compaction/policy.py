@@ -40,7 +40,8 @@ class CompactionPolicy:
     fan_in: int = 8
     """When a level has more summaries than this, the oldest are condensed one level up."""
     leaf_max_tokens: int = 16_000
-    """A stretch larger than this becomes several summaries."""
+    leaf_max_messages: int = 60
+    """A stretch larger than either becomes several summaries: one of a thousand tokens holds no more."""
     least_freed: float = 0.1
     """After a compaction that freed a smaller share, none is made by itself until a new user turn."""
     breaker_failures: int = 3
@@ -58,6 +59,7 @@ class CompactionPolicy:
         check_range("summary_timeout_seconds", float(self.summary_timeout_seconds), 0.01, 3600.0)
         check_range("fan_in", self.fan_in, 2, 100)
         check_range("leaf_max_tokens", self.leaf_max_tokens, 500, 1_000_000)
+        check_range("leaf_max_messages", self.leaf_max_messages, 4, 10_000)
         check_range("least_freed", float(self.least_freed), 0.0, 1.0)
         check_range("breaker_failures", self.breaker_failures, 1, 1000)
         check_range("breaker_seconds", float(self.breaker_seconds), 0.0, 86_400.0)

@@ -64,8 +64,8 @@ class Ingredients:
     pinned: Sequence[Stored] = ()
     """Pinned messages that are before the window."""
     window: Sequence[Stored] = ()
-    passed_over: Sequence[int] = ()
-    """Seqs between the summaries and the window, when the window had to jump."""
+    passed_over: tuple[int, int] | None = None
+    """The stretch between the summaries and the window, when the window had to jump."""
     old_before: int = 0
     """How many messages of the window are old, so that their long tool output is shown in part."""
     live_calls: frozenset[str] = frozenset()
@@ -90,7 +90,7 @@ class Omission:
     seq: int
     reason: str
     last_seq: int | None = None
-    """Where the stretch ends, when a whole summary had to be left out."""
+    """Where the stretch ends, when it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Manifest:
     pinned: tuple[tuple[int, int], ...]
     """(seq, entry_seq) of each: which revision was shown."""
     window: tuple[tuple[int, int], ...]
-    passed_over: tuple[int, ...]
+    passed_over: tuple[int, int] | None
     old_before: int
     live_calls: tuple[str, ...]
     budget: Mapping[str, Any]
@@ -164,7 +164,7 @@ def assemble(
         summary_ids=tuple(summary.id for summary in given.summaries),
         pinned=tuple((stored.seq, stored.entry_seq) for stored in given.pinned),
         window=tuple((stored.seq, stored.entry_seq) for stored in given.window),
-        passed_over=tuple(given.passed_over),
+        passed_over=given.passed_over,
         old_before=given.old_before,
         live_calls=tuple(sorted(given.live_calls)),
         budget={name: getattr(budget, name) for name in ("window", "output_reserve", "tools_tokens", "factor")},
@@ -239,7 +239,10 @@ class _Draft:
 
     def omissions(self, dropped: Sequence[int]) -> tuple[Omission, ...]:
         """Everything of the path that is neither shown nor summed up."""
-        gone = [Omission(seq=seq, reason="passed_over") for seq in self._given.passed_over]
+        gone: list[Omission] = []
+        if self._given.passed_over is not None:
+            first, last = self._given.passed_over
+            gone.append(Omission(seq=first, last_seq=last, reason="passed_over"))
         unshown = [stored.seq for stored in self._given.window if stored.seq not in self._shown]
         gone += [Omission(seq=seq, reason="unanswerable") for seq in unshown]
         lost = dict.fromkeys(seq for index in dropped if (seq := self.seqs[index]) is not None)
