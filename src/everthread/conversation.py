@@ -9,11 +9,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from everthread import views
+from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.breaker import Breaker
 from everthread.compaction.policy import CompactionPolicy, Trigger
 from everthread.compaction.record import UndoCompaction
 from everthread.compaction.summarise import Redact, Summariser
 from everthread.compaction.view import at_level, shown
+from everthread.context import manifest as manifests
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.context.shape import Provider
@@ -27,11 +29,13 @@ from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Re
 from everthread.core.ports import NewConversation, Store
 from everthread.history import ingest, intents, reading
 from everthread.history.arguments import check_branch, check_count
-from everthread.views import CompactionDiff, CompactionOutcome
+from everthread.views import SeenContext
 
 MAX_TITLE_CHARACTERS: Final = 1000
-_MOST_COMPACTIONS: Final = 64
-"""How often one request may compact before what is left is shown in part: a history of any length converges."""
+_MOST_IN_A_TURN: Final = 4
+"""How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
+_RECORD_SHARE: Final = 4
+"""At the hard mark, what part of the limit all summaries together should take at most."""
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
 
@@ -322,13 +326,18 @@ class Conversation:
         """
         room = budget or Budget()
         path = check_branch(branch)
-        for _ in range(_MOST_COMPACTIONS):
-            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-            made = views.render(view, room, system=system, provider=provider)
+        view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+        made = views.render(view, room, system=system, provider=provider)
+        may_ask = True
+        for _ in range(_MOST_IN_A_TURN):
             if views.is_due(view, made, room) != "hard_limit":
                 break
-            if not (await self._compact(view, "hard_limit")).compacted:
+            outcome = await self._compact(view, "hard_limit", room.limit // _RECORD_SHARE, may_ask=may_ask)
+            if not outcome.compacted:
                 break
+            may_ask = not outcome.model_failed  # a model that hangs costs the turn its time limit once
+            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+            made = views.render(view, room, system=system, provider=provider)
         return made
 
     async def compact(
@@ -345,32 +354,45 @@ class Conversation:
         """
         path = check_branch(branch)
         outcome = CompactionOutcome(compacted=False)
-        for _ in range(_MOST_COMPACTIONS):
+        covered = -1
+        while True:
             view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+            if view.covered_until <= covered:  # somebody undoes what is done here
+                return outcome
             latest = await self._compact(view, trigger, dry_run=dry_run)
             if not latest.compacted:
                 return outcome if outcome.compacted else latest
             outcome = latest if not outcome.compacted else outcome.followed_by(latest)
+            covered = view.covered_until
+
+    async def _compact(
+        self,
+        view: views.View,
+        trigger: Trigger,
+        room_tokens: int | None = None,
+        *,
+        may_ask: bool = True,
+        dry_run: bool = False,
+    ) -> CompactionOutcome:
+        means = self._means
+        model = means.summariser if may_ask and means.breaker.allows(view.policy) else None
+        compactor = Compactor(
+            store=self._store, clock=self._clock, model=model, redact=means.redact, room_tokens=room_tokens
+        )
+        outcome = await compactor.compact(self._ref, view, trigger, dry_run=dry_run)
+        if model is not None and not dry_run:
+            means.breaker.note(view.policy, failed=outcome.model_failed)
         return outcome
 
-    async def _compact(self, view: views.View, trigger: Trigger, *, dry_run: bool = False) -> CompactionOutcome:
-        means = self._means
-        model = means.summariser if means.summariser is not None and means.breaker.allows(view.policy) else None
-        outcome = await views.compact(
-            self._store,
-            self._ref,
-            view,
-            trigger=trigger,
-            clock=self._clock,
-            model=model,
-            redact=means.redact,
-            dry_run=dry_run,
-            keep_recent=2 if trigger == "hard_limit" else None,
-        )
-        if model is not None and not dry_run:
-            failed = any(failure.stage.startswith("model") for failure in outcome.failures)
-            means.breaker.note(view.policy, failed=failed)
-        return outcome
+    async def keep_context(self, context: Context) -> str:
+        """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""
+        id = new_id()
+        await self._store.keep_manifest(self._ref, id, manifests.dump(context.manifest))
+        return id
+
+    async def seen_context(self, id: str) -> SeenContext:
+        """What a model was shown, rendered again from the log; it says so when something was erased since."""
+        return await views.seen(self._store, self._ref, check_id(id, "id"))
 
     async def compactions(self) -> AsyncIterator[Compaction]:
         """Every compaction of this conversation, oldest first, undone and invalid ones too."""
@@ -393,7 +415,7 @@ class Conversation:
         outlook = await self._store.outlook(self._ref, None)
         for compaction in outlook.compactions:
             if compaction.id == id:
-                return await views.diff(self._store, self._ref, compaction)
+                return await diff(self._store, self._ref, compaction)
         raise NotFound(f"no compaction {id!r} in conversation {self.id!r}")
 
 

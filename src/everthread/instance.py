@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from everthread.compaction.policy import CompactionPolicy, merged
+from everthread.compaction.policy import CompactionPolicy, laid_over, merged
 from everthread.conversation import Conversation, Means, check_title, dump_metadata
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
@@ -120,7 +120,7 @@ class CompactionConfig:
         """What holds now, all levels taken together."""
         policy = self._means.policy
         for ref in (None, *([Ref(conversation.owner, conversation.id)] if conversation is not None else [])):
-            policy = merged(policy, await self._set_at(ref))
+            policy = laid_over(policy, await self._set_at(ref))
         return policy
 
     async def set(self, changes: Mapping[str, Any], conversation: Conversation | None = None) -> CompactionPolicy:

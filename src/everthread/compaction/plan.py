@@ -7,9 +7,9 @@ from hashlib import sha256
 
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.sources import CallSketch, Source
-from everthread.context.assemble import Stored
 from everthread.context.dialect import as_text
 from everthread.context.growth import coverage_end
+from everthread.context.ingredients import Stored
 from everthread.context.shape import calls_of, inner, is_user_turn
 from everthread.context.units import spans
 from everthread.core import payloads
@@ -21,13 +21,14 @@ def next_stretch(
     """The messages of the next compaction, oldest first; none when nothing is old enough.
 
     `uncovered` begins where the summaries end. The stretch ends between units, before a user's turn if one is near,
-    and holds no more tokens than one summary can stand for.
+    and holds no more tokens than one summary can stand for. `keep_recent` below the policy's (0: all may go) is for
+    when room must be made.
     """
     messages = [stored.payload for stored in uncovered]
     bounds = policy.bounds
     end = coverage_end(messages, bounds=bounds)
     if keep_recent is not None and keep_recent < bounds.keep_recent:
-        end = max((span.start for span in spans(messages) if span.start <= len(messages) - keep_recent), default=0)
+        end = max((span.stop for span in spans(messages) if span.stop <= len(messages) - keep_recent), default=0)
     return list(uncovered[: _one_leaf(uncovered[:end], policy)])
 
 
@@ -74,8 +75,3 @@ def _source(stored: Stored) -> Source:
         ),
         call_id=call_id if isinstance(call_id, str) else None,
     )
-
-
-def user_turns(stretch: Sequence[Stored]) -> int:
-    """How many times a person speaks in it."""
-    return sum(is_user_turn(stored.payload) for stored in stretch)

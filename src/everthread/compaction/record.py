@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from everthread.compaction.view import shown
+from everthread.compaction.view import on_path, shown
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
-from everthread.core.entries import Entry, Kind, Mark
+from everthread.core.entries import Entry, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, NotFound
 from everthread.core.log import Decision, Needs, Seen, Segment
 
@@ -24,9 +24,11 @@ class KeepCompaction:
     compaction: Compaction
     path: Sequence[Segment]
     read_at: int
+    entries: Sequence[int] = ()
+    """The seqs of the revisions that were read: an erased one leaves no trace in the log to be seen by."""
 
     def needs(self) -> Needs:
-        return Needs(compactions=True, since=self.read_at)
+        return Needs(compactions=True, since=self.read_at, seqs=self.entries)
 
     def decide(self, seen: Seen, now: int) -> Decision[tuple[Compaction, bool]]:
         """The compaction that stands for this span now, and whether that is news."""
@@ -36,11 +38,13 @@ class KeepCompaction:
         for known in seen.compactions:
             if known.is_live and (known.span_hash, known.level) == (new.span_hash, new.level):
                 return Decision(result=(known, False))
-        if any(_touches(entry, new) for entry in seen.since):
+        if any(_touches(entry, new) for entry in seen.since) or any(one.is_erased for one in seen.by_seq.values()):
             raise Conflict("a message changed while its summary was being written; nothing was kept: compact again")
         if not self._fits(seen.compactions):
             raise Conflict("another compaction came first; nothing was kept")
-        return Decision(result=(new, True), compactions=[replace(new, created_at=from_micros(now))])
+        kept = replace(new, created_at=from_micros(now))
+        retired = [replace(other, invalid_at=from_micros(now)) for other in self._overlapping(seen.compactions)]
+        return Decision(result=(kept, True), compactions=[*retired, kept])
 
     def _fits(self, known: Sequence[Compaction]) -> bool:
         row = shown(known, self.path)
@@ -49,11 +53,22 @@ class KeepCompaction:
             return all(child in ids for child in self.compaction.children)
         return (row[-1].last_seq if row else 0) == self.compaction.after_seq
 
+    def _overlapping(self, known: Sequence[Compaction]) -> list[Compaction]:
+        """Summaries that were cut off from the row when a message before them changed: the new one replaces them."""
+        new = self.compaction
+        if new.children:
+            return []
+        return [
+            one for one in on_path(known, self.path) if one.after_seq < new.last_seq and one.last_seq > new.after_seq
+        ]
+
 
 def _touches(entry: Entry, compaction: Compaction) -> bool:
     if entry.revises is None or not compaction.first_seq <= entry.revises <= compaction.last_seq:
         return False
-    return entry.kind == Kind.MESSAGE or entry.how in (Mark.DELETED, Mark.RESTORED)
+    if entry.kind == Kind.MARK:
+        return entry.how in (Mark.DELETED, Mark.RESTORED)
+    return entry.how == Revision.REPLACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +90,7 @@ class UndoCompaction:
         for other in by_id.values():
             if other.is_live and self.id in other.children:
                 raise Conflict(f"compaction {self.id!r} is part of {other.id!r}, which is in use; undo that one first")
-            if other.is_live and other.after_seq == target.last_seq and other.branch >= target.branch:
+            if other.is_live and other.after_seq == target.last_seq:
                 raise Conflict(f"compaction {other.id!r} follows {self.id!r} and is in use; undo that one first")
         undone = replace(target, undone_at=from_micros(now))
         return Decision(result=undone, compactions=[undone])

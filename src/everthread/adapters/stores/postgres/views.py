@@ -8,7 +8,7 @@ from everthread.adapters.stores.postgres.pool import Connection
 from everthread.core.errors import NotFound
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
-from everthread.core.paths import path_segments
+from everthread.core.paths import path_depth, path_segments
 from everthread.core.ports import Outlook
 
 _SERVER = 0
@@ -21,13 +21,13 @@ async def outlook(connection: Connection, ref: Ref, branch: BranchName) -> Outlo
     is_plain = branch is None and active.parent is None
     rows = [active] if is_plain else await log.all_branches(connection, number)
     named = await log.by_seq(connection, number, [branch]) if isinstance(branch, int) else []
-    found = path_segments({row.number: row for row in rows}, head, branch, named)
-    leaf = await log.by_seq(connection, number, [found[-1].last]) if found else []
+    by_number = {row.number: row for row in rows}
+    found = path_segments(by_number, head, branch, named)
     policies = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
     return Outlook(
         entry_count=head.entry_count,
         segments=found,
-        leaf_depth=leaf[0].depth if leaf else 0,
+        leaf_depth=path_depth(by_number, head, branch, named),
         compactions=await log.compactions(connection, number),
         pinned=await log.pinned(connection, number),
         policies=(policies.get(_SERVER), policies.get(number)),

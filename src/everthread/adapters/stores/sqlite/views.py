@@ -9,7 +9,7 @@ from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.errors import NotFound
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
-from everthread.core.paths import path_segments
+from everthread.core.paths import path_depth, path_segments
 from everthread.core.ports import Outlook
 
 _SERVER = 0
@@ -21,13 +21,13 @@ def outlook(connection: sqlite3.Connection, ref: Ref, branch: BranchName) -> Out
     number, head, active = log.living_head(connection, ref)
     rows = [active] if branch is None and active.parent is None else log.all_branches(connection, number)
     named = log.by_seq(connection, number, [branch]) if isinstance(branch, int) else []
-    found = path_segments({row.number: row for row in rows}, head, branch, named)
-    leaf = log.by_seq(connection, number, [found[-1].last]) if found else []
+    by_number = {row.number: row for row in rows}
+    found = path_segments(by_number, head, branch, named)
     policies = dict(connection.execute(sql.POLICIES, (number,)).fetchall())
     return Outlook(
         entry_count=head.entry_count,
         segments=found,
-        leaf_depth=leaf[0].depth if leaf else 0,
+        leaf_depth=path_depth(by_number, head, branch, named),
         compactions=log.compactions(connection, number),
         pinned=log.pinned(connection, number),
         policies=(policies.get(_SERVER), policies.get(number)),
