@@ -157,15 +157,19 @@ class Compactor:
         )
         entries = sorted({one.entry_seq for one in stretch})
         try:
-            done = await self._keep(ref, new, view.outlook, entries)
+            done, is_new = await self._keep(ref, new, view.outlook, entries)
         except Conflict as problem:
             return CompactionOutcome(compacted=False, error=str(problem), failures=made.failures)
+        if not is_new:
+            reason = "the same messages were summed up in the meantime"
+            return CompactionOutcome(compacted=False, compaction=done, reason=reason, failures=made.failures)
         return _outcome(done, made.failures)
 
-    async def _keep(self, ref: Ref, new: Compaction, read: Outlook, entries: Sequence[int] = ()) -> Compaction:
+    async def _keep(
+        self, ref: Ref, new: Compaction, read: Outlook, entries: Sequence[int] = ()
+    ) -> tuple[Compaction, bool]:
         intent = KeepCompaction(compaction=new, path=read.segments, read_at=read.entry_count, entries=entries)
-        done, _ = await self.store.write(ref, intent)
-        return done
+        return await self.store.write(ref, intent)
 
     async def _condense(self, ref: Ref, view: View, trigger: Trigger) -> Compaction | None:
         """One level up, where a level has more summaries than its fan-in or there is no room for them; as often as
@@ -177,8 +181,10 @@ class Compactor:
             if parent is None:
                 return newest
             try:
-                newest = await self._keep(ref, parent, outlook)
+                newest, is_new = await self._keep(ref, parent, outlook)
             except Conflict:  # somebody else did it, or something inside changed: the next compaction looks again
+                return newest
+            if not is_new:
                 return newest
 
     def _parent(self, outlook: Outlook, policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:

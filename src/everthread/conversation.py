@@ -335,7 +335,7 @@ class Conversation:
             outcome = await self._compact(view, "hard_limit", room.limit // _RECORD_SHARE, may_ask=may_ask)
             if not outcome.compacted:
                 break
-            may_ask = not outcome.model_failed  # a model that hangs costs the turn its time limit once
+            may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
             view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
             made = views.render(view, room, system=system, provider=provider)
         return made

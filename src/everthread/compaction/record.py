@@ -36,7 +36,7 @@ class KeepCompaction:
             raise Erased(f"conversation {seen.head.id!r} was erased")
         new = self.compaction
         for known in seen.compactions:
-            if known.is_live and (known.span_hash, known.level) == (new.span_hash, new.level):
+            if known.is_live and _stands_for(known) == _stands_for(new):
                 return Decision(result=(known, False))
         if any(_touches(entry, new) for entry in seen.since) or any(one.is_erased for one in seen.by_seq.values()):
             raise Conflict("a message changed while its summary was being written; nothing was kept: compact again")
@@ -63,6 +63,10 @@ class KeepCompaction:
         ]
 
 
+def _stands_for(compaction: Compaction) -> tuple[int, int, str]:
+    return compaction.level, compaction.after_seq, compaction.span_hash
+
+
 def _touches(entry: Entry, compaction: Compaction) -> bool:
     if entry.revises is None or not compaction.first_seq <= entry.revises <= compaction.last_seq:
         return False
@@ -87,10 +91,12 @@ class UndoCompaction:
             raise NotFound(f"no compaction {self.id!r} in conversation {seen.head.id!r}")
         if not target.is_live:
             return Decision(result=target)
-        for other in by_id.values():
-            if other.is_live and self.id in other.children:
+        in_use = [other for other in by_id.values() if other.is_live]
+        for other in in_use:
+            if self.id in other.children:
                 raise Conflict(f"compaction {self.id!r} is part of {other.id!r}, which is in use; undo that one first")
-            if other.is_live and other.after_seq == target.last_seq:
+        for other in in_use:
+            if not target.children and other.after_seq == target.last_seq:  # of a parent, the children stay in the row
                 raise Conflict(f"compaction {other.id!r} follows {self.id!r} and is in use; undo that one first")
         undone = replace(target, undone_at=from_micros(now))
         return Decision(result=undone, compactions=[undone])
