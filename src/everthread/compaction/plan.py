@@ -38,10 +38,10 @@ def _one_leaf(stretch: Sequence[Stored], policy: CompactionPolicy) -> int:
     used, ends, turns = 0, [0], [0]
     for span in spans([stored.payload for stored in stretch]):
         used += sum(stretch[index].tokens for index in span)
-        if ends[-1] and (used > policy.leaf_max_tokens or span.stop > policy.leaf_max_messages):
-            return turns[-1] if turns[-1] > ends[-1] // 2 else ends[-1]
         if is_user_turn(stretch[span.start].payload):
             turns.append(span.start)
+        if ends[-1] and (used > policy.leaf_max_tokens or span.stop > policy.leaf_max_messages):
+            return turns[-1] if turns[-1] > ends[-1] // 2 else ends[-1]
         ends.append(span.stop)
     return ends[-1]
 

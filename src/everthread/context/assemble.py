@@ -11,7 +11,7 @@ When all of it is over the limit, the record is kept to a part of the room (whol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal
@@ -223,7 +223,7 @@ class _Draft:
             tokens=done.tokens + self.record_tokens,
         )
 
-    def seqs_of(self, indexes: Iterator[int]) -> tuple[int, ...]:
+    def seqs_of(self, indexes: Iterable[int]) -> tuple[int, ...]:
         """The messages of the log behind these of the request."""
         return tuple(sorted({seq for at in indexes for seq in self._seqs[at]}))
 
@@ -233,7 +233,7 @@ class _Draft:
         if self._given.passed_over is not None:
             first, last = self._given.passed_over
             gone.append(Omission(seq=first, last_seq=last, reason="passed_over"))
-        gone += [Omission(seq=seq, reason="over_budget") for seq in self.seqs_of(iter(dropped))]
+        gone += [Omission(seq=seq, reason="over_budget") for seq in self.seqs_of(dropped)]
         told = {summary.id for summary in self._quotes.summaries}
         gone += [
             Omission(seq=summary.first_seq, last_seq=summary.last_seq, reason="over_budget")
@@ -248,12 +248,14 @@ class _Draft:
 
     def parts(self, tokens: Mapping[int, int], exact: bool) -> tuple[Part, ...]:
         """What each part counts to; `tokens` by the position of what is sent."""
-        system = sum(count for index, count in tokens.items() if is_system(self.messages[index]))
+        standing = [index for index in tokens if is_system(self.messages[index])]
+        system = sum(tokens[index] for index in standing)
+        spoken = [index for index in tokens if index not in standing]
         recorded = self.record_tokens
         pinned = min(recorded, self._quotes.pinned_tokens)
         summaries = self._quotes.summaries
         found = (
-            Part(kind="system", tokens=system, exact=exact),
+            Part(kind="system", tokens=system, seqs=self.seqs_of(standing), exact=exact),
             Part(
                 kind="summary",
                 tokens=recorded - pinned if summaries else 0,
@@ -270,7 +272,7 @@ class _Draft:
             Part(
                 kind="window",
                 tokens=sum(tokens.values()) - system - recorded,
-                seqs=self.seqs_of(iter(tokens)),
+                seqs=self.seqs_of(spoken),
                 exact=exact,
             ),
         )
