@@ -33,17 +33,19 @@ def next_stretch(
 
 
 def _one_leaf(stretch: Sequence[Stored], policy: CompactionPolicy) -> int:
-    """Where a stretch ends when it holds more than one summary should stand for: after a whole unit, at least one,
-    and before a user's turn where one is near the end."""
-    used, ends, turns = 0, [0], [0]
+    """Where a stretch ends when it holds more than one summary should stand for: after a whole unit, before a user's
+    turn where one is near the end, and after more than a summary's worth. A question alone before a giant result
+    would make a stretch that nothing is shorter than, and no compaction would ever get past it."""
+    used, end, turn = 0, 0, 0
     for span in spans([stored.payload for stored in stretch]):
+        worth_it = used > policy.summary_max_tokens or span.start >= policy.leaf_max_messages
+        if worth_it:
+            end = span.start
+            turn = end if is_user_turn(stretch[end].payload) else turn
         used += sum(stretch[index].tokens for index in span)
-        if is_user_turn(stretch[span.start].payload):
-            turns.append(span.start)
-        if ends[-1] and (used > policy.leaf_max_tokens or span.stop > policy.leaf_max_messages):
-            return turns[-1] if turns[-1] > ends[-1] // 2 else ends[-1]
-        ends.append(span.stop)
-    return ends[-1]
+        if worth_it and (used > policy.leaf_max_tokens or span.stop > policy.leaf_max_messages):
+            return turn if turn > end // 2 else end
+    return len(stretch)
 
 
 def span_hash(stretch: Sequence[Stored]) -> str:
