@@ -28,7 +28,7 @@ from everthread.core.log import BranchName, Segment
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Outlook, PathQuery, Store
 
-_LOOK_BACK = 64
+_LOOK_BACK = 32
 """Messages read before the window's first: whether it stands in the middle of a unit, and whose turn it belongs to."""
 
 

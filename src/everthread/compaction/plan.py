@@ -14,6 +14,9 @@ from everthread.context.shape import calls_of, inner, is_user_turn
 from everthread.context.units import spans
 from everthread.core import payloads
 
+_LEAST_TOKENS = 100
+"""Of less hardly any summary is shorter, with the numbers of its messages in it."""
+
 
 def next_stretch(
     uncovered: Sequence[Stored], policy: CompactionPolicy, *, keep_recent: int | None = None
@@ -38,7 +41,8 @@ def _one_leaf(stretch: Sequence[Stored], policy: CompactionPolicy) -> int:
     would make a stretch that nothing is shorter than, and no compaction would ever get past it."""
     used, end, turn = 0, 0, 0
     for span in spans([stored.payload for stored in stretch]):
-        worth_it = used > policy.summary_max_tokens or span.start >= policy.leaf_max_messages
+        is_half = 2 * span.start >= policy.leaf_max_messages and used > _LEAST_TOKENS
+        worth_it = is_half or used > policy.summary_max_tokens
         if worth_it:
             end = span.start
             turn = end if is_user_turn(stretch[end].payload) else turn

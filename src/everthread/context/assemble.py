@@ -96,7 +96,7 @@ def assemble(
     )
     return Context(
         messages=sent.messages,
-        parts=draft.parts(dict(zip(sent.indexes, map(message_tokens, sent.messages), strict=True)), exact),
+        parts=draft.parts(sent.sizes, exact),
         omitted=omitted,
         manifest=manifest,
         tokens=sent.tokens,
@@ -115,7 +115,8 @@ class _Sent:
     """What goes out; positions are those of the draft it was made from."""
 
     messages: list[Fields]
-    indexes: Sequence[int]
+    sizes: Mapping[int, int]
+    """What each counts to, by its position."""
     dropped: Sequence[int]
     clamps: Sequence[Clamp]
     tokens: int
@@ -215,9 +216,10 @@ class _Draft:
         if self._record_at is not None:
             shown[self._record_at] = self.messages[self._record_at]
         indexes = sorted(shown)
+        cut = {others[clamp.index]: clamp.tokens_after for clamp in done.clamped}
         return _Sent(
             messages=[dict(shown[at]) for at in indexes],
-            indexes=indexes,
+            sizes={at: cut.get(at, self.sizes[at]) for at in indexes},
             dropped=[others[gone.index] for gone in done.omitted],
             clamps=[replace(clamp, index=others[clamp.index]) for clamp in done.clamped],
             tokens=done.tokens + self.record_tokens,
