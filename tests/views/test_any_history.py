@@ -58,7 +58,7 @@ def parts_of(history: list[Message], rng: Random) -> list[list[Message]]:
     return [history[first:last] for first, last in pairwise(cuts)]
 
 
-@settings(PATIENT, max_examples=15)
+@settings(PATIENT, max_examples=40)
 @given(SEEDS, LIMITS, manners())
 def test_i13_the_turn_goes_on_whatever_the_history_the_budget_and_the_model(
     seed: int, limit: int, ways: list[Manner]

@@ -33,11 +33,18 @@ def answer(rng: Random, number: int) -> list[Payload]:
     said: list[Payload] = []
     for step in range(rng.choice((0, 0, 1, 2))):
         ids = [f"c{number}.{step}.{at}" for at in range(rng.choice((1, 1, 2)))]
-        said += [call(*ids), *(result(id, f"row of {id}\n" * rng.choice((3, 60, 900))) for id in ids)]
+        said += [call(*ids), *(result(id, f"row of {id}\n" * rng.choice((3, 20, 300))) for id in ids)]
     return [*said, {"role": "assistant", "content": f"Answer {number}: it costs {number * 3} euro. " * 4}]
 
 
-@pytest.mark.parametrize("budget", [tight(6_000), tight(16_000), Budget()], ids=["6k", "16k", "128k"])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        pytest.param(tight(6_000), id="6k", marks=pytest.mark.long),
+        pytest.param(tight(16_000), id="16k"),
+        pytest.param(Budget(), id="128k", marks=pytest.mark.long),
+    ],
+)
 async def test_in_95_of_100_turns_between_compactions_a_request_extends_the_one_before(
     conv: Conversation, budget: Budget
 ) -> None:
