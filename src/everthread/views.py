@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, cast
 
 import orjson
@@ -30,6 +31,8 @@ from everthread.core.ports import Outlook, PathQuery, Store
 
 _LOOK_BACK = 32
 """Messages read before the window's first: whether it stands in the middle of a unit, and whose turn it belongs to."""
+_LONG_RUN = 256
+"""Messages read once more where all of those are of one long run of tools, to find the question it is for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ async def look(
     read = [stored(place, newest) for place, newest in (await store.path(ref, query))[::-1]]
     begin = max(0, len(read) - wanted)
     start = _landing(read, begin, policy.bounds)
-    anchor = _anchor(read, start)
+    anchor = await _anchor(store, ref, query, read, start)
     opened_with = len(anchor) + _opened_with(policy.bounds, row, jumped, start - begin)
     window = [*anchor, *read[start:]]
     return View(
@@ -115,12 +118,16 @@ def _landing(read: Sequence[Stored], begin: int, bounds: WindowBounds) -> int:
     return (turns or near or [max(start for start in starts if start <= begin)])[0]
 
 
-def _anchor(read: Sequence[Stored], start: int) -> list[Stored]:
+async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[Stored], start: int) -> list[Stored]:
     """In a long run of tools: the user's turn it belongs to, which says what the run is for."""
     if start == 0 or is_user_turn(read[start].payload):
         return []
     turns = [one for one in read[:start] if is_user_turn(one.payload)]
-    return turns[-1:]
+    if turns:
+        return turns[-1:]
+    earlier = await store.path(ref, replace(query, before=read[0].seq, limit=_LONG_RUN))
+    run = (stored(place, newest) for place, newest in earlier if newest.role == "user")
+    return list(islice((one for one in run if is_user_turn(one.payload)), 1))
 
 
 def _opened_with(bounds: WindowBounds, row: Sequence[Compaction], jumped: int, passed: int) -> int:

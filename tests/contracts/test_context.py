@@ -183,11 +183,14 @@ async def test_a_context_may_end_at_any_message(conv: Conversation) -> None:
 
 async def test_a_long_run_of_tools_keeps_the_question_it_is_for(conv: Conversation) -> None:
     await conv.append([says("Fix the failing test.")])
-    await conv.append([message for at in range(30) for message in (call(f"c{at}"), result(f"c{at}"))])
-    context = await conv.context()
-    await check(conv, context)
-    assert context.messages[0]["content"] == "Fix the failing test."
-    assert len(context.messages) <= 41
+    for first in (0, 30, 60):
+        await conv.append(
+            [message for at in range(30) for message in (call(f"c{first + at}"), result(f"c{first + at}"))]
+        )
+        context = await conv.context()
+        await check(conv, context)
+        assert context.messages[0]["content"] == "Fix the failing test."
+        assert len(context.messages) <= 41
 
 
 async def test_the_window_starts_where_it_did_until_it_jumps(conv: Conversation) -> None:
