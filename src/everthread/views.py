@@ -200,13 +200,12 @@ def load_of(view: View, context: Context) -> Load:
 
 
 def _freed_little(view: View, used_tokens: int) -> bool:
-    if not view.row or view.row[-1].level > 1:
+    """Whether another one would be as vain as the last. A window that had to jump over messages waits for nobody."""
+    if not view.row or view.row[-1].level > 1 or view.passed_over is not None:
         return False
     last = view.row[-1]
     freed = last.tokens_before - last.tokens_after
-    before_window = view.uncovered - len(view.window)
-    since = view.window[max(0, last.new_count - 1 - before_window) :]
-    has_new_turn = any(is_user_turn(one.payload) for one in since)
+    has_new_turn = any(is_user_turn(one.payload) for one in view.window[last.new_count - 1 :])
     return freed < view.policy.least_freed * (used_tokens + freed) and not has_new_turn
 
 
