@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from tests.postgres import Server, shared_server
 
 STORES = ("memory", "sqlite", "postgres")
 DURABLE_STORES = ("sqlite", "postgres")
-SHARED = Path(__file__).parents[2] / "shared"
-"""Recorded conversations beside the project; tests that need them skip visibly where they are absent."""
+SHARED = Path(os.environ.get("EVERTHREAD_SHARED", Path(__file__).parents[2] / "shared"))
+"""Recorded conversations beside the project, or where the environment says; tests that need them skip visibly where
+they are absent."""
 
 
 @pytest.fixture(scope="session")

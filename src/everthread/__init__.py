@@ -8,7 +8,14 @@ async with everthread.open("sqlite:///data/et.db") as et:
 from __future__ import annotations
 
 from everthread.bootstrap import open
+from everthread.compacting import CompactionDiff, CompactionOutcome
+from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.summarise import Summariser
+from everthread.context.assemble import Context, Part
+from everthread.context.budget import Budget
+from everthread.context.manifest import Manifest, Omission
 from everthread.conversation import Conversation
+from everthread.core.compactions import Compaction
 from everthread.core.errors import (
     Conflict,
     ContextOverflow,
@@ -38,11 +45,19 @@ from everthread.core.nouns import (
     Receipt,
     VerifyReport,
 )
-from everthread.instance import Everthread
+from everthread.instance import CompactionConfig, Everthread
+from everthread.views import SeenContext
 
 __all__ = [
     "Branch",
+    "Budget",
+    "Compaction",
+    "CompactionConfig",
+    "CompactionDiff",
+    "CompactionOutcome",
+    "CompactionPolicy",
     "Conflict",
+    "Context",
     "ContextOverflow",
     "Conversation",
     "EraseReport",
@@ -55,18 +70,23 @@ __all__ = [
     "Hits",
     "Invalid",
     "KeyReused",
+    "Manifest",
     "Message",
     "MissingExtra",
     "ModelError",
     "NotFound",
+    "Omission",
     "Page",
+    "Part",
     "Problem",
     "Receipt",
+    "SeenContext",
     "StoreBusy",
     "StoreDamaged",
     "StoreError",
     "StoreFull",
     "StoreGone",
+    "Summariser",
     "VerifyReport",
     "open",
 ]

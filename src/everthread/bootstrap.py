@@ -6,6 +6,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from everthread.adapters.stores.memory import MemoryStore
+from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.summarise import Redact, Summariser
+from everthread.conversation import Means
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.ids import check_text
@@ -16,12 +19,28 @@ MAX_PATH_CHARACTERS = 4096
 EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
 
 
-def open(url: str, *, clock: Clock = system_clock) -> Everthread:
+def open(
+    url: str,
+    *,
+    clock: Clock = system_clock,
+    compaction: CompactionPolicy | None = None,
+    summariser: Summariser | None = None,
+    redact: Redact = str,
+) -> Everthread:
     """A database of conversations, to be used as `async with everthread.open(url) as et`.
 
     `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name`, `memory://`.
+    `compaction` is how conversations are compacted unless the database says otherwise; `summariser` a model that
+    writes summaries (without one the extractive summariser does), which sees text as `redact` leaves it.
     """
-    return Everthread(store_for(url, clock), clock)
+    means = Means(
+        store=store_for(url, clock),
+        clock=clock,
+        policy=compaction or CompactionPolicy(),
+        summariser=summariser,
+        redact=redact,
+    )
+    return Everthread(means)
 
 
 def store_for(url: str, clock: Clock = system_clock) -> Store:

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from everthread import views
+from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
+from everthread.compaction.breaker import Breaker
+from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.compaction.record import UndoCompaction
+from everthread.compaction.summarise import Redact, Summariser
+from everthread.compaction.view import at_level, shown
+from everthread.context import manifest as manifests
+from everthread.context.assemble import Context
+from everthread.context.budget import Budget
+from everthread.context.shape import Provider
 from everthread.core.clock import Clock, from_micros
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
-from everthread.core.errors import Conflict, Erased, Invalid
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow
 from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Ref
 from everthread.core.ports import NewConversation, Store
 from everthread.history import ingest, intents, reading
 from everthread.history.arguments import check_branch, check_count
+from everthread.views import SeenContext
 
 MAX_TITLE_CHARACTERS: Final = 1000
 _MOST_TRIES: Final = 10
+_MOST_IN_A_TURN: Final = 4
+"""How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
+_RECORD_SHARE: Final = 4
+"""At the hard mark, what part of the limit all summaries together should take at most."""
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
 
@@ -30,12 +48,27 @@ class _Unset:
 UNSET: Final = _Unset()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What all conversations of one open database work with."""
+
+    store: Store
+    clock: Clock
+    policy: CompactionPolicy = field(default_factory=CompactionPolicy)
+    """The settings of compaction below those kept in the database."""
+    summariser: Summariser | None = None
+    redact: Redact = str
+    """Takes secrets out of what a summary model is shown."""
+    breaker: Breaker = field(default_factory=Breaker)
+
+
 class Conversation:
     """One conversation of one owner. All of its verbs may be called from any number of tasks at once."""
 
-    def __init__(self, store: Store, info: ConversationInfo, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, means: Means, info: ConversationInfo) -> None:
+        self._means = means
+        self._store = means.store
+        self._clock = means.clock
         self._ref = Ref(info.owner, info.id)
         self.info = info
         """The conversation's row when it was last read or updated through this object."""
@@ -210,7 +243,7 @@ class Conversation:
                 self.owner, limit=200, position=position, include_deleted=False, parent_id=self.id
             )
             for info in page:
-                yield Conversation(self._store, info, self._clock)
+                yield Conversation(self._means, info)
             if position is None:
                 return
 
@@ -229,7 +262,7 @@ class Conversation:
             metadata=dump_metadata(self.metadata),
             off_record=self.off_record,
         )
-        copied = Conversation(self._store, await self._created_or_empty(new), self._clock)
+        copied = Conversation(self._means, await self._created_or_empty(new))
         intent = intents.Transcribe(entries=entries, branches=rows, active=active)
         await self._store.write(copied._ref, intent)
         return await copied.refresh()
@@ -295,6 +328,116 @@ class Conversation:
     async def message(self, id: str) -> Message:
         """One message in its newest revision, deleted or not, on whichever branch it stands."""
         return await reading.one(self._store, self._ref, check_id(id, "id"))
+
+    # -- what a model sees ---------------------------------------------------------------------------------
+
+    async def context(
+        self,
+        *,
+        system: str | None = None,
+        budget: Budget | None = None,
+        branch: Branch | BranchName = None,
+        provider: Provider | None = None,
+        compaction: Mapping[str, Any] | None = None,
+    ) -> Context:
+        """A request that is valid and within the budget, whatever the history.
+
+        `messages` are in OpenAI's shape. When the history is over the hard mark, its oldest part is summed up
+        here and now; a model that fails at that costs its time limit and nothing else.
+        """
+        room = budget or Budget()
+        path = check_branch(branch)
+        view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+        made = views.render(view, room, system=system, provider=provider)
+        may_ask = True
+        for _ in range(_MOST_IN_A_TURN):
+            if views.is_due(view, made, room) != "hard_limit":
+                break
+            outcome = await self._compact(view, "hard_limit", room.limit // _RECORD_SHARE, may_ask=may_ask)
+            if not outcome.compacted:
+                break
+            may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
+            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+            made = views.render(view, room, system=system, provider=provider)
+        return made
+
+    async def compact(
+        self,
+        *,
+        trigger: Trigger = "manual",
+        dry_run: bool = False,
+        branch: Branch | BranchName = None,
+        compaction: Mapping[str, Any] | None = None,
+    ) -> CompactionOutcome:
+        """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
+
+        The log does not change. `compaction` of the outcome is the newest of them.
+        """
+        path = check_branch(branch)
+        outcome = CompactionOutcome(compacted=False)
+        covered = -1
+        while True:
+            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+            if view.covered_until <= covered:  # somebody undoes what is done here
+                return outcome
+            latest = await self._compact(view, trigger, dry_run=dry_run)
+            if not latest.compacted:
+                return outcome if outcome.compacted else latest
+            outcome = latest if not outcome.compacted else outcome.followed_by(latest)
+            covered = view.covered_until
+
+    async def _compact(
+        self,
+        view: views.View,
+        trigger: Trigger,
+        room_tokens: int | None = None,
+        *,
+        may_ask: bool = True,
+        dry_run: bool = False,
+    ) -> CompactionOutcome:
+        means = self._means
+        model = means.summariser if may_ask and means.breaker.allows(view.policy) else None
+        compactor = Compactor(
+            store=self._store, clock=self._clock, model=model, redact=means.redact, room_tokens=room_tokens
+        )
+        outcome = await compactor.compact(self._ref, view, trigger, dry_run=dry_run)
+        if model is not None and not dry_run:
+            means.breaker.note(view.policy, failed=outcome.model_failed)
+        return outcome
+
+    async def keep_context(self, context: Context) -> str:
+        """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""
+        id = new_id()
+        await self._store.keep_manifest(self._ref, id, manifests.dump(context.manifest))
+        return id
+
+    async def seen_context(self, id: str) -> SeenContext:
+        """What a model was shown, rendered again from the log; it says so when something was erased since."""
+        return await views.seen(self._store, self._ref, check_id(id, "id"))
+
+    async def compactions(self) -> AsyncIterator[Compaction]:
+        """Every compaction of this conversation, oldest first, undone and invalid ones too."""
+        for compaction in (await self._store.outlook(self._ref, None)).compactions:
+            yield compaction
+
+    async def summary(self, *, branch: Branch | BranchName = None, level: int | None = None) -> str | None:
+        """What stands for the part before the window, by itself; `level` 1 tells it in the most detail."""
+        outlook = await self._store.outlook(self._ref, check_branch(branch))
+        row = shown(outlook.compactions, outlook.segments)
+        told = row if level is None else at_level(outlook.compactions, row, level)
+        return "\n\n".join(compaction.summary for compaction in told) or None
+
+    async def undo_compaction(self, id: str) -> Compaction:
+        """Have the messages back in the model's view. Conflict while another compaction builds on this one."""
+        return await self._store.write(self._ref, UndoCompaction(id=check_id(id, "id")))
+
+    async def compaction_diff(self, id: str) -> CompactionDiff:
+        """What a compaction stands for, what it says, and which facts are only in the originals."""
+        outlook = await self._store.outlook(self._ref, None)
+        for compaction in outlook.compactions:
+            if compaction.id == id:
+                return await diff(self._store, self._ref, compaction)
+        raise NotFound(f"no compaction {id!r} in conversation {self.id!r}")
 
 
 def _branch(row: BranchRow, active: int) -> Branch:

@@ -11,8 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from everthread.conversation import Conversation, check_title, dump_metadata
-from everthread.core.clock import Clock
+import orjson
+
+from everthread.compaction.policy import CompactionPolicy, laid_over, merged
+from everthread.conversation import Conversation, Means, check_title, dump_metadata
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.nouns import EraseReport, Head, Hits, Page, Ref, VerifyReport
@@ -27,9 +29,9 @@ MAX_QUERY_CHARACTERS = 100_000
 class Conversations:
     """The conversations of a database, by owner and id."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._store = means.store
 
     async def create(
         self,
@@ -53,12 +55,12 @@ class Conversations:
             metadata=dump_metadata({} if metadata is None else metadata),
             off_record=off_record,
         )
-        return Conversation(self._store, await self._store.create(new), self._clock)
+        return Conversation(self._means, await self._store.create(new))
 
     async def get(self, id: str, owner: str = LOCAL) -> Conversation:
         """NotFound when this owner has none by this id, also when another owner has. Deleted ones are found."""
         info = await self._store.get(Ref(check_id(owner, "owner"), check_id(id, "id")))
-        return Conversation(self._store, info, self._clock)
+        return Conversation(self._means, info)
 
     async def ensure(self, id: str, owner: str = LOCAL, **new: Any) -> Conversation:
         """The conversation by this id, made with `create`'s arguments when it does not exist yet."""
@@ -94,7 +96,7 @@ class Conversations:
             owner, limit=limit, position=position, include_deleted=include_deleted, parent_id=parent_id
         )
         return Page(
-            items=[Conversation(self._store, info, self._clock) for info in infos],
+            items=[Conversation(self._means, info) for info in infos],
             next_cursor=None if following is None else _cursor(following, owner),
         )
 
@@ -110,15 +112,48 @@ def _position(cursor: object, owner: str) -> ListPosition:
     return ListPosition(int(found[2]))
 
 
+class CompactionConfig:
+    """How conversations are compacted, changeable while everything runs: for all of them, or for one."""
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._store = means.store
+
+    async def get(self, conversation: Conversation | None = None) -> CompactionPolicy:
+        """What holds now, all levels taken together."""
+        policy = self._means.policy
+        for ref in (None, *([Ref(conversation.owner, conversation.id)] if conversation is not None else [])):
+            policy = laid_over(policy, await self._set_at(ref))
+        return policy
+
+    async def set(self, changes: Mapping[str, Any], conversation: Conversation | None = None) -> CompactionPolicy:
+        """Set these fields, for all conversations or for one; a field set to None goes back to what is below.
+
+        Invalid names a field that does not exist or a value out of its range; nothing is changed then.
+        """
+        ref = None if conversation is None else Ref(conversation.owner, conversation.id)
+        kept = {**await self._set_at(ref), **changes}
+        kept = {name: value for name, value in kept.items() if value is not None}
+        below = self._means.policy if ref is None else await self.get()
+        merged(below, {**kept, **{name: kept.get(name, getattr(below, name, None)) for name in changes}})
+        await self._store.set_policy(ref, orjson.dumps(kept) if kept else None)
+        return await self.get(conversation)
+
+    async def _set_at(self, ref: Ref | None) -> dict[str, Any]:
+        found = await self._store.policy(ref)
+        kept: dict[str, Any] = {} if found is None else orjson.loads(found)
+        return kept
+
+
 class Everthread:
     """A database of conversations. Use it as an async context manager; closing is safe at any time."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, means: Means) -> None:
+        self._store = means.store
         self._door = asyncio.Lock()
         """Opening and closing take turns, so that each happens once however many tasks ask for it."""
-        self.conversations = Conversations(store, clock)
+        self.conversations = Conversations(means)
+        self.compaction_config = CompactionConfig(means)
 
     @property
     def store(self) -> Store:

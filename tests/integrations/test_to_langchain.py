@@ -229,6 +229,18 @@ def test_a_message_in_a_circle_is_refused() -> None:
         from_langchain(ToolMessage("x", tool_call_id="c", id="m1", artifact=circle))
 
 
+async def test_a_context_becomes_a_request_for_a_chat_model(et: Everthread) -> None:
+    conversation = await et.conversations.create()
+    call = AIMessage("", tool_calls=[CALL])
+    await conversation.append([HumanMessage("weather?"), call, ToolMessage("19 degrees", tool_call_id="call_1")])
+    context = await conversation.context(system="be brief")
+    request = to_langchain(context)
+    assert request == convert_to_messages(context.messages)
+    assert [type(message) for message in request] == [SystemMessage, HumanMessage, AIMessage, ToolMessage]
+    assert isinstance(request[2], AIMessage)
+    assert request[2].tool_calls == [CALL]
+
+
 async def test_a_message_without_an_id_gets_the_logs_when_asked(et: Everthread) -> None:
     kept = await stored(et, HumanMessage("hi"))
     assert to_langchain(kept).id is None

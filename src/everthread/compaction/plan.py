@@ -7,12 +7,15 @@ from hashlib import sha256
 
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.sources import CallSketch, Source
-from everthread.context.assemble import Stored
 from everthread.context.dialect import as_text
 from everthread.context.growth import coverage_end
+from everthread.context.ingredients import Stored
 from everthread.context.shape import calls_of, inner, is_user_turn
 from everthread.context.units import spans
 from everthread.core import payloads
+
+_LEAST_TOKENS = 100
+"""Of less hardly any summary is shorter, with the numbers of its messages in it."""
 
 
 def next_stretch(
@@ -21,25 +24,32 @@ def next_stretch(
     """The messages of the next compaction, oldest first; none when nothing is old enough.
 
     `uncovered` begins where the summaries end. The stretch ends between units, before a user's turn if one is near,
-    and holds no more tokens than one summary can stand for.
+    and holds no more tokens than one summary can stand for. `keep_recent` below the policy's (0: all may go) is for
+    when room must be made.
     """
     messages = [stored.payload for stored in uncovered]
     bounds = policy.bounds
     end = coverage_end(messages, bounds=bounds)
     if keep_recent is not None and keep_recent < bounds.keep_recent:
-        end = max((span.start for span in spans(messages) if span.start <= len(messages) - keep_recent), default=0)
-    return list(uncovered[: _cut_by_tokens(uncovered[:end], policy.leaf_max_tokens)])
+        end = max((span.stop for span in spans(messages) if span.stop <= len(messages) - keep_recent), default=0)
+    return list(uncovered[: _one_leaf(uncovered[:end], policy)])
 
 
-def _cut_by_tokens(stretch: Sequence[Stored], most: int) -> int:
-    """Where a stretch ends when it holds more than one summary should stand for: after a whole unit, at least one."""
-    used, end = 0, 0
+def _one_leaf(stretch: Sequence[Stored], policy: CompactionPolicy) -> int:
+    """Where a stretch ends when it holds more than one summary should stand for: after a whole unit, before a user's
+    turn where one is near the end, and after more than a summary's worth. A question alone before a giant result
+    would make a stretch that nothing is shorter than, and no compaction would ever get past it."""
+    used, end, turn = 0, 0, 0
     for span in spans([stored.payload for stored in stretch]):
+        is_half = 2 * span.start >= policy.leaf_max_messages and used > _LEAST_TOKENS
+        worth_it = is_half or used > policy.summary_max_tokens
+        if worth_it:
+            end = span.start
+            turn = end if is_user_turn(stretch[end].payload) else turn
         used += sum(stretch[index].tokens for index in span)
-        if end and used > most:
-            break
-        end = span.stop
-    return end
+        if worth_it and (used > policy.leaf_max_tokens or span.stop > policy.leaf_max_messages):
+            return turn if turn > end // 2 else end
+    return len(stretch)
 
 
 def span_hash(stretch: Sequence[Stored]) -> str:
@@ -71,8 +81,3 @@ def _source(stored: Stored) -> Source:
         ),
         call_id=call_id if isinstance(call_id, str) else None,
     )
-
-
-def user_turns(stretch: Sequence[Stored]) -> int:
-    """How many times a person speaks in it."""
-    return sum(is_user_turn(stored.payload) for stored in stretch)

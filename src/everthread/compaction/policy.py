@@ -8,6 +8,7 @@ and the range that is allowed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -30,7 +31,7 @@ class CompactionPolicy:
     keep_recent: int = 10
     """How many of the newest messages it leaves alone."""
     max_message_history: int = 40
-    """How many messages the window may grow to; more, and it begins too."""
+    """How many messages the window may grow to; a little before that it begins too."""
     summary_max_tokens: int = 1000
     summary_model: str | None = None
     """Who writes summaries; None is the extractive summariser, which needs no model."""
@@ -40,27 +41,28 @@ class CompactionPolicy:
     fan_in: int = 8
     """When a level has more summaries than this, the oldest are condensed one level up."""
     leaf_max_tokens: int = 16_000
-    """A stretch larger than this becomes several summaries."""
+    leaf_max_messages: int = 60
+    """A stretch larger than either becomes several summaries: one of a thousand tokens holds no more."""
     least_freed: float = 0.1
-    """After a compaction that freed a smaller share, none is made by itself until a new user turn."""
+    """After a compaction that freed a smaller share of the request, none is made by itself until a new user turn."""
     breaker_failures: int = 3
     breaker_seconds: float = 60.0
     """After so many failures in a row a summary model is left alone for this long."""
 
     def __post_init__(self) -> None:
-        for name in ("enabled",):
-            if not isinstance(getattr(self, name), bool):
-                raise Invalid(f"must be true or false, not {getattr(self, name)!r}", field=name)
+        if not isinstance(self.enabled, bool):
+            raise Invalid(f"must be true or false, not {self.enabled!r}", field="enabled")
         check_range("threshold", self.threshold, 0.05, 1.0)
         check_range("max_message_history", self.max_message_history, 10, 100)
         check_range("keep_recent", self.keep_recent, 1, self.max_message_history - 1)
         check_range("summary_max_tokens", self.summary_max_tokens, 50, 100_000)
-        check_range("summary_timeout_seconds", float(self.summary_timeout_seconds), 0.01, 3600.0)
+        check_range("summary_timeout_seconds", self.summary_timeout_seconds, 0.01, 3600.0)
         check_range("fan_in", self.fan_in, 2, 100)
         check_range("leaf_max_tokens", self.leaf_max_tokens, 500, 1_000_000)
-        check_range("least_freed", float(self.least_freed), 0.0, 1.0)
+        check_range("leaf_max_messages", self.leaf_max_messages, 4, 10_000)
+        check_range("least_freed", self.least_freed, 0.0, 1.0)
         check_range("breaker_failures", self.breaker_failures, 1, 1000)
-        check_range("breaker_seconds", float(self.breaker_seconds), 0.0, 86_400.0)
+        check_range("breaker_seconds", self.breaker_seconds, 0.0, 86_400.0)
         if self.strategy not in get_args(Strategy):
             raise Invalid(f"must be one of {', '.join(get_args(Strategy))}, not {self.strategy!r}", field="strategy")
         if not isinstance(self.summary_model, str | None):
@@ -71,6 +73,12 @@ class CompactionPolicy:
         """The window's part of the settings."""
         return WindowBounds(max_message_history=self.max_message_history, keep_recent=self.keep_recent)
 
+    @property
+    def message_mark(self) -> int:
+        """So many uncovered messages are enough: a turn or two before the window is full and would have to jump, so
+        that the summary is there in time and the beginning of the request changes once, not twice."""
+        return self.max_message_history - self.bounds.slack // 2
+
 
 def merged(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPolicy:
     """The policy with these fields set; Invalid names an unknown field or a value out of range."""
@@ -79,6 +87,18 @@ def merged(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPo
         if name not in known:
             raise Invalid(f"is no setting of compaction; there are: {', '.join(sorted(known))}", field=name)
     return replace(policy, **changes)
+
+
+def laid_over(policy: CompactionPolicy, kept: Mapping[str, Any]) -> CompactionPolicy:
+    """The policy with settings that were valid when they were kept, as far as they still are: what was set below
+    them since may not stop a turn."""
+    try:
+        return merged(policy, kept)
+    except Invalid:
+        for name, value in kept.items():
+            with suppress(Invalid):
+                policy = merged(policy, {name: value})
+        return policy
 
 
 def as_mapping(policy: CompactionPolicy) -> dict[str, Any]:
@@ -96,17 +116,16 @@ class Load:
     """Messages that no summary stands for."""
     freed_little: bool = False
     """Whether the last compaction freed less than it should and no user turn has come since."""
-    undone_until: int = 0
-    """Uncovered messages a person has asked to have back: not compacted by itself before the hard mark."""
+    is_asked_back: bool = False
+    """Whether a person has undone the compaction that would come next: none by itself before the hard mark."""
 
 
 def due(policy: CompactionPolicy, budget: Budget, load: Load) -> Trigger | None:
     """Whether a compaction is due, and why. The hard mark is due whatever is switched off."""
     if load.used_tokens > budget.limit:
         return "hard_limit"
-    compactable = load.uncovered - load.undone_until - policy.keep_recent
-    if not policy.enabled or load.freed_little or compactable <= 0:
+    if not policy.enabled or load.freed_little or load.is_asked_back or load.uncovered <= policy.keep_recent:
         return None
     if load.used_tokens >= policy.threshold * budget.limit:
         return "threshold"
-    return "messages" if load.uncovered - load.undone_until > policy.max_message_history else None
+    return "messages" if load.uncovered > policy.message_mark else None

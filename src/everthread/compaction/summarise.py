@@ -66,11 +66,12 @@ async def summarise(
     redact: Redact = lambda text: text,
 ) -> Summary | tuple[Failure, ...]:
     """A summary of these messages; only failures when they are too short for anything to be shorter."""
-    facts = facts_of(sources)
+    facts = await asyncio.to_thread(facts_of, sources)
     kind = kind_of(sources) if policy.strategy == "auto" else policy.strategy
     failures: list[Failure] = []
     async for stage, text in _attempts(sources, facts, kind, policy, model, redact, failures):
-        judged = accept(
+        judged = await asyncio.to_thread(
+            accept,
             text,
             sources,
             facts,
@@ -134,11 +135,15 @@ async def _asked(
     """The model's text, or None with the failure noted."""
     try:
         async with asyncio.timeout(policy.summary_timeout_seconds):
-            return await model.summarise(transcript, kind=kind, max_tokens=max_tokens, is_terse=stage == "model-terse")
+            text = await model.summarise(transcript, kind=kind, max_tokens=max_tokens, is_terse=stage == "model-terse")
     except TimeoutError:
         failures.append(Failure(stage=stage, reason=f"timeout: no answer in {policy.summary_timeout_seconds} s"))
     except ModelError as problem:
         failures.append(Failure(stage=stage, reason=f"error: {problem}"))
+    else:
+        if isinstance(text, str):
+            return text
+        failures.append(Failure(stage=stage, reason=f"error: wrote {type(text).__name__}, not text"))
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from everthread.core.compactions import Compaction
 from everthread.core.log import Segment
@@ -47,9 +48,21 @@ def at_level(compactions: Sequence[Compaction], row: Sequence[Compaction], level
 
 
 def to_condense(row: Sequence[Compaction], fan_in: int) -> list[Compaction]:
-    """The oldest neighbours of one level, when that level has more than `fan_in` of them in a row; else none."""
-    for level in sorted({compaction.level for compaction in row}):
-        same = [compaction for compaction in row if compaction.level == level]
-        if len(same) > fan_in:
-            return same[:fan_in]
-    return []
+    """The oldest of the lowest level that has more than `fan_in` neighbours in a row; else none."""
+    runs = [list(run) for _, run in groupby(row, key=lambda compaction: compaction.level)]
+    full = [run for run in runs if len(run) > fan_in]
+    return min(full, key=lambda run: run[0].level)[:fan_in] if full else []
+
+
+def to_make_room(row: Sequence[Compaction], room_tokens: int) -> list[Compaction]:
+    """All but the newest (of two, both), when the summaries together are over the room; else none. For the hard
+    mark: their levels may differ."""
+    if len(row) < 2 or sum(compaction.tokens_after for compaction in row) <= room_tokens:
+        return []
+    return list(row[:-1] if len(row) > 2 else row)
+
+
+def resumes_at(compactions: Iterable[Compaction], path: Sequence[Segment], covered: int) -> int | None:
+    """Where summaries go on after a stretch that lost its own (a message in it was changed): the seq of the last
+    message of that stretch. None when there are none further on."""
+    return min((one.after_seq for one in on_path(compactions, path) if one.after_seq > covered), default=None)

@@ -4,71 +4,37 @@ In this order: the system prompt · a record of what is before the window (summa
 as quoted data · the window · the newest user message. What stands before the newest user message only grows between
 two compactions, so prompt caches stay warm. Every message of the path is in a summary's span, in the window, or
 named in `omitted`.
+
+When all of it is over the limit, the record is kept to a part of the room (whole summaries, the newest first) and
+`fit` makes the rest go in beside it; a record that leaves too little is made smaller, at last left out and named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal
 
 import orjson
 
 from everthread.context.budget import Budget, message_tokens
-from everthread.context.clamp import DEFAULT_POLICY, ClampPolicy, elide
-from everthread.context.dialect import Fields
+from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
+from everthread.context.dialect import Fields, encodable
 from everthread.context.fit import fit
+from everthread.context.ingredients import Ingredients, Quotes, quotes_within
+from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields
 from everthread.context.openai import to_openai
-from everthread.context.quote import quoted, record
+from everthread.context.quote import record
 from everthread.context.repair import repair_report
 from everthread.context.shape import Provider, is_system
-from everthread.context.tokens import count_tokens
 from everthread.context.units import spans
-from everthread.core import payloads
-
-RENDERER = 1
-"""The version of this rendering; a manifest names it, so that a later one does not claim to show what was sent."""
+from everthread.core.errors import ContextOverflow
 
 PartKind = Literal["system", "pinned", "summary", "window", "recalled"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """A message of the log, as assembling needs it."""
-
-    seq: int
-    entry_seq: int
-    payload: Mapping[str, Any]
-    tokens: int
-    said: str = ""
-    """When it was said, for a quotation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summed:
-    """A summary that stands for a stretch of the path."""
-
-    id: str
-    first_seq: int
-    last_seq: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ingredients:
-    """Everything a request is made of."""
-
-    system: str | None = None
-    summaries: Sequence[Summed] = ()
-    pinned: Sequence[Stored] = ()
-    """Pinned messages that are before the window."""
-    window: Sequence[Stored] = ()
-    passed_over: Sequence[int] = ()
-    """Seqs between the summaries and the window, when the window had to jump."""
-    old_before: int = 0
-    """How many messages of the window are old, so that their long tool output is shown in part."""
-    live_calls: frozenset[str] = frozenset()
+RECORD_SHARES = (2, 4, 8)
+"""What part of the room the record may take when not everything fits, in the order it is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,42 +47,6 @@ class Part:
     summary_ids: tuple[str, ...] = ()
     exact: bool = True
     """Whether the count is the model's own, or an estimate for a model whose vocabulary we do not have."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Omission:
-    """A message that the model does not see, and why; or a stretch of them."""
-
-    seq: int
-    reason: str
-    last_seq: int | None = None
-    """Where the stretch ends, when a whole summary had to be left out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """What was taken and what was left out, small enough to keep for every model call.
-
-    `digest` is the hash of the rendered messages: rendering them again from the log must give the same, or
-    something was erased since.
-    """
-
-    renderer: int
-    system: str | None
-    summary_ids: tuple[str, ...]
-    pinned: tuple[tuple[int, int], ...]
-    """(seq, entry_seq) of each: which revision was shown."""
-    window: tuple[tuple[int, int], ...]
-    passed_over: tuple[int, ...]
-    old_before: int
-    live_calls: tuple[str, ...]
-    budget: Mapping[str, Any]
-    provider: str | None
-    clamped: tuple[int, ...]
-    omitted: tuple[Omission, ...]
-    repairs: tuple[str, ...]
-    tokens: int
-    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,45 +74,34 @@ def assemble(
     exact: bool = True,
 ) -> Context:
     """The request within the budget. ContextOverflow when the system prompt leaves no room at all."""
-    draft = _Draft(given, provider)
-    sizes = [message_tokens(message) for message in draft.messages]
-    short = elide(draft.messages, old_before=draft.old_before, seqs=draft.seqs, policy=policy)
-    shown_sizes = [
-        size if shown is message else message_tokens(shown)
-        for message, shown, size in zip(draft.messages, short.messages, sizes, strict=True)
-    ]
-    grouped = [[short.messages[index] for index in span] for span in spans(short.messages)]
-    fitted = fit(grouped, budget, pinned=draft.fixed, seqs=draft.seqs, tokens=shown_sizes, policy=policy)
-    messages = [dict(message) for message in fitted.messages]
-    omitted = draft.omissions([gone.index for gone in fitted.omitted])
-    clamped = sorted(
-        {seq for clamp in (*short.clamps, *fitted.clamped) if (seq := draft.seqs[clamp.index]) is not None}
-    )
+    whole = _Draft(given, quotes_within(given.summaries, given.pinned), provider, policy)
+    draft, sent = _sent(given, whole, budget, provider, policy)
+    omitted = draft.omissions(sent.dropped)
     manifest = Manifest(
         renderer=RENDERER,
-        system=given.system,
+        system=given.system and encodable(given.system),
         summary_ids=tuple(summary.id for summary in given.summaries),
         pinned=tuple((stored.seq, stored.entry_seq) for stored in given.pinned),
         window=tuple((stored.seq, stored.entry_seq) for stored in given.window),
-        passed_over=tuple(given.passed_over),
+        passed_over=given.passed_over,
         old_before=given.old_before,
         live_calls=tuple(sorted(given.live_calls)),
-        budget={name: getattr(budget, name) for name in ("window", "output_reserve", "tools_tokens", "factor")},
+        budget=budget_fields(budget),
         provider=provider,
-        clamped=tuple(clamped),
+        clamped=draft.seqs_of(clamp.index for clamp in (*draft.clamps, *sent.clamps)),
         omitted=omitted,
         repairs=tuple(f"{repair.kind}:{repair.call_id}" for repair in draft.repairs),
-        tokens=fitted.tokens,
-        digest=digest(messages),
+        tokens=sent.tokens,
+        digest=digest(sent.messages),
     )
     return Context(
-        messages=messages,
-        parts=draft.parts(dict(zip(fitted.indexes, map(message_tokens, messages), strict=True)), exact),
+        messages=sent.messages,
+        parts=draft.parts(sent.sizes, exact),
         omitted=omitted,
         manifest=manifest,
-        tokens=fitted.tokens,
-        limit=fitted.limit,
-        wanted_tokens=sum(shown_sizes),
+        tokens=sent.tokens,
+        limit=budget.limit,
+        wanted_tokens=whole.tokens,
     )
 
 
@@ -191,83 +110,181 @@ def digest(messages: Sequence[Mapping[str, Any]]) -> str:
     return sha256(orjson.dumps(list(messages), option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-class _Draft:
-    """The request before anything is shortened: one dialect, valid, and each message with its source."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """What goes out; positions are those of the draft it was made from."""
 
-    def __init__(self, given: Ingredients, provider: Provider | None) -> None:
+    messages: list[Fields]
+    sizes: Mapping[int, int]
+    """What each counts to, by its position."""
+    dropped: Sequence[int]
+    clamps: Sequence[Clamp]
+    tokens: int
+
+
+def _sent(
+    given: Ingredients, whole: _Draft, budget: Budget, provider: Provider | None, policy: ClampPolicy
+) -> tuple[_Draft, _Sent]:
+    """The draft that fits with the most of the record."""
+    for draft in _drafts(given, whole, budget, provider, policy):
+        try:
+            return draft, draft.fitted(budget)
+        except ContextOverflow:
+            continue  # the record left too little; the draft without one, which comes last, speaks for itself below
+    bare = _Draft(given, Quotes(), provider, policy)
+    return bare, bare.fitted(budget)
+
+
+def _drafts(
+    given: Ingredients, whole: _Draft, budget: Budget, provider: Provider | None, policy: ClampPolicy
+) -> Iterator[_Draft]:
+    room = budget.limit - whole.system_tokens
+    if whole.tokens <= budget.limit or whole.record_tokens <= room // RECORD_SHARES[0]:
+        yield whole
+    for share in RECORD_SHARES:
+        quotes = quotes_within(given.summaries, given.pinned, room // share)
+        if quotes:
+            yield _Draft(given, quotes, provider, policy)
+
+
+class _Draft:
+    """The request before anything is left out: one dialect, valid, and each message with its source."""
+
+    def __init__(self, given: Ingredients, quotes: Quotes, provider: Provider | None, policy: ClampPolicy) -> None:
         self._given = given
+        self._quotes = quotes
+        self._policy = policy
         laid: list[tuple[Fields, int | None]] = []
         if given.system:
             laid.append(({"role": "system", "content": given.system}, None))
-        self._record = self._written_record()
-        record_at = len(laid) if self._record is not None else None
-        if self._record is not None:
-            laid.append((self._record, None))
+        recorded_at = len(laid) if quotes else None
+        if quotes:
+            laid.append((record(quotes.blocks), None))
         for stored in given.window:
             laid += [(message, stored.seq) for message in to_openai(stored.payload)]
         report = repair_report([message for message, _ in laid], given.live_calls, provider=provider)
-        self.messages: tuple[Fields, ...] = report.messages
         self.repairs = report.repairs
-        self.seqs = [next((laid[at][1] for at in sources), None) for sources in report.sources]
-        self.fixed = [index for index, sources in enumerate(report.sources) if sources == (record_at,)]
-        self._shown = {laid[at][1] for sources in report.sources for at in sources}
-        self.old_before = self._first_recent(given)
+        self._seqs = [
+            [seq for at in sources if (seq := laid[at][1]) is not None] for sources in report.sources
+        ]  # more than one where messages were joined
+        self._record_at = next((at for at, sources in enumerate(report.sources) if sources == (recorded_at,)), None)
+        self._left_out = self._repaired_away(laid)
+        old_before = self._first_recent()
+        short = elide(report.messages, old_before=old_before, seqs=self._first_seqs, policy=policy)
+        self.messages = short.messages
+        self.clamps = short.clamps
+        self.sizes = [message_tokens(message) for message in short.messages]
+        self.tokens = sum(self.sizes)
 
-    def _written_record(self) -> Fields | None:
-        blocks = [
-            quoted("summary", summary.text, messages=f"{summary.first_seq}-{summary.last_seq}")
-            for summary in self._given.summaries
-        ]
-        return record([*blocks, *self._pinned_blocks()]) if blocks or self._given.pinned else None
+    @property
+    def _first_seqs(self) -> list[int | None]:
+        return [seqs[0] if seqs else None for seqs in self._seqs]
 
-    def _pinned_blocks(self) -> list[str]:
-        return [
-            quoted(
-                "pinned",
-                payloads.text(stored.payload),
-                message=stored.seq,
-                speaker=payloads.name(stored.payload) or payloads.role(stored.payload),
-                said=stored.said or None,
-            )
-            for stored in self._given.pinned
-        ]
+    @property
+    def record_tokens(self) -> int:
+        return 0 if self._record_at is None else self.sizes[self._record_at]
 
-    def _first_recent(self, given: Ingredients) -> int:
+    @property
+    def system_tokens(self) -> int:
+        return sum(size for message, size in zip(self.messages, self.sizes, strict=True) if is_system(message))
+
+    def _repaired_away(self, laid: Sequence[tuple[Fields, int | None]]) -> list[Omission]:
+        """Messages that no request can hold (a result of no call, an empty one), with what was wrong."""
+        shown = {seq for seqs in self._seqs for seq in seqs}
+        wrong = {laid[repair.index][1]: str(repair.kind) for repair in self.repairs}
+        unshown = [stored.seq for stored in self._given.window if stored.seq not in shown]
+        return [Omission(seq=seq, reason=wrong.get(seq, "empty_message")) for seq in unshown]
+
+    def _first_recent(self) -> int:
         """Where the recent messages begin, among those of the request."""
-        old = {stored.seq for stored in given.window[: given.old_before]}
-        return next((at for at, seq in enumerate(self.seqs) if seq is not None and seq not in old), len(self.seqs))
+        old = {stored.seq for stored in self._given.window[: self._given.old_before]}
+        firsts = self._first_seqs
+        return next((at for at, seq in enumerate(firsts) if seq is not None and seq not in old), len(firsts))
+
+    def fitted(self, budget: Budget) -> _Sent:
+        """Within the budget: the record as it stands, the rest as far as it goes. ContextOverflow if it does not."""
+        others = [at for at in range(len(self.messages)) if at != self._record_at]
+        rest = [self.messages[at] for at in others]
+        done = fit(
+            [[rest[at] for at in span] for span in spans(rest)],
+            _beside(budget, self.record_tokens),
+            seqs=[self._first_seqs[at] for at in others],
+            tokens=[self.sizes[at] for at in others],
+            policy=self._policy,
+        )
+        shown = {others[at]: message for at, message in zip(done.indexes, done.messages, strict=True)}
+        if self._record_at is not None:
+            shown[self._record_at] = self.messages[self._record_at]
+        indexes = sorted(shown)
+        cut = {others[clamp.index]: clamp.tokens_after for clamp in done.clamped}
+        return _Sent(
+            messages=[dict(shown[at]) for at in indexes],
+            sizes={at: cut.get(at, self.sizes[at]) for at in indexes},
+            dropped=[others[gone.index] for gone in done.omitted],
+            clamps=[replace(clamp, index=others[clamp.index]) for clamp in done.clamped],
+            tokens=done.tokens + self.record_tokens,
+        )
+
+    def seqs_of(self, indexes: Iterable[int]) -> tuple[int, ...]:
+        """The messages of the log behind these of the request."""
+        return tuple(sorted({seq for at in indexes for seq in self._seqs[at]}))
 
     def omissions(self, dropped: Sequence[int]) -> tuple[Omission, ...]:
         """Everything of the path that is neither shown nor summed up."""
-        gone = [Omission(seq=seq, reason="passed_over") for seq in self._given.passed_over]
-        unshown = [stored.seq for stored in self._given.window if stored.seq not in self._shown]
-        gone += [Omission(seq=seq, reason="unanswerable") for seq in unshown]
-        lost = dict.fromkeys(seq for index in dropped if (seq := self.seqs[index]) is not None)
-        gone += [Omission(seq=seq, reason="over_budget") for seq in lost]
-        if set(dropped) & set(self.fixed):
-            gone += [
-                Omission(seq=summary.first_seq, last_seq=summary.last_seq, reason="over_budget")
-                for summary in self._given.summaries
-            ]
-            gone += [Omission(seq=stored.seq, reason="over_budget") for stored in self._given.pinned]
+        gone = list(self._left_out)
+        if self._given.passed_over is not None:
+            first, last = self._given.passed_over
+            gone.append(Omission(seq=first, last_seq=last, reason="passed_over"))
+        gone += [Omission(seq=seq, reason="over_budget") for seq in self.seqs_of(dropped)]
+        told = {summary.id for summary in self._quotes.summaries}
+        gone += [
+            Omission(seq=summary.first_seq, last_seq=summary.last_seq, reason="over_budget")
+            for summary in self._given.summaries
+            if summary.id not in told
+        ]
+        pins = {stored.seq for stored in self._quotes.pinned}
+        gone += [
+            Omission(seq=stored.seq, reason="over_budget") for stored in self._given.pinned if stored.seq not in pins
+        ]
         return tuple(sorted(gone, key=lambda omission: omission.seq))
 
     def parts(self, tokens: Mapping[int, int], exact: bool) -> tuple[Part, ...]:
         """What each part counts to; `tokens` by the position of what is sent."""
-        system = sum(count for index, count in tokens.items() if is_system(self.messages[index]))
-        recorded = sum(count for index, count in tokens.items() if index in self.fixed)
-        pinned = min(recorded, sum(map(count_tokens, self._pinned_blocks()))) if recorded else 0
-        seqs = tuple(dict.fromkeys(seq for index in tokens if (seq := self.seqs[index]) is not None))
+        standing = [index for index in tokens if is_system(self.messages[index])]
+        system = sum(tokens[index] for index in standing)
+        spoken = [index for index in tokens if index not in standing]
+        recorded = self.record_tokens
+        pinned = min(recorded, self._quotes.pinned_tokens)
+        summaries = self._quotes.summaries
         found = (
-            Part(kind="system", tokens=system, exact=exact),
+            Part(kind="system", tokens=system, seqs=self.seqs_of(standing), exact=exact),
             Part(
                 kind="summary",
-                tokens=recorded - pinned,
-                seqs=tuple(seq for summary in self._given.summaries for seq in (summary.first_seq, summary.last_seq)),
-                summary_ids=tuple(summary.id for summary in self._given.summaries),
+                tokens=recorded - pinned if summaries else 0,
+                seqs=tuple(seq for summary in summaries for seq in (summary.first_seq, summary.last_seq)),
+                summary_ids=tuple(summary.id for summary in summaries),
                 exact=exact,
             ),
-            Part(kind="pinned", tokens=pinned, seqs=tuple(stored.seq for stored in self._given.pinned), exact=exact),
-            Part(kind="window", tokens=sum(tokens.values()) - system - recorded, seqs=seqs, exact=exact),
+            Part(
+                kind="pinned",
+                tokens=pinned if summaries else recorded,
+                seqs=tuple(stored.seq for stored in self._quotes.pinned),
+                exact=exact,
+            ),
+            Part(
+                kind="window",
+                tokens=sum(tokens.values()) - system - recorded,
+                seqs=self.seqs_of(spoken),
+                exact=exact,
+            ),
         )
         return tuple(part for part in found if part.tokens)
+
+
+def _beside(budget: Budget, taken: int) -> Budget:
+    """The budget with so many tokens less. ContextOverflow when that is all of it."""
+    if taken == 0:
+        return budget
+    if taken >= budget.limit:
+        raise ContextOverflow(f"{taken:,} tokens of earlier messages leave nothing of the limit of {budget.limit:,}")
+    return replace(budget, tools_tokens=budget.tools_tokens + taken)

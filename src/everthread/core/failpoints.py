@@ -16,6 +16,7 @@ FAILPOINTS = (
     "ack.before",
     "mark.written",
     "fork.written",
+    "compaction.written",
     "erase.words_removed",
     "erase.payloads_blanked",
     "erase.recorded",

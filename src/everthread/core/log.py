@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 
 R = TypeVar("R")
@@ -75,6 +76,9 @@ class Needs:
     every_branch: bool = False
     """Otherwise only the active one is shown."""
     idempotency_key: str | None = None
+    compactions: bool = False
+    since: int | None = None
+    """Show every entry with a greater seq: what has happened since the caller read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ class Seen:
     by_id: Mapping[str, Entry]
     by_seq: Mapping[int, Entry]
     answer: Answer | None
+    compactions: Sequence[Compaction] = ()
+    since: Sequence[Entry] = ()
 
 
 class Touch(NamedTuple):
@@ -112,6 +118,10 @@ class Decision(Generic[R_co]):
     chain: bytes | None = None
     """The chain after the new entries."""
     answer: Answer | None = None
+    changed: Sequence[int] = ()
+    """Places that no longer say what they said: compactions over them are valid no more."""
+    compactions: Sequence[Compaction] = ()
+    """Compactions to insert or, by id, to replace."""
 
 
 class Intent(Protocol[R_co]):

@@ -41,6 +41,14 @@ def path_segments(
     return segments(branches, named[0].branch, last=name)
 
 
+def path_depth(branches: Mapping[int, BranchRow], head: LogHead, name: BranchName, named: Sequence[Entry]) -> int:
+    """How many messages the path a caller means has, deleted ones counted; the path exists."""
+    if isinstance(name, int):
+        return named[0].depth if named else 0
+    row = branches[head.active] if name is None else next(row for row in branches.values() if row.id == name)
+    return row.leaf_depth
+
+
 def within(stretch: Segment, query: PathQuery) -> Segment:
     """The part of a stretch that a query asks for."""
     last = stretch.last if query.before is None else min(stretch.last, query.before - 1)

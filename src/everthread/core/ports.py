@@ -12,8 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
-from everthread.core.log import BranchName, BranchRow, Intent
+from everthread.core.log import BranchName, BranchRow, Intent, Segment
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query
 
@@ -95,6 +96,42 @@ class Log(Protocol):
         """All branches, oldest first, and the number of the active one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a view of one path is made from, read at one moment."""
+
+    entry_count: int
+    """The end of the log at that moment."""
+    segments: Sequence[Segment]
+    leaf_depth: int
+    """How many messages the path has."""
+    compactions: Sequence[Compaction]
+    """All of the conversation, oldest first."""
+    pinned: Sequence[tuple[Entry, Entry]]
+    """(place, newest revision) of every pinned message of the conversation, in order."""
+    policies: tuple[bytes | None, bytes | None]
+    """How compaction is set for the server and for this conversation, as JSON."""
+
+
+class Views(Protocol):
+    """What views are made from, beside the log itself."""
+
+    async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
+        """Everything but the messages."""
+
+    async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
+        """How one conversation, or with None every one, is compacted; None takes the setting back."""
+
+    async def policy(self, ref: Ref | None) -> bytes | None:
+        """What was set."""
+
+    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes) -> None:
+        """Remember what a model was shown."""
+
+    async def manifest(self, ref: Ref, id: str) -> bytes:
+        """What a model was shown; NotFound when nothing was kept by this id."""
+
+
 class Candidate(NamedTuple):
     """A message that matches a search, before ranking."""
 
@@ -143,7 +180,7 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(Conversations, Log, Search, Keeping, Protocol):
+class Store(Conversations, Log, Views, Search, Keeping, Protocol):
     """One database."""
 
     async def open(self) -> None: ...

@@ -125,6 +125,7 @@ class Append:
             branches=[grown] if grown.leaf_seq != branch.leaf_seq else [],
             chain=pen.chain if pen.written else None,
             answer=self._answer(receipts),
+            changed=[touch.seq for touch in touches],
         )
 
     @staticmethod
@@ -283,7 +284,14 @@ class MarkMessage:
         raw = json.dumps({"mark": self.mark.name.lower()}).encode()
         pen.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, how=self.mark)
         touches = [Touch(seq, now, set_flags=on, clear_flags=off) for seq in sorted({place, newest.seq})]
-        return Decision(result=None, entries=pen.written, touches=touches, chain=pen.chain)
+        hides = bool((on | off) & Flag.DELETED)
+        return Decision(
+            result=None,
+            entries=pen.written,
+            touches=touches,
+            chain=pen.chain,
+            changed=[place] if hides else (),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from everthread.core import payloads
-from everthread.core.clock import from_micros
+from everthread.core.clock import from_micros, to_micros
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import ConversationInfo, Message
@@ -60,6 +61,41 @@ def info_from_row(row: Any) -> ConversationInfo:
         chain=bytes(row[12]),
     )
 
+
+def compaction_values(compaction: Compaction) -> tuple[Any, ...]:
+    """A compaction as the values of its row, after the conversation's number."""
+    record = {field: getattr(compaction, field) for field in _RECORD}
+    return (
+        compaction.id,
+        compaction.first_seq,
+        compaction.last_seq,
+        json.dumps(record).encode(),
+        to_micros(compaction.created_at),
+        None if compaction.undone_at is None else to_micros(compaction.undone_at),
+        None if compaction.invalid_at is None else to_micros(compaction.invalid_at),
+    )
+
+
+def compaction_from_row(row: Any) -> Compaction:
+    """A compaction from the columns of `COMPACTION_COLUMNS`."""
+    record = json.loads(row[3])
+    return Compaction(
+        **{**record, "children": tuple(record["children"])},
+        id=row[0],
+        first_seq=row[1],
+        last_seq=row[2],
+        created_at=from_micros(row[4]),
+        undone_at=None if row[5] is None else from_micros(row[5]),
+        invalid_at=None if row[6] is None else from_micros(row[6]),
+    )
+
+
+COMPACTION_COLUMNS = "id, first_seq, last_seq, record, created_at, undone_at, invalid_at"
+_RECORD = (
+    "level", "after_seq", "branch", "span_hash", "children", "summary", "strategy", "model", "trigger",
+    "original_count", "new_count", "tokens_before", "tokens_after", "facts_total", "facts_kept", "seconds",
+)  # fmt: skip
+"""The part of a compaction that never changes, kept as one document."""
 
 CONVERSATION_COLUMNS = (
     "c.number, c.owner, c.id, p.id, c.title, c.metadata, c.is_active, c.off_record, c.created_at, c.updated_at, "

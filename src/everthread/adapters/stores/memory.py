@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS, is_indexed, words_of
 from everthread.core.chain import commitment_of, genesis
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.ids import owner_scope
-from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen
+from everthread.core.log import Answer, BranchName, BranchRow, Decision, Intent, LogHead, Needs, Seen
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.paths import path_segments, within
-from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, PathQuery
+from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, Outlook, PathQuery
 from everthread.core.queries import Query, Term
 from everthread.history.words import scope_token
 
@@ -40,6 +41,9 @@ class _Conversation:
     entries: list[Entry] = field(default_factory=list)
     words: dict[int, frozenset[str]] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
+    compactions: dict[str, Compaction] = field(default_factory=dict)
+    policy: bytes | None = None
+    manifests: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def head(self) -> LogHead:
@@ -61,6 +65,7 @@ class MemoryStore:
         self._kept: dict[Ref, _Conversation] = {}
         self._erasures: list[tuple[str, str | None, str | None, datetime]] = []
         self._is_open = False
+        self._policy: bytes | None = None
 
     async def open(self) -> None:
         self._is_open = True
@@ -182,6 +187,43 @@ class MemoryStore:
         row = self._row(ref)
         return [row.branches[number] for number in sorted(row.branches)], row.active
 
+    # -- views ---------------------------------------------------------------------------------------------
+
+    async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
+        row = self._row(ref)
+        named = row.by_seq([branch]) if isinstance(branch, int) else []
+        found = path_segments(row.branches, row.head, branch, named)
+        return Outlook(
+            entry_count=len(row.entries),
+            segments=found,
+            leaf_depth=row.entries[found[-1].last - 1].depth if found else 0,
+            compactions=list(row.compactions.values()),
+            pinned=[
+                (place, row.entries[place.newest_seq - 1] if place.newest_seq else place)
+                for place in row.entries
+                if place.is_place and place.flags & Flag.PINNED and not place.flags & (Flag.DELETED | Flag.ERASED)
+            ],
+            policies=(self._policy, row.policy),
+        )
+
+    async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
+        if ref is None:
+            self._policy = policy
+        else:
+            self._row(ref).policy = policy
+
+    async def policy(self, ref: Ref | None) -> bytes | None:
+        return self._policy if ref is None else self._row(ref).policy
+
+    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes) -> None:
+        self._row(ref).manifests[id] = manifest
+
+    async def manifest(self, ref: Ref, id: str) -> bytes:
+        try:
+            return self._row(ref).manifests[id]
+        except KeyError:
+            raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}") from None
+
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
@@ -277,6 +319,8 @@ def _seen(row: _Conversation, needs: Needs) -> Seen:
         by_id=newest,
         by_seq={entry.seq: entry for entry in row.by_seq(needs.seqs)},
         answer=row.answers.get(needs.idempotency_key) if needs.idempotency_key is not None else None,
+        compactions=list(row.compactions.values()) if needs.compactions else (),
+        since=row.entries[needs.since :] if needs.since is not None else (),
     )
 
 
@@ -294,6 +338,10 @@ def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
         )
     for branch in decision.branches:
         row.branches[branch.number] = branch
+    for seq in decision.changed:
+        _invalidate(row, seq, from_micros(now))
+    for compaction in decision.compactions:
+        row.compactions[compaction.id] = compaction
     if decision.answer is not None:
         row.answers[decision.answer.key] = decision.answer
     if decision.active is not None:
@@ -305,6 +353,12 @@ def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
             chain=decision.chain or row.info.chain,
             updated_at=from_micros(now),
         )
+
+
+def _invalidate(row: _Conversation, seq: int, at: datetime) -> None:
+    for id, compaction in row.compactions.items():
+        if compaction.first_seq <= seq <= compaction.last_seq and compaction.invalid_at is None:
+            row.compactions[id] = replace(compaction, invalid_at=at)
 
 
 def _has(term: Term, words: frozenset[str]) -> bool:
@@ -343,11 +397,15 @@ def _blank(row: _Conversation, message: str | None, now: datetime, reached: Coun
         )
         reached["entries"] += 1
         reached["words"] += row.words.pop(entry.seq, None) is not None
+        over = [one.id for one in row.compactions.values() if one.first_seq <= entry.seq <= one.last_seq]
+        reached["compactions"] += sum(row.compactions.pop(id, None) is not None for id in over)
     blanked = [answer for answer in row.answers.values() if message is None or answer.tells_of(message)]
     reached["answers"] += len(blanked)
     row.answers.update({answer.key: answer.blanked() for answer in blanked})
     if message is None:
         row.answers.clear()
+        row.manifests.clear()
+        row.policy = None
         row.is_erased = True
         row.info = replace(row.info, title=None, metadata={}, updated_at=now)
         reached["conversations"] += 1

@@ -85,6 +85,7 @@ entries = Table(
     Column("updated_at", BigInteger),
 )
 Index("entries_by_id", text("(key >> 32)"), entries.c.id)
+Index("entries_pinned", entries.c.key, sqlite_where=text("flags & 2 <> 0"), postgresql_where=text("flags & 2 <> 0"))
 
 payloads = Table(
     "payloads",
@@ -115,12 +116,48 @@ erasures = Table(
     Column("finished_at", BigInteger),
 )
 
+compactions = Table(
+    "compactions",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", Text, primary_key=True),
+    Column("first_seq", BigInteger, nullable=False),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("record", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("undone_at", BigInteger),
+    Column("invalid_at", BigInteger),
+    sqlite_with_rowid=False,
+)
+
+policies = Table(
+    "policies",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("policy", LargeBinary, nullable=False),
+)
+"""How a conversation is compacted; the row of number 0 is the server's."""
+
+manifests = Table(
+    "manifests",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", Text, primary_key=True),
+    Column("manifest", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What a model was shown, by reference."""
+
 ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone",
     "branches": "numbers only: kept",
     "entries": "raw, salt and token count blanked; id, role and chain kept, commitment stored",
     "payloads": "row deleted",
     "answers": "rows of the conversation deleted; of an erased message's answer only the key kept, to refuse a retry",
+    "compactions": "rows over an erased message deleted, with the summaries in them",
+    "policies": "row of the conversation deleted",
+    "manifests": "rows of the conversation deleted; seqs and digests of a single message stay",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",

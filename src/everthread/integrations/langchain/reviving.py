@@ -21,6 +21,7 @@ from langchain_core.messages import (
 )
 from pydantic import ValidationError
 
+from everthread.context.assemble import Context
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.nouns import Message
@@ -56,17 +57,20 @@ _NOT_OF_A_WHOLE = {"type", "tool_call_chunks", "chunk_position"}
 @overload
 def to_langchain(messages: Message | Payload, *, with_ids: bool = False) -> BaseMessage: ...
 @overload
-def to_langchain(messages: Iterable[Message | Payload], *, with_ids: bool = False) -> list[BaseMessage]: ...
+def to_langchain(messages: Context | Iterable[Message | Payload], *, with_ids: bool = False) -> list[BaseMessage]: ...
 def to_langchain(
-    messages: Message | Payload | Iterable[Message | Payload], *, with_ids: bool = False
+    messages: Context | Message | Payload | Iterable[Message | Payload], *, with_ids: bool = False
 ) -> BaseMessage | list[BaseMessage]:
-    """LangChain's form of a stored message (or payload), or of several; equal to what was appended.
+    """LangChain's form of a stored message (or payload), or of several; equal to what was appended. Of a context:
+    the request, ready for a chat model.
 
     With `with_ids`, a message that came without an id gets the one the log gave it: a graph that is handed these
     messages then logs none of them twice.
     """
     if isinstance(messages, Message | Mapping):
         return _revived(messages, with_ids)
+    if isinstance(messages, Context):
+        messages = messages.messages
     return [_revived(message, with_ids) for message in messages]
 
 

@@ -66,11 +66,14 @@ async def _blank_all(connection: Connection, numbers: Sequence[int], message: st
     reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, numbers, message))}
     reach("erase.words_removed")
     reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
+    reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, numbers, message))
     reached["payloads"] = _count(await connection.execute(sql.DELETE_PAYLOADS, numbers, message))
     if message is not None:
         reached["answers"] = await _blank_answers(connection, numbers, message)
     else:
         reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, numbers))
+        reached["manifests"] = _count(await connection.execute(sql.DELETE_MANIFESTS, numbers))
+        reached["policies"] = _count(await connection.execute(sql.DELETE_POLICY, numbers))
         reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now))
     return reached
 

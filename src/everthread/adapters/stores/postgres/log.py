@@ -10,9 +10,19 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values, is_indexed, words_of
+from everthread.adapters.stores.layout import (
+    LARGE_BYTES,
+    SEQ_MASK,
+    compaction_from_row,
+    compaction_values,
+    entry_key,
+    entry_values,
+    is_indexed,
+    words_of,
+)
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, Row
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
@@ -53,6 +63,8 @@ async def _look(connection: Connection, ref: Ref, needs: Needs) -> tuple[int, Se
         by_id={entry.id: entry for entry in await by_id(connection, number, needs.ids) if entry.how != Revision.STUB},
         by_seq={entry.seq: entry for entry in await by_seq(connection, number, needs.seqs)},
         answer=None if answer is None else Answer(*answer),
+        compactions=await compactions(connection, number) if needs.compactions else (),
+        since=await _since(connection, number, needs.since) if needs.since is not None else (),
     )
     return number, seen
 
@@ -91,6 +103,14 @@ async def by_seq(connection: Connection, number: int, seqs: Sequence[int]) -> li
     return _entries(await connection.fetch(sql.ENTRIES_BY_KEY, keys)) if keys else []
 
 
+async def compactions(connection: Connection, number: int) -> list[Compaction]:
+    return [compaction_from_row(row) for row in await connection.fetch(sql.COMPACTIONS, number)]
+
+
+async def _since(connection: Connection, number: int, seq: int) -> list[Entry]:
+    return _entries(await connection.fetch(sql.SCAN, entry_key(number, seq), entry_key(number, SEQ_MASK), _MOST_ROWS))
+
+
 def _entries(rows: Sequence[Row]) -> list[Entry]:
     return list(map(Entry._make, rows))
 
@@ -103,6 +123,11 @@ async def _apply(connection: Connection, number: int, before: LogHead, decision:
         await _write_entries(connection, number, decision.entries, before)
     if decision.touches:
         await _touch(connection, number, decision.touches)
+    if decision.changed:
+        await connection.execute(sql.INVALIDATE_COMPACTIONS, now, number, list(decision.changed))
+    for compaction in decision.compactions:
+        await connection.execute(sql.INSERT_COMPACTION, number, *compaction_values(compaction))
+        reach("compaction.written")
     if decision.answer is not None:
         await connection.execute(sql.INSERT_ANSWER, number, *decision.answer, now)
     if decision.entries or decision.active is not None:
@@ -209,6 +234,12 @@ async def _with_newest(connection: Connection, number: int, places: Sequence[Ent
     revised = [place.newest_seq for place in places if place.newest_seq is not None]
     newest: Mapping[int, Entry] = {entry.seq: entry for entry in await by_seq(connection, number, revised)}
     return [(place, place if place.newest_seq is None else newest[place.newest_seq]) for place in places]
+
+
+async def pinned(connection: Connection, number: int) -> list[tuple[Entry, Entry]]:
+    """(place, newest revision) of every pinned message, on whichever branch."""
+    rows = await connection.fetch(sql.PINNED, entry_key(number, 0), entry_key(number, SEQ_MASK))
+    return await _with_newest(connection, number, _entries(rows))
 
 
 async def scan(connection: Connection, ref: Ref, after: int, limit: int) -> list[Entry]:

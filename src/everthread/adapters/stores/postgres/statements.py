@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everthread.adapters.stores.layout import CONVERSATION_COLUMNS, INSERT_COLUMNS
+from everthread.adapters.stores.layout import COMPACTION_COLUMNS, CONVERSATION_COLUMNS, INSERT_COLUMNS
 
 # -- transactions ----------------------------------------------------------------------------------------------
 
@@ -153,6 +153,49 @@ WITH grown AS ({WRITE_BRANCHES})
 UPDATE conversations SET entry_count = $8, chain = $9, active_branch = $10, updated_at = $11 WHERE number = $1"""
 """Move the head of a log together with its branches."""
 
+# -- views -----------------------------------------------------------------------------------------------------
+
+COMPACTIONS = f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE conversation = $1 ORDER BY created_at, id"
+"""Every compaction of a conversation."""
+
+INSERT_COMPACTION = f"""
+INSERT INTO compactions (conversation, {COMPACTION_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (conversation, id) DO UPDATE SET undone_at = excluded.undone_at, invalid_at = excluded.invalid_at"""
+"""Write a compaction, new or undone."""
+
+INVALIDATE_COMPACTIONS = """
+UPDATE compactions c SET invalid_at = $1 FROM unnest($3::bigint[]) AS changed (seq)
+WHERE c.conversation = $2 AND c.first_seq <= changed.seq AND c.last_seq >= changed.seq AND c.invalid_at IS NULL"""
+"""Messages inside no longer say what was summed up."""
+
+PINNED = f"""
+SELECT {ENTRY} FROM entries e
+WHERE e.flags & 2 <> 0 AND e.key > $1 AND e.key <= $2 AND e.flags & 5 = 0 AND (e.how IS NULL OR e.how = 2)
+ORDER BY e.key"""
+"""The places of pinned messages that are neither deleted nor erased."""
+
+POLICIES = "SELECT conversation, policy FROM policies WHERE conversation IN (0, $1)"
+"""How the server and a conversation are compacted."""
+
+SET_POLICY = """
+INSERT INTO policies (conversation, policy) VALUES ($1, $2)
+ON CONFLICT (conversation) DO UPDATE SET policy = excluded.policy"""
+"""Set how a conversation, or the server, is compacted."""
+
+DELETE_POLICY = "DELETE FROM policies WHERE conversation = ANY($1::bigint[])"
+"""Take that back."""
+
+KEEP_MANIFEST = """
+INSERT INTO manifests (conversation, id, manifest, created_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (conversation, id) DO UPDATE SET manifest = excluded.manifest"""
+"""Remember what a model was shown."""
+
+MANIFEST = "SELECT manifest FROM manifests WHERE conversation = $1 AND id = $2"
+"""What a model was shown."""
+
+DELETE_MANIFESTS = "DELETE FROM manifests WHERE conversation = ANY($1::bigint[])"
+"""Forget what models were shown of conversations."""
+
 # -- search ----------------------------------------------------------------------------------------------------
 
 SEARCH_SETTINGS = """
@@ -216,6 +259,12 @@ SET raw = NULL, salt = NULL, tokens = 0, flags = e.flags | 4, updated_at = $3,
 WHERE {_TO_ERASE} AND e.flags & 4 = 0"""
 """Destroy payloads and salts; the commitment, as `core.chain.commit` makes it, keeps the chain provable."""
 
+DELETE_COMPACTIONS = f"""
+DELETE FROM compactions c USING entries e
+WHERE {_TO_ERASE} AND c.conversation = e.key >> 32
+  AND c.first_seq <= e.key & 4294967295 AND c.last_seq >= e.key & 4294967295"""
+"""Destroy the summaries that speak of these entries."""
+
 DELETE_PAYLOADS = f"DELETE FROM payloads WHERE key IN (SELECT e.key FROM entries e WHERE {_TO_ERASE})"
 """Destroy large payloads."""
 
@@ -258,7 +307,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
   AND greatest(age(backend_xmin), age(backend_xid)) > age($1::text::xid8::xid)"""
 """Running transactions that may still see what was there before: a rewrite would keep it for them."""
 
-REWRITTEN_TABLES = ("conversations", "entries", "payloads", "answers", "words")
+REWRITTEN_TABLES = ("conversations", "entries", "payloads", "answers", "compactions", "manifests", "words")
 """The tables an erase takes text from."""
 
 REWRITE_PATIENCE = "SET lock_timeout = '10s'; SET statement_timeout = 0"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.stores.layout import info_from_row
-from everthread.adapters.stores.postgres import dump, erase, errors, log, search, tables
+from everthread.adapters.stores.postgres import dump, erase, errors, log, search, tables, views
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
@@ -18,9 +18,9 @@ from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.failpoints import reach
-from everthread.core.log import BranchRow, Intent
+from everthread.core.log import BranchName, BranchRow, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.ports import Candidates, ListPosition, NewConversation, PathQuery
+from everthread.core.ports import Candidates, ListPosition, NewConversation, Outlook, PathQuery
 from everthread.core.queries import Query
 
 R = TypeVar("R")
@@ -143,6 +143,24 @@ class PostgresStore:
             return await log.all_branches(connection, number), head.active
 
         return await self._on.read(work)
+
+    # -- views ---------------------------------------------------------------------------------------------
+
+    async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
+        return await self._on.read(lambda c: views.outlook(c, ref, branch))
+
+    async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
+        await self._on.write(lambda c: views.set_policy(c, ref, policy))
+
+    async def policy(self, ref: Ref | None) -> bytes | None:
+        return await self._on.read(lambda c: views.policy(c, ref))
+
+    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes) -> None:
+        now = self._now()
+        await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, now))
+
+    async def manifest(self, ref: Ref, id: str) -> bytes:
+        return await self._on.read(lambda c: views.manifest(c, ref, id))
 
     # -- search --------------------------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ def blank(
         else:
             reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
+            reached["manifests"] += connection.execute(sql.DELETE_MANIFESTS, (number,)).rowcount
+            reached["policies"] += connection.execute(sql.DELETE_POLICY, (number,)).rowcount
             reached["conversations"] += 1
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
@@ -72,6 +74,9 @@ def _blank_entries(
         reached["words"] += _remove_words(connection, key, entry, owner)
         connection.execute(sql.BLANK_ENTRY, (commitment_of(entry), now, key))
         reached["payloads"] += connection.execute(sql.DELETE_PAYLOAD, (key,)).rowcount
+        reached["compactions"] += connection.execute(
+            sql.DELETE_COMPACTIONS_OVER, (number, entry.seq, entry.seq)
+        ).rowcount
         reached["entries"] += 1
 
 

@@ -9,8 +9,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
-from everthread.adapters.stores.layout import LARGE_BYTES, SEQ_MASK, entry_key, entry_values
+from everthread.adapters.stores.layout import (
+    LARGE_BYTES,
+    SEQ_MASK,
+    compaction_from_row,
+    compaction_values,
+    entry_key,
+    entry_values,
+)
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
@@ -64,6 +72,8 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs) -> tuple[int, 
         by_id=_newest_by_id(connection, number, needs.ids),
         by_seq={entry.seq: entry for entry in by_seq(connection, number, needs.seqs)},
         answer=None if answer is None else Answer(*answer),
+        compactions=compactions(connection, number) if needs.compactions else (),
+        since=_since(connection, number, needs.since) if needs.since is not None else (),
     )
     return number, seen
 
@@ -91,6 +101,15 @@ def by_seq(connection: sqlite3.Connection, number: int, seqs: Iterable[int]) -> 
     return [Entry._make(row) for row in rows if row is not None]
 
 
+def compactions(connection: sqlite3.Connection, number: int) -> list[Compaction]:
+    return [compaction_from_row(row) for row in connection.execute(sql.COMPACTIONS, (number,))]
+
+
+def _since(connection: sqlite3.Connection, number: int, seq: int) -> list[Entry]:
+    rows = connection.execute(sql.SCAN, (entry_key(number, seq), entry_key(number, SEQ_MASK), -1))
+    return list(map(Entry._make, rows))
+
+
 def _apply(connection: sqlite3.Connection, number: int, before: LogHead, decision: Decision[R], now: int) -> None:
     if decision.entries:
         _write_entries(connection, number, decision.entries, before.off_record)
@@ -103,6 +122,11 @@ def _apply(connection: sqlite3.Connection, number: int, before: LogHead, decisio
     for branch in decision.branches:
         connection.execute(sql.INSERT_BRANCH, (number, *branch))
         reach("fork.written")
+    for seq in decision.changed:
+        connection.execute(sql.INVALIDATE_COMPACTIONS, (now, number, seq, seq))
+    for compaction in decision.compactions:
+        connection.execute(sql.INSERT_COMPACTION, (number, *compaction_values(compaction)))
+        reach("compaction.written")
     if decision.answer is not None:
         connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
     if decision.entries or decision.active is not None:
@@ -154,6 +178,12 @@ def _places(connection: sqlite3.Connection, number: int, stretch: Segment, query
 
 def _newest(connection: sqlite3.Connection, number: int, place: Entry) -> Entry:
     return by_seq(connection, number, [place.newest_seq])[0] if place.newest_seq is not None else place
+
+
+def pinned(connection: sqlite3.Connection, number: int) -> list[tuple[Entry, Entry]]:
+    """(place, newest revision) of every pinned message, on whichever branch."""
+    rows = connection.execute(sql.PINNED, (entry_key(number, 0), entry_key(number, SEQ_MASK)))
+    return [(place, _newest(connection, number, place)) for place in map(Entry._make, rows.fetchall())]
 
 
 def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> list[Entry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everthread.adapters.stores.layout import CONVERSATION_COLUMNS, INSERT_COLUMNS
+from everthread.adapters.stores.layout import COMPACTION_COLUMNS, CONVERSATION_COLUMNS, INSERT_COLUMNS
 
 BUSY_SECONDS = 30
 """How long a writer waits for its turn when other processes write to the same file."""
@@ -232,3 +232,44 @@ SELECT (SELECT coalesce(sum(length(raw)), 0) FROM entries) + (SELECT coalesce(su
 
 IS_OFF_RECORD = "SELECT off_record FROM conversations WHERE number = ?"
 """Whether a conversation was kept out of the index."""
+
+# -- views -----------------------------------------------------------------------------------------------------
+
+COMPACTIONS = f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE conversation = ? ORDER BY created_at, id"
+"""Every compaction of a conversation."""
+
+INSERT_COMPACTION = f"""
+INSERT OR REPLACE INTO compactions (conversation, {COMPACTION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+"""Write a compaction, new or undone."""
+
+INVALIDATE_COMPACTIONS = """
+UPDATE compactions SET invalid_at = ?
+WHERE conversation = ? AND first_seq <= ? AND last_seq >= ? AND invalid_at IS NULL"""
+"""A message inside no longer says what was summed up."""
+
+DELETE_COMPACTIONS_OVER = "DELETE FROM compactions WHERE conversation = ? AND first_seq <= ? AND last_seq >= ?"
+"""Destroy the summaries that speak of an erased message."""
+
+PINNED = f"""
+SELECT {ENTRY} FROM entries e
+WHERE e.flags & 2 <> 0 AND e.key > ? AND e.key <= ? AND e.flags & 5 = 0 AND (e.how IS NULL OR e.how = 2)
+ORDER BY e.key"""
+"""The places of pinned messages that are neither deleted nor erased."""
+
+POLICIES = "SELECT conversation, policy FROM policies WHERE conversation IN (0, ?)"
+"""How the server and a conversation are compacted."""
+
+SET_POLICY = "INSERT OR REPLACE INTO policies (conversation, policy) VALUES (?, ?)"
+"""Set how a conversation, or the server, is compacted."""
+
+DELETE_POLICY = "DELETE FROM policies WHERE conversation = ?"
+"""Take that back."""
+
+KEEP_MANIFEST = "INSERT OR REPLACE INTO manifests (conversation, id, manifest, created_at) VALUES (?, ?, ?, ?)"
+"""Remember what a model was shown."""
+
+MANIFEST = "SELECT manifest FROM manifests WHERE conversation = ? AND id = ?"
+"""What a model was shown."""
+
+DELETE_MANIFESTS = "DELETE FROM manifests WHERE conversation = ?"
+"""Forget what models were shown of a conversation."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key, info_from_row
-from everthread.adapters.stores.sqlite import erase, indexing, log
+from everthread.adapters.stores.sqlite import erase, indexing, log, views
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.core.chain import genesis
@@ -21,9 +21,9 @@ from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
-from everthread.core.log import BranchRow, Intent
+from everthread.core.log import BranchName, BranchRow, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, PathQuery
+from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, Outlook, PathQuery
 from everthread.core.queries import Group, Query
 from everthread.history.match import fts5_match
 
@@ -152,6 +152,24 @@ class SqliteStore:
             return log.all_branches(connection, number), head.active
 
         return await self._on.read(work)
+
+    # -- views ---------------------------------------------------------------------------------------------
+
+    async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
+        return await self._on.read(lambda c: views.outlook(c, ref, branch))
+
+    async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
+        await self._on.write(lambda c: views.set_policy(c, ref, policy))
+
+    async def policy(self, ref: Ref | None) -> bytes | None:
+        return await self._on.read(lambda c: views.policy(c, ref))
+
+    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes) -> None:
+        now = self._now()
+        await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, now))
+
+    async def manifest(self, ref: Ref, id: str) -> bytes:
+        return await self._on.read(lambda c: views.manifest(c, ref, id))
 
     # -- search --------------------------------------------------------------------------------------------
 

@@ -1,0 +1,63 @@
+"""What views are made from, over a connection: compactions, their settings, and what models were shown."""
+
+from __future__ import annotations
+
+from everthread.adapters.stores.postgres import log
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.pool import Connection
+from everthread.core.errors import NotFound
+from everthread.core.log import BranchName
+from everthread.core.nouns import Ref
+from everthread.core.paths import path_depth, path_segments
+from everthread.core.ports import Outlook
+
+_SERVER = 0
+"""The number no conversation has: the server's own settings."""
+
+
+async def outlook(connection: Connection, ref: Ref, branch: BranchName) -> Outlook:
+    """Everything a view of a path needs but the messages."""
+    number, head, active = await log.living_head(connection, ref)
+    is_plain = branch is None and active.parent is None
+    rows = [active] if is_plain else await log.all_branches(connection, number)
+    named = await log.by_seq(connection, number, [branch]) if isinstance(branch, int) else []
+    by_number = {row.number: row for row in rows}
+    found = path_segments(by_number, head, branch, named)
+    policies = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
+    return Outlook(
+        entry_count=head.entry_count,
+        segments=found,
+        leaf_depth=path_depth(by_number, head, branch, named),
+        compactions=await log.compactions(connection, number),
+        pinned=await log.pinned(connection, number),
+        policies=(policies.get(_SERVER), policies.get(number)),
+    )
+
+
+async def _number(connection: Connection, ref: Ref | None) -> int:
+    return _SERVER if ref is None else (await log.living_head(connection, ref))[0]
+
+
+async def set_policy(connection: Connection, ref: Ref | None, policy: bytes | None) -> None:
+    number = await _number(connection, ref)
+    if policy is None:
+        await connection.execute(sql.DELETE_POLICY, [number])
+    else:
+        await connection.execute(sql.SET_POLICY, number, policy)
+
+
+async def policy(connection: Connection, ref: Ref | None) -> bytes | None:
+    number = await _number(connection, ref)
+    found: dict[int, bytes] = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
+    return found.get(number)
+
+
+async def keep_manifest(connection: Connection, ref: Ref, id: str, manifest: bytes, now: int) -> None:
+    await connection.execute(sql.KEEP_MANIFEST, await _number(connection, ref), id, manifest, now)
+
+
+async def manifest(connection: Connection, ref: Ref, id: str) -> bytes:
+    found: bytes | None = await connection.fetchval(sql.MANIFEST, await _number(connection, ref), id)
+    if found is None:
+        raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
+    return found

@@ -1,0 +1,60 @@
+"""What views are made from, over an open connection: compactions, their settings, and what models were shown."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from everthread.adapters.stores.sqlite import log
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core.errors import NotFound
+from everthread.core.log import BranchName
+from everthread.core.nouns import Ref
+from everthread.core.paths import path_depth, path_segments
+from everthread.core.ports import Outlook
+
+_SERVER = 0
+"""The number no conversation has: the server's own settings."""
+
+
+def outlook(connection: sqlite3.Connection, ref: Ref, branch: BranchName) -> Outlook:
+    """Everything a view of a path needs but the messages."""
+    number, head, active = log.living_head(connection, ref)
+    rows = [active] if branch is None and active.parent is None else log.all_branches(connection, number)
+    named = log.by_seq(connection, number, [branch]) if isinstance(branch, int) else []
+    by_number = {row.number: row for row in rows}
+    found = path_segments(by_number, head, branch, named)
+    policies = dict(connection.execute(sql.POLICIES, (number,)).fetchall())
+    return Outlook(
+        entry_count=head.entry_count,
+        segments=found,
+        leaf_depth=path_depth(by_number, head, branch, named),
+        compactions=log.compactions(connection, number),
+        pinned=log.pinned(connection, number),
+        policies=(policies.get(_SERVER), policies.get(number)),
+    )
+
+
+def set_policy(connection: sqlite3.Connection, ref: Ref | None, policy: bytes | None) -> None:
+    number = _SERVER if ref is None else log.living_head(connection, ref)[0]
+    if policy is None:
+        connection.execute(sql.DELETE_POLICY, (number,))
+    else:
+        connection.execute(sql.SET_POLICY, (number, policy))
+
+
+def policy(connection: sqlite3.Connection, ref: Ref | None) -> bytes | None:
+    number = _SERVER if ref is None else log.living_head(connection, ref)[0]
+    found: bytes | None = dict(connection.execute(sql.POLICIES, (number,)).fetchall()).get(number)
+    return found
+
+
+def keep_manifest(connection: sqlite3.Connection, ref: Ref, id: str, manifest: bytes, now: int) -> None:
+    connection.execute(sql.KEEP_MANIFEST, (log.living_head(connection, ref)[0], id, manifest, now))
+
+
+def manifest(connection: sqlite3.Connection, ref: Ref, id: str) -> bytes:
+    row = connection.execute(sql.MANIFEST, (log.living_head(connection, ref)[0], id)).fetchone()
+    if row is None:
+        raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
+    found: bytes = row[0]
+    return found

@@ -1,0 +1,265 @@
+"""Compacting a view: the oldest stretch summed up, full levels condensed, and what a summary left out.
+
+The reading, the summarising and the writing are apart in time; what changes in between is noticed in the writing
+transaction (`compaction/record.py`), which then keeps nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from everthread.compaction.facts import facts_of, kept, rank_facts
+from everthread.compaction.plan import next_stretch, sources, span_hash
+from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.compaction.record import KeepCompaction
+from everthread.compaction.sources import Leaf
+from everthread.compaction.summarise import Failure, Redact, Summariser, Summary, condensed, summarise
+from everthread.compaction.view import resumes_at, shown, to_condense, to_make_room
+from everthread.context.ingredients import Stored
+from everthread.core.clock import Clock
+from everthread.core.compactions import Compaction
+from everthread.core.errors import Conflict
+from everthread.core.ids import new_id
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import Outlook, PathQuery, Store
+from everthread.views import View, stored
+
+_MOST_ORIGINALS = 10_000
+_LEAST_SUMMARY_TOKENS = 50
+_KEPT_AT_HARD_MARK = 2
+"""Messages left alone when room must be made: the question and what is being done about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """What came of asking for a compaction."""
+
+    compacted: bool
+    compaction: Compaction | None = None
+    original_count: int = 0
+    new_count: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    error: str | None = None
+    reason: str | None = None
+    """Why nothing was done, or what would be done in a dry run."""
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def model_failed(self) -> bool:
+        """Whether a summary model was asked in vain."""
+        return any(failure.stage.startswith("model") for failure in self.failures)
+
+    def followed_by(self, later: CompactionOutcome) -> CompactionOutcome:
+        """Two that were made one after the other, as one."""
+        return replace(
+            later,
+            original_count=self.original_count,
+            tokens_before=self.tokens_before + later.tokens_before,
+            tokens_after=self.tokens_after + later.tokens_after,
+            failures=(*self.failures, *later.failures),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compactor:
+    """What compacting works with."""
+
+    store: Store
+    clock: Clock
+    model: Summariser | None = None
+    redact: Redact = str
+    room_tokens: int | None = None
+    """At the hard mark: what all summaries together should count to at most."""
+
+    async def compact(self, ref: Ref, view: View, trigger: Trigger, *, dry_run: bool = False) -> CompactionOutcome:
+        """Sum up the oldest stretch that is not summed up yet; then, where a level is full, condense it."""
+        view = replace(view, policy=self._policy(view.policy))
+        outcome = CompactionOutcome(compacted=False, reason="nothing is old enough to be summed up")
+        resumes = resumes_at(view.outlook.compactions, view.outlook.segments, view.covered_until)
+        for end in dict.fromkeys((resumes, None)):  # a gap that is too short to be summed up goes with what follows
+            stretch = await self._stretch(ref, view, end)
+            if stretch:
+                outcome = await self._sum_up(ref, view, stretch, trigger, dry_run=dry_run)
+                if outcome.error is None:
+                    break
+        if dry_run:
+            return outcome
+        parent = await self._condense(ref, view, trigger)
+        if outcome.compacted or parent is None:
+            return outcome
+        return _outcome(parent, outcome.failures)
+
+    def _policy(self, policy: CompactionPolicy) -> CompactionPolicy:
+        if self.room_tokens is None:
+            return policy
+        most = max(_LEAST_SUMMARY_TOKENS, self.room_tokens // 2)
+        return replace(policy, summary_max_tokens=min(policy.summary_max_tokens, most))
+
+    async def _stretch(self, ref: Ref, view: View, resumes: int | None) -> list[Stored]:
+        """From where the summaries end: to where they resume, or as far as one summary may reach."""
+        policy = view.policy
+        query = PathQuery(
+            branch=view.leaf_seq,
+            after=view.covered_until,
+            before=None if resumes is None else resumes + 1,
+            limit=policy.leaf_max_messages + 2 * policy.max_message_history,
+        )
+        read = [stored(place, newest) for place, newest in await self.store.path(ref, query)]
+        if resumes is not None:
+            return next_stretch(read, policy, keep_recent=0)
+        return next_stretch(read, policy, keep_recent=None if self.room_tokens is None else _KEPT_AT_HARD_MARK)
+
+    async def _sum_up(
+        self, ref: Ref, view: View, stretch: Sequence[Stored], trigger: Trigger, *, dry_run: bool
+    ) -> CompactionOutcome:
+        began = time.monotonic()
+        before = sum(one.tokens for one in stretch)
+        new_count = view.uncovered - len(stretch) + 1
+        if dry_run:
+            return CompactionOutcome(
+                compacted=False,
+                original_count=view.uncovered,
+                new_count=new_count,
+                tokens_before=before,
+                tokens_after=min(before, view.policy.summary_max_tokens),
+                reason=f"messages {stretch[0].seq} to {stretch[-1].seq} would be summed up",
+            )
+        made = await summarise(sources(stretch), before, view.policy, model=self.model, redact=self.redact)
+        if not isinstance(made, Summary):
+            problem = "no summary is shorter than what it would stand for"
+            return CompactionOutcome(compacted=False, tokens_before=before, error=problem, failures=made)
+        last = stretch[-1].seq
+        new = Compaction(
+            id=new_id(),
+            level=1,
+            first_seq=stretch[0].seq,
+            last_seq=last,
+            after_seq=view.covered_until,
+            branch=next(one.branch for one in view.outlook.segments if one.after < last <= one.last),
+            span_hash=span_hash(stretch),
+            children=(),
+            summary=made.text,
+            strategy=made.strategy,
+            model=made.model,
+            trigger=trigger,
+            original_count=view.uncovered,
+            new_count=new_count,
+            tokens_before=before,
+            tokens_after=made.tokens,
+            facts_total=made.facts_total,
+            facts_kept=made.facts_kept,
+            seconds=round(time.monotonic() - began, 3),
+            created_at=self.clock(),
+        )
+        entries = sorted({one.entry_seq for one in stretch})
+        try:
+            done, is_new = await self._keep(ref, new, view.outlook, entries)
+        except Conflict as problem:
+            return CompactionOutcome(compacted=False, error=str(problem), failures=made.failures)
+        if not is_new:
+            reason = "the same messages were summed up in the meantime"
+            return CompactionOutcome(compacted=False, compaction=done, reason=reason, failures=made.failures)
+        return _outcome(done, made.failures)
+
+    async def _keep(
+        self, ref: Ref, new: Compaction, read: Outlook, entries: Sequence[int] = ()
+    ) -> tuple[Compaction, bool]:
+        intent = KeepCompaction(compaction=new, path=read.segments, read_at=read.entry_count, entries=entries)
+        return await self.store.write(ref, intent)
+
+    async def _condense(self, ref: Ref, view: View, trigger: Trigger) -> Compaction | None:
+        """One level up, where a level has more summaries than its fan-in or there is no room for them; as often as
+        it takes. Gives the newest that was made."""
+        newest: Compaction | None = None
+        while True:
+            outlook = await self.store.outlook(ref, view.leaf_seq)
+            parent = self._parent(outlook, view.policy, trigger)
+            if parent is None:
+                return newest
+            try:
+                newest, is_new = await self._keep(ref, parent, outlook)
+            except Conflict:  # somebody else did it, or something inside changed: the next compaction looks again
+                return newest
+            if not is_new:
+                return newest
+
+    def _parent(self, outlook: Outlook, policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
+        row = shown(outlook.compactions, outlook.segments)
+        oldest = to_condense(row, policy.fan_in)
+        if not oldest and self.room_tokens is not None:
+            oldest = to_make_room(row, self.room_tokens)
+        if not oldest:
+            return None
+        began = time.monotonic()
+        leaves = [Leaf(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in oldest]
+        made = condensed(leaves, policy)
+        if made is None:
+            return None
+        parent = replace(
+            oldest[0],
+            id=new_id(),
+            level=max(one.level for one in oldest) + 1,
+            last_seq=oldest[-1].last_seq,
+            branch=oldest[-1].branch,
+            span_hash=sha256(" ".join(one.span_hash for one in oldest).encode()).hexdigest(),
+            children=tuple(one.id for one in oldest),
+            summary=made.text,
+            strategy=made.strategy,
+            model=None,
+            trigger=trigger,
+            original_count=len(oldest),
+            new_count=1,
+            tokens_before=sum(one.tokens_after for one in oldest),
+            tokens_after=made.tokens,
+            facts_total=made.facts_total,
+            facts_kept=made.facts_kept,
+            seconds=round(time.monotonic() - began, 3),
+            created_at=self.clock(),
+        )
+        return None if _is_asked_back(parent, outlook.compactions) and trigger in ("threshold", "messages") else parent
+
+
+def _outcome(done: Compaction, failures: tuple[Failure, ...]) -> CompactionOutcome:
+    return CompactionOutcome(
+        compacted=True,
+        compaction=done,
+        original_count=done.original_count,
+        new_count=done.new_count,
+        tokens_before=done.tokens_before,
+        tokens_after=done.tokens_after,
+        failures=failures,
+    )
+
+
+def _is_asked_back(new: Compaction, known: Sequence[Compaction]) -> bool:
+    return any(one.undone_at is not None and one.span_hash == new.span_hash for one in known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionDiff:
+    """A compaction beside what it stands for."""
+
+    compaction: Compaction
+    originals: Sequence[Message]
+    summary: str
+    facts_kept: Sequence[str]
+    facts_only_in_originals: Sequence[str]
+
+
+async def diff(store: Store, ref: Ref, compaction: Compaction) -> CompactionDiff:
+    """Read the originals again and compare."""
+    query = PathQuery(branch=compaction.last_seq, after=compaction.after_seq, limit=_MOST_ORIGINALS)
+    pairs = await store.path(ref, query)
+    found = rank_facts(facts_of(sources([stored(place, newest) for place, newest in pairs])), ())
+    there, missing = kept(compaction.summary, found)
+    return CompactionDiff(
+        compaction=compaction,
+        originals=[Message(newest, place) for place, newest in pairs],
+        summary=compaction.summary,
+        facts_kept=[fact.text for fact in there],
+        facts_only_in_originals=[fact.text for fact in missing],
+    )

@@ -1,0 +1,77 @@
+"""What a model was shown, by reference: small enough to keep for every call, enough to render it again.
+
+It names entries and summaries instead of holding their text, so what is erased from the log is gone from here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from everthread.context.budget import Budget
+
+RENDERER = 1
+"""The version of the rendering; a manifest names it, so that a later one does not claim to show what was sent."""
+
+Revision = tuple[int, int]
+"""(seq, entry_seq) of a message: which revision was shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omission:
+    """A message that the model does not see, and why; or a stretch of them."""
+
+    seq: int
+    reason: str
+    last_seq: int | None = None
+    """Where the stretch ends, when it is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a request was made from, and what was left out of it.
+
+    `digest` is the hash of the rendered messages: rendering them again from the log must give the same, or
+    something was erased since.
+    """
+
+    renderer: int
+    system: str | None
+    summary_ids: tuple[str, ...]
+    pinned: tuple[Revision, ...]
+    window: tuple[Revision, ...]
+    passed_over: tuple[int, int] | None
+    old_before: int
+    live_calls: tuple[str, ...]
+    budget: Mapping[str, Any]
+    provider: str | None
+    clamped: tuple[int, ...]
+    omitted: tuple[Omission, ...]
+    repairs: tuple[str, ...]
+    tokens: int
+    digest: str
+
+
+def budget_fields(budget: Budget) -> dict[str, Any]:
+    """What of a budget decides how a request is rendered."""
+    return {name: getattr(budget, name) for name in ("window", "output_reserve", "tools_tokens", "factor")}
+
+
+def dump(manifest: Manifest) -> bytes:
+    """The manifest as it is stored."""
+    return orjson.dumps(asdict(manifest))
+
+
+def load(stored: bytes) -> Manifest:
+    """The manifest as it was."""
+    fields: dict[str, Any] = orjson.loads(stored)
+    for name in ("summary_ids", "live_calls", "clamped", "repairs"):
+        fields[name] = tuple(fields[name])
+    for name in ("pinned", "window"):
+        fields[name] = tuple((seq, entry_seq) for seq, entry_seq in fields[name])
+    fields["passed_over"] = fields["passed_over"] and tuple(fields["passed_over"])
+    fields["omitted"] = tuple(Omission(**omission) for omission in fields["omitted"])
+    return Manifest(**fields)

@@ -1,0 +1,275 @@
+"""What a model sees of a conversation: reading a view, rendering it, and rendering again what was once shown.
+
+Reading takes two reads of the store (three once there are summaries): the outlook (path, compactions, settings), then
+the window's messages, up to the very message the outlook ended at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, cast
+
+import orjson
+
+from everthread.compaction.policy import CompactionPolicy, Load, Trigger, due, laid_over, merged
+from everthread.compaction.view import on_path, shown
+from everthread.context import manifest as manifests
+from everthread.context.assemble import Context, assemble
+from everthread.context.budget import Budget
+from everthread.context.growth import WindowBounds, jump
+from everthread.context.ingredients import Ingredients, Stored, Summed
+from everthread.context.manifest import Manifest
+from everthread.context.shape import Provider, is_user_turn
+from everthread.context.units import spans
+from everthread.core.compactions import Compaction
+from everthread.core.entries import Entry
+from everthread.core.log import BranchName, Segment
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import Outlook, PathQuery, Store
+
+_LOOK_BACK = 32
+"""Messages read before the window's first: whether it stands in the middle of a unit, and whose turn it belongs to."""
+_LONG_RUN = 256
+"""Messages read once more where all of those are of one long run of tools, to find the question it is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A path as a model sees it now."""
+
+    outlook: Outlook
+    policy: CompactionPolicy
+    row: Sequence[Compaction]
+    """The summaries in use, oldest first."""
+    window: Sequence[Stored]
+    """The messages no summary stands for, as far as the window reaches."""
+    opened_with: int
+    """How many messages the window had when its start last moved."""
+    passed_over: tuple[int, int] | None
+    pinned: Sequence[Stored]
+    uncovered: int
+    """Messages after the summaries, deleted ones counted."""
+
+    @property
+    def covered_until(self) -> int:
+        return self.row[-1].last_seq if self.row else 0
+
+    @property
+    def leaf_seq(self) -> int:
+        """The message the path ends at; 0 when it is empty."""
+        return self.outlook.segments[-1].last if self.outlook.segments else 0
+
+
+def policy_of(base: CompactionPolicy, outlook: Outlook, request: Mapping[str, Any] | None = None) -> CompactionPolicy:
+    """The server's settings, then the conversation's, then the request's."""
+    policy = base
+    for level in outlook.policies:
+        if level is not None:
+            policy = laid_over(policy, orjson.loads(level))
+    return merged(policy, request) if request else policy
+
+
+async def look(
+    store: Store, ref: Ref, branch: BranchName, base: CompactionPolicy, request: Mapping[str, Any] | None = None
+) -> View:
+    """Read what a view of this path is made from."""
+    outlook = await store.outlook(ref, branch)
+    policy = policy_of(base, outlook, request)
+    row = shown(outlook.compactions, outlook.segments)
+    covered = row[-1].last_seq if row else 0
+    uncovered = max(0, outlook.leaf_depth - await _depth(store, ref, covered))
+    jumped = jump(uncovered, policy.bounds)
+    wanted = uncovered - jumped
+    leaf = outlook.segments[-1].last if outlook.segments else 0
+    query = PathQuery(branch=leaf, after=covered, limit=wanted + _LOOK_BACK, newest_first=True)
+    read = [stored(place, newest) for place, newest in (await store.path(ref, query))[::-1]]
+    begin = max(0, len(read) - wanted)
+    start = _landing(read, begin, policy.bounds)
+    anchor = await _anchor(store, ref, query, read, start)
+    opened_with = len(anchor) + _opened_with(policy.bounds, row, jumped, start - begin)
+    window = [*anchor, *read[start:]]
+    return View(
+        outlook=outlook,
+        policy=policy,
+        row=row,
+        window=window,
+        opened_with=opened_with,
+        passed_over=(covered + 1, read[start].seq - 1) if start else None,
+        pinned=_pinned_before(outlook, {one.seq for one in window}),
+        uncovered=uncovered,
+    )
+
+
+async def _depth(store: Store, ref: Ref, seq: int) -> int:
+    found = await store.find(ref, seqs=[seq]) if seq else ()
+    return found[0].depth if found else 0
+
+
+def _landing(read: Sequence[Stored], begin: int, bounds: WindowBounds) -> int:
+    """Where the window starts: the first user's turn near `begin`, else a unit there. Only messages that were there
+    when it jumped decide, so it stays until the next jump."""
+    if begin == 0:
+        return 0
+    starts = [span.start for span in spans([one.payload for one in read])]
+    near = [start for start in starts if begin <= start <= begin + bounds.slack and start < len(read)]
+    turns = [start for start in near if is_user_turn(read[start].payload)]
+    return (turns or near or [max(start for start in starts if start <= begin)])[0]
+
+
+async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[Stored], start: int) -> list[Stored]:
+    """In a long run of tools: the user's turn it belongs to, which says what the run is for."""
+    if start == 0 or is_user_turn(read[start].payload):
+        return []
+    turns = [one for one in read[:start] if is_user_turn(one.payload)]
+    if turns:
+        return turns[-1:]
+    earlier = await store.path(ref, replace(query, before=read[0].seq, limit=_LONG_RUN))
+    run = (stored(place, newest) for place, newest in earlier if newest.role == "user")
+    return list(islice((one for one in run if is_user_turn(one.payload)), 1))
+
+
+def _opened_with(bounds: WindowBounds, row: Sequence[Compaction], jumped: int, passed: int) -> int:
+    if jumped:
+        return max(0, bounds.max_message_history + 1 - bounds.step - passed)
+    return row[-1].new_count - 1 if row else 0
+
+
+def _pinned_before(outlook: Outlook, in_window: set[int]) -> list[Stored]:
+    return [
+        stored(place, newest)
+        for place, newest in outlook.pinned
+        if place.seq not in in_window and _is_on(outlook.segments, place)
+    ]
+
+
+def _is_on(segments: Sequence[Segment], place: Entry) -> bool:
+    return any(one.branch == place.branch and one.after < place.seq <= one.last for one in segments)
+
+
+def stored(place: Entry, newest: Entry) -> Stored:
+    """A message of the log, as contexts and compactions take it."""
+    message = Message(newest, place)
+    said = message.said_at or message.created_at
+    return Stored(
+        seq=place.seq,
+        entry_seq=newest.seq,
+        payload=message.payload,
+        tokens=newest.tokens,
+        said=said.isoformat(timespec="minutes"),
+    )
+
+
+def render(view: View, budget: Budget, *, system: str | None = None, provider: Provider | None = None) -> Context:
+    """The request this view makes."""
+    given = Ingredients(
+        system=system,
+        summaries=[_summed(compaction) for compaction in view.row],
+        pinned=view.pinned,
+        window=view.window,
+        passed_over=view.passed_over,
+        old_before=_old_before(view),
+    )
+    return assemble(given, budget, provider=provider)
+
+
+def _summed(compaction: Compaction) -> Summed:
+    return Summed(
+        id=compaction.id, first_seq=compaction.first_seq, last_seq=compaction.last_seq, text=compaction.summary
+    )
+
+
+def _old_before(view: View) -> int:
+    """How many messages of the window are old. Those that were when its start last moved: the request began anew
+    then, and until it does again its beginning must not change."""
+    return max(0, view.opened_with - view.policy.keep_recent)
+
+
+# -- whether a compaction is due -----------------------------------------------------------------------------------
+
+
+def load_of(view: View, context: Context) -> Load:
+    """What is known when the question is whether a compaction is due."""
+    return Load(
+        used_tokens=context.wanted_tokens,
+        uncovered=view.uncovered,
+        freed_little=_freed_little(view, context.wanted_tokens),
+        is_asked_back=_is_asked_back(view),
+    )
+
+
+def _freed_little(view: View, used_tokens: int) -> bool:
+    """Whether another one would be as vain as the last. A window that had to jump over messages waits for nobody."""
+    if not view.row or view.row[-1].level > 1 or view.passed_over is not None:
+        return False
+    last = view.row[-1]
+    freed = last.tokens_before - last.tokens_after
+    has_new_turn = any(is_user_turn(one.payload) for one in view.window[last.new_count - 1 :])
+    return freed < view.policy.least_freed * (used_tokens + freed) and not has_new_turn
+
+
+def _is_asked_back(view: View) -> bool:
+    """Whether the messages that the next compaction would begin with were in one that a person has undone."""
+    undone = [replace(one, undone_at=None) for one in view.outlook.compactions if one.undone_at is not None]
+    return any(one.last_seq > view.covered_until for one in on_path(undone, view.outlook.segments))
+
+
+def is_due(view: View, context: Context, budget: Budget) -> Trigger | None:
+    """Whether a compaction is due for this view, and why."""
+    return due(view.policy, budget, load_of(view, context))
+
+
+# -- what was shown ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenContext:
+    """What a model was shown, rendered again from the log."""
+
+    context: Context
+    manifest: Manifest
+    is_same: bool
+    """Whether it is, to the byte, what was sent."""
+    erased: tuple[int, ...] = ()
+    """Messages (by seq) that were shown and have been erased since: they are missing here."""
+    erased_summaries: tuple[str, ...] = ()
+    """Summaries that were shown and went with a message inside them."""
+
+    @property
+    def is_of_other_renderer(self) -> bool:
+        """Whether it was sent by a version that wrote requests in another way."""
+        return self.manifest.renderer != manifests.RENDERER
+
+
+async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
+    """Render a kept manifest again."""
+    kept = manifests.load(await store.manifest(ref, id))
+    by_id = {one.id: one for one in (await store.outlook(ref, None)).compactions}
+    window, window_gone = await _revisions(store, ref, kept.window)
+    pinned, pinned_gone = await _revisions(store, ref, kept.pinned)
+    given = Ingredients(
+        system=kept.system,
+        summaries=[_summed(by_id[one]) for one in kept.summary_ids if one in by_id],
+        pinned=pinned,
+        window=window,
+        passed_over=kept.passed_over,
+        old_before=kept.old_before,
+        live_calls=frozenset(kept.live_calls),
+    )
+    again = assemble(given, Budget(**kept.budget), provider=cast("Provider | None", kept.provider))
+    return SeenContext(
+        context=again,
+        manifest=kept,
+        is_same=again.manifest.digest == kept.digest,
+        erased=tuple(sorted({*window_gone, *pinned_gone})),
+        erased_summaries=tuple(one for one in kept.summary_ids if one not in by_id),
+    )
+
+
+async def _revisions(store: Store, ref: Ref, wanted: Sequence[manifests.Revision]) -> tuple[list[Stored], list[int]]:
+    """These revisions, and the seqs of those that were erased."""
+    found = {entry.seq: entry for entry in await store.find(ref, seqs=sorted({seq for pair in wanted for seq in pair}))}
+    whole = [(seq, entry) for seq, entry in wanted if seq in found and entry in found and not found[entry].is_erased]
+    gone = [pair[0] for pair in wanted if pair not in whole]
+    return [stored(found[seq], found[entry]) for seq, entry in whole], gone

@@ -1,0 +1,73 @@
+"""A summary comes of every attempt or none, and a model that misbehaves costs time and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.sources import Leaf, Source
+from everthread.compaction.summarise import Summary, condensed, summarise
+from everthread.context.tokens import count_tokens
+from tests.compaction.spans import assistant, user
+from tests.views.hostile import Hostile, Manner
+
+POLICY = CompactionPolicy(summary_timeout_seconds=0.02, summary_max_tokens=200)
+TALK: list[Source] = [
+    said
+    for at in range(0, 40, 2)
+    for said in (
+        user(at + 1, f"Please move order A-{at} to 2024-05-{at % 28 + 1:02d}, the budget is {at * 13} euro."),
+        assistant(at + 2, f"Done: order A-{at} is moved. We decided to ship it by rail from depot {at}."),
+    )
+]
+TOKENS = sum(count_tokens(source.text) for source in TALK)
+
+
+async def test_without_a_model_the_summary_is_extracted() -> None:
+    made = await summarise(TALK, TOKENS, POLICY)
+    assert isinstance(made, Summary)
+    assert (made.model, made.failures) == (None, ())
+    assert made.strategy.startswith("extract:")
+    assert made.tokens == count_tokens(made.text) <= 200
+    assert 0 < made.facts_kept <= made.facts_total
+
+
+async def test_a_good_model_writes_it_and_the_facts_it_dropped_are_listed() -> None:
+    made = await summarise(TALK, TOKENS, POLICY, model=Hostile(["good"]))
+    assert isinstance(made, Summary)
+    assert (made.model, made.strategy.partition(":")[0]) == ("hostile", "model")
+    assert "it was looked up" in made.text
+    assert "euro [#39]" in made.text
+
+
+@pytest.mark.parametrize("manner", ["fails", "hangs", "empty", "too long", "echo", "tool syntax"])
+async def test_a_bad_answer_is_noted_and_the_extract_stands_in(manner: Manner) -> None:
+    model = Hostile([manner])
+    made = await summarise(TALK, TOKENS, POLICY, model=model)
+    assert isinstance(made, Summary)
+    assert made.model is None
+    assert made.failures
+    assert all(failure.stage.startswith("model") for failure in made.failures)
+    assert model.asked == (1 if manner in ("fails", "hangs") else 2)
+
+
+async def test_after_a_refused_answer_a_terse_one_may_do() -> None:
+    made = await summarise(TALK, TOKENS, POLICY, model=Hostile(["too long", "good"]))
+    assert isinstance(made, Summary)
+    assert made.strategy.startswith("model-terse:")
+    assert [failure.stage for failure in made.failures] == ["model"]
+
+
+async def test_what_is_too_short_to_be_summed_up_is_left_alone() -> None:
+    made = await summarise([user(1, "ok")], 1, POLICY)
+    assert not isinstance(made, Summary)
+    assert {failure.stage for failure in made} == {"extract", "terse"}
+
+
+def test_condensing_is_shorter_or_nothing() -> None:
+    leaf = "## Facts\n" + "\n".join(f"- user: order A-{at} costs {at} euro [#{at}]" for at in range(1, 30))
+    made = condensed([Leaf(first_seq=1, last_seq=30, text=leaf), Leaf(first_seq=31, last_seq=60, text=leaf)], POLICY)
+    assert made is not None
+    assert made.tokens < 2 * count_tokens(leaf)
+    assert made.facts_kept <= made.facts_total
+    assert condensed([Leaf(first_seq=1, last_seq=2, text="ok [#1]")], POLICY) is None

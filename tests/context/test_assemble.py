@@ -1,0 +1,93 @@
+"""A request holds the record whole or in whole summaries, the newest first, and names all it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from everthread.context import Budget, Message, faults
+from everthread.context.assemble import Context, assemble
+from everthread.context.ingredients import Ingredients, Stored, Summed
+from everthread.context.manifest import dump, load
+from everthread.core.errors import ContextOverflow
+from tests.context.histories import budgets, forall, histories
+from tests.context.openai_shape import user
+
+
+def stored(messages: Sequence[Message], first: int = 1) -> list[Stored]:
+    return [Stored(seq=seq, entry_seq=seq, payload=one, tokens=9) for seq, one in enumerate(messages, first)]
+
+
+def summed(number: int, words: int = 60) -> Summed:
+    text = f"Summary {number}. " + "more of it " * words
+    return Summed(id=f"s{number}", first_seq=10 * number + 1, last_seq=10 * number + 10, text=text)
+
+
+def tight(limit: int) -> Budget:
+    return Budget(window=limit + 100, output_reserve=100)
+
+
+def told(context: Context) -> tuple[str, ...]:
+    return tuple(id for part in context.parts for id in part.summary_ids)
+
+
+@forall(histories(), budgets(smallest=120), st.integers(0, 6), st.integers(0, 3))
+def test_i7_i8_every_request_is_valid_and_within_the_limit(
+    history: list[Message], budget: Budget, summaries: int, pins: int
+) -> None:
+    given = Ingredients(
+        system="Be brief.",
+        summaries=[summed(number) for number in range(summaries)],
+        pinned=stored([user("remember this " * 30)] * pins, first=1),
+        window=stored(history, first=101),
+    )
+    try:
+        context = assemble(given, budget)
+    except ContextOverflow:
+        assert budget.limit < 200
+        return
+    assert faults(context.messages) == []
+    assert context.tokens <= budget.limit
+    assert sum(part.tokens for part in context.parts) == context.tokens
+    left_out = {one.seq for one in context.omitted}
+    shown = {seq for part in context.parts for seq in part.seqs}
+    assert {one.seq for one in given.window} <= left_out | shown
+    assert {one.id for one in given.summaries if one.first_seq not in left_out} == set(told(context))
+    assert context == assemble(given, budget)
+    assert load(dump(context.manifest)) == context.manifest
+
+
+def test_a_record_over_the_room_keeps_the_newest_summaries_whole() -> None:
+    given = Ingredients(summaries=[summed(number) for number in range(8)], window=stored([user("so?")], first=101))
+    context = assemble(given, tight(900))
+    assert 0 < len(told(context)) < 8
+    assert told(context) == tuple(f"s{number}" for number in range(8))[-len(told(context)) :]
+    record = context.messages[0]["content"]
+    assert all(one.text.strip() in record for one in given.summaries if one.id in told(context))
+    gone = [one for one in context.omitted if one.reason == "over_budget"]
+    assert [(one.seq, one.last_seq) for one in gone] == [
+        (10 * n + 1, 10 * n + 10) for n in range(8 - len(told(context)))
+    ]
+
+
+def test_a_record_that_leaves_no_room_for_the_question_is_left_out_and_named() -> None:
+    given = Ingredients(summaries=[summed(0, words=300)], window=stored([user("so?")], first=101))
+    context = assemble(given, tight(120))
+    assert [message["content"] for message in context.messages] == ["so?"]
+    assert [(one.seq, one.last_seq) for one in context.omitted] == [(1, 10)]
+
+
+def test_what_was_repaired_away_is_named_with_what_was_wrong() -> None:
+    odd: list[Message] = [
+        user("hi"),
+        {"role": "tool", "tool_call_id": "x", "content": "?"},
+        {"role": "critic"},
+        user(" "),
+    ]
+    context = assemble(Ingredients(window=stored(odd)), tight(900))
+    assert [(one.seq, one.reason) for one in context.omitted] == [
+        (2, "orphan_result"),
+        (3, "unknown_role"),
+        (4, "empty_message"),
+    ]
