@@ -147,14 +147,23 @@ UPDATE entries SET newest_seq = coalesce(?, newest_seq), flags = (flags | ?) & ~
 ADVANCE = "UPDATE conversations SET entry_count = ?, chain = ?, active_branch = ?, updated_at = ? WHERE number = ?"
 """Move the head of a log."""
 
-MATCH = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
-"""The newest entries that match."""
+MATCH = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC"
+"""Entries that match, newest first; the reader stops when it has enough."""
 
 MATCH_COUNT = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)"
 """How many entries match, counted up to a cap."""
 
-SCOPE_SIZE = "SELECT coalesce(sum(entry_count), 0) FROM conversations WHERE owner = ? AND (? IS NULL OR id = ?)"
+SCOPE_SIZE = """
+SELECT coalesce(sum(entry_count), 0)
+FROM (
+    SELECT entry_count FROM conversations WHERE owner = ? AND (? IS NULL OR id = ?) ORDER BY number DESC LIMIT 1000)"""
 """About how many messages an owner, or one conversation, has."""
+
+OWNER_SHARE = "SELECT (SELECT count(*) FROM conversations WHERE owner = ?), (SELECT max(number) FROM conversations)"
+"""How many conversations an owner has, and about how many there are."""
+
+OWNER = "SELECT owner FROM conversations WHERE number = ?"
+"""Whose a conversation is."""
 
 CANDIDATE = f"""
 SELECT c.id, e.key, {ENTRY}

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key, info_from_row
-from everthread.adapters.stores.sqlite import erase, indexing, log, views
+from everthread.adapters.stores.layout import info_from_row
+from everthread.adapters.stores.sqlite import erase, indexing, log, search, views
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.core.chain import genesis
@@ -20,12 +20,10 @@ from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.failpoints import reach
-from everthread.core.ids import owner_scope
 from everthread.core.log import BranchName, BranchRow, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, Outlook, PathQuery
-from everthread.core.queries import Group, Query
-from everthread.history.match import fts5_match
+from everthread.core.ports import Candidates, ListPosition, NewConversation, Outlook, PathQuery
+from everthread.core.queries import Query
 
 R = TypeVar("R")
 
@@ -33,8 +31,6 @@ _COLUMNS = ("title", "metadata", "is_active", "deleted_at")
 _LEFT_BEHIND = timedelta(days=1)
 """Off-record conversations untouched for this long were left by a crash; the next opening erases them."""
 _NEWEST = 1 << 62
-COUNT_CAP = 10_000
-"""Words are counted up to this: beyond it one is simply common."""
 
 
 class SqliteStore:
@@ -178,7 +174,7 @@ class SqliteStore:
     ) -> Candidates:
         while await self._on.read(indexing.is_behind):
             await self._on.write(indexing.index_some)
-        return await self._on.read(lambda c: _candidates(c, owner, conversation, query, cap, any_word))
+        return await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
 
     # -- looking after the whole ---------------------------------------------------------------------------
 
@@ -254,33 +250,6 @@ def _update(connection: sqlite3.Connection, ref: Ref, changes: Mapping[str, Any]
         stored = to_micros(value) if isinstance(value, datetime) else value
         connection.execute(sql.UPDATE_CONVERSATION.format(column=column), (stored, now, *ref))
     return _get(connection, ref)
-
-
-def _candidates(
-    connection: sqlite3.Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool
-) -> Candidates:
-    scope = [owner_scope(owner)]
-    first, last = 0, _NEWEST
-    if conversation is not None:
-        number, _, _ = log.living_head(connection, Ref(owner, conversation))
-        first, last = number << SEQ_BITS, entry_key(number, SEQ_MASK)
-    match = fts5_match(query, scope, any_term=any_word)
-    keys = [row[0] for row in connection.execute(sql.MATCH, (match, first, last, cap + 1))]
-    rows = (connection.execute(sql.CANDIDATE, (key, owner)).fetchone() for key in keys[:cap])
-    return Candidates(
-        found=[Candidate(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
-        truncated=len(keys) > cap,
-        frequencies={
-            term.token: _count(connection, fts5_match(Query(groups=(Group(terms=(term,)),)), scope), first, last)
-            for term in query.terms
-        },
-        total=connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0],
-    )
-
-
-def _count(connection: sqlite3.Connection, match: str, first: int, last: int) -> int:
-    count: int = connection.execute(sql.MATCH_COUNT, (match, first, last, COUNT_CAP)).fetchone()[0]
-    return count
 
 
 def _backup(connection: sqlite3.Connection, target: Path) -> None:

@@ -1,0 +1,76 @@
+"""Finding candidates by words in the FTS5 index, over an open connection; ranking is history/ranking.py's.
+
+The cap comes after the owner. A token in each entry stands for its owner, so that one with few messages among many is
+found at once; but to match the token of one who owns most of them costs a walk through all of those (10 ms in a
+million). So a large owner's matches are read from the newest on, and the few of others are passed over.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import islice
+
+from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
+from everthread.adapters.stores.sqlite import log
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core.entries import Entry
+from everthread.core.ids import owner_scope
+from everthread.core.nouns import Ref
+from everthread.core.ports import Candidate, Candidates
+from everthread.core.queries import Group, Query
+from everthread.history.match import fts5_match
+
+_NEWEST = 1 << 62
+_LARGE_SHARE = 0.2
+"""From this share of all conversations on, an owner's matches are found by passing over those of others."""
+COUNT_CAP = 10_000
+"""Words are counted up to this: beyond it one is simply common."""
+
+
+def candidates(
+    connection: sqlite3.Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool
+) -> Candidates:
+    """At most `cap` matches of this owner, or of one of its conversations, newest first."""
+    first, last = _span(connection, owner, conversation)
+    scope = [] if conversation is not None or _is_large(connection, owner) else [owner_scope(owner)]
+    matching = connection.execute(sql.MATCH, (fts5_match(query, scope, any_term=any_word), first, last))
+    keys = list(islice(_owned(connection, owner, (row[0] for row in matching)), cap + 1))
+    rows = (connection.execute(sql.CANDIDATE, (key, owner)).fetchone() for key in keys[:cap])
+    return Candidates(
+        found=[Candidate(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
+        truncated=len(keys) > cap,
+        frequencies={
+            term.token: _count(connection, fts5_match(Query(groups=(Group(terms=(term,)),)), scope), first, last)
+            for term in query.terms
+        },
+        total=connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0],
+    )
+
+
+def _span(connection: sqlite3.Connection, owner: str, conversation: str | None) -> tuple[int, int]:
+    if conversation is None:
+        return 0, _NEWEST
+    number, _, _ = log.living_head(connection, Ref(owner, conversation))
+    return number << SEQ_BITS, entry_key(number, SEQ_MASK)
+
+
+def _is_large(connection: sqlite3.Connection, owner: str) -> bool:
+    owned, of_all = connection.execute(sql.OWNER_SHARE, (owner,)).fetchone()
+    return bool(owned >= _LARGE_SHARE * (of_all or 0))
+
+
+def _owned(connection: sqlite3.Connection, owner: str, keys: Iterator[int]) -> Iterator[int]:
+    """Those of this owner; each conversation is asked for its owner once."""
+    known: dict[int, bool] = {}
+    for key in keys:
+        number = key >> SEQ_BITS
+        if number not in known:
+            known[number] = connection.execute(sql.OWNER, (number,)).fetchone()[0] == owner
+        if known[number]:
+            yield key
+
+
+def _count(connection: sqlite3.Connection, match: str, first: int, last: int) -> int:
+    count: int = connection.execute(sql.MATCH_COUNT, (match, first, last, COUNT_CAP)).fetchone()[0]
+    return count
