@@ -16,10 +16,33 @@ def append_many(url: str, conversation: str, name: str, count: int, start_at: fl
     asyncio.run(append_batches(url, conversation, name, batches=count, size=1))
 
 
+TALK_MESSAGES = 40
+
+
 def append_large_batches(url: str, conversation: str, name: str, batches: int, size: int, kill: str) -> None:
     """Append batches until the plug is pulled."""
     failpoints.arm(plug(kill))
     asyncio.run(append_batches(url, conversation, name, batches, size))
+
+
+def compact_a_talk(url: str, kill: str) -> None:
+    """Talk for a while, then compact until the plug is pulled."""
+    asyncio.run(talk(url))
+    failpoints.arm(plug(kill))
+    asyncio.run(compact(url))
+
+
+async def talk(url: str) -> None:
+    async with everthread.open(url) as et:
+        conv = await et.conversations.ensure("c")
+        said = f"We keep the plan of day {{}} and pay 40 euros for it, as agreed with the hotel. {'And so on. ' * 20}"
+        turns = [{"role": role, "content": said.format(day)} for day in range(20) for role in ("user", "assistant")]
+        await conv.append(turns)
+
+
+async def compact(url: str) -> None:
+    async with everthread.open(url) as et:
+        await (await et.conversations.get("c")).compact()
 
 
 async def append_batches(url: str, conversation: str, name: str, batches: int, size: int) -> None:

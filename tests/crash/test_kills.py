@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 import everthread
-from everthread.adapters.stores.sqlite.indexing import BATCH
+from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED
 from everthread.core.failpoints import FAILPOINTS
+from tests.crash.crowd import TALK_MESSAGES
 from tests.crash.nursery import Nursery
 from tests.crash.trial import KILLED, NewTrial
 
@@ -24,8 +25,9 @@ WITHIN_SECONDS = {"sqlite": 0.3, "postgres": 0.8}
 
 
 def points(store: str) -> Sequence[str]:
-    """PostgreSQL indexes in the append itself."""
-    return [point for point in FAILPOINTS if store == "sqlite" or point != "index.written"]
+    """Those that the script reaches: PostgreSQL indexes in the append itself, and compactions have a test below."""
+    elsewhere = {"compaction.written"} if store == "sqlite" else {"compaction.written", "index.written"}
+    return [point for point in FAILPOINTS if point not in elsewhere]
 
 
 def reaches(point: str, store: str) -> Sequence[int]:
@@ -52,11 +54,30 @@ def test_i1_acknowledged_calls_survive_kills_at_any_time(store: str, seed: int, 
 
 @pytest.mark.parametrize("store", ["sqlite"])
 def test_a_kill_while_the_index_catches_up_loses_no_word(store: str, empty_url: str, nursery: Nursery) -> None:
-    batches = {"url": empty_url, "conversation": "c", "name": "ann", "batches": BATCH // 50 + 1, "size": 50}
+    batches = {"url": empty_url, "conversation": "c", "name": "ann", "batches": MOST_UNINDEXED // 50 + 1, "size": 50}
     child = nursery.start("tests.crash.crowd:append_large_batches", **batches, kill="index.written:1")
     assert child.wait() == KILLED, child.said()
     for number in (0, BATCH // 2, BATCH - 1):
         assert asyncio.run(found(empty_url, str(number))) == [number + 1]
+
+
+@pytest.mark.parametrize("store", list(KILLS))
+def test_i9_a_kill_while_a_compaction_is_written_leaves_the_former_view(
+    store: str, empty_url: str, nursery: Nursery
+) -> None:
+    child = nursery.start("tests.crash.crowd:compact_a_talk", url=empty_url, kill="compaction.written:1")
+    assert child.wait() == KILLED, child.said()
+    asyncio.run(compact_again(empty_url))
+
+
+async def compact_again(url: str) -> None:
+    async with everthread.open(url) as et:
+        conv = await et.conversations.get("c")
+        assert [one async for one in conv.compactions()] == []
+        assert len([message async for message in conv.messages()]) == TALK_MESSAGES
+        assert (await conv.compact()).compacted
+        assert len([one async for one in conv.compactions()]) == 1
+        assert (await et.verify()).ok
 
 
 async def found(url: str, text: str) -> list[int]:
