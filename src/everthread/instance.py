@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -217,13 +217,24 @@ class Everthread:
 
     async def _erase_with_children(self, owner: str, conversation: str) -> EraseReport:
         """A conversation goes with what its subagents were told: they speak of the same things."""
+        descendants = [id async for id in self._descendants(owner, conversation)]
         report = await self._store.erase(owner, conversation, None)
-        while children := (
-            await self._store.list(owner, limit=100, position=None, include_deleted=True, parent_id=conversation)
-        )[0]:
-            for child in children:
-                report = _both(report, await self._erase_with_children(owner, child.id))
+        for id in descendants:
+            report = _both(report, await self._store.erase(owner, id, None))
         return report
+
+    async def _descendants(self, owner: str, conversation: str) -> AsyncIterator[str]:
+        position = None
+        while True:
+            children, position = await self._store.list(
+                owner, limit=100, position=position, include_deleted=True, parent_id=conversation
+            )
+            for child in children:
+                yield child.id
+                async for id in self._descendants(owner, child.id):
+                    yield id
+            if position is None:
+                return
 
     async def stats(self) -> Mapping[str, int]:
         """Counts and bytes of the whole database."""
