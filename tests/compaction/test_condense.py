@@ -16,7 +16,7 @@ LEAVES = [
         first_seq=1,
         last_seq=40,
         text="## Goal\n- user: move the shop by 12 May 2024 [#1]\n## Decisions\n- user: let's use Postgres 14 [#9]\n"
-        "## Open points\n- user: I'm waiting for the invoice [#38]\n## Also mentioned\n- Seaborn; 8017 [#12]",
+        "## Open points\n- user: I'm waiting for the invoice [#38]\n## Also mentioned\n- Seaborn; 9310 [#12]",
     ),
     Leaf(
         first_seq=41,
@@ -49,7 +49,7 @@ def test_lines_keep_their_section_their_words_and_their_seqs() -> None:
 
 
 def test_listed_facts_are_carried_on() -> None:
-    assert _of(_condensed(LEAVES), "mentioned") == [("Seaborn; 8017", 12, 12)]
+    assert _of(_condensed(LEAVES), "mentioned") == [("Seaborn; 9310", 12, 12)]
 
 
 def test_when_room_is_short_decisions_outlast_open_points_of_old() -> None:

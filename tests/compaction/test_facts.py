@@ -27,7 +27,7 @@ def _found(text: str) -> set[tuple[str, str]]:
         ("120单的波次", "number", "120单"),
         ("最多三万五", "number", "三万五"),
         ("阿哲只剩六天年假", "number", "六天"),
-        ("端口8017能用", "number", "8017"),
+        ("端口9310能用", "number", "9310"),
         ("due 2024-05-12 at noon", "date", "2024-05-12"),
         ("due 12 May 2024 at noon", "date", "12 May 2024"),
         ("due May 12th, 2024", "date", "May 12th, 2024"),
@@ -45,7 +45,7 @@ def _found(text: str) -> set[tuple[str, str]]:
         ("在看《三体》", "title", "三体"),
         ("代号「飞鱼」", "title", "飞鱼"),
         ("in /var/log/app.log today", "path", "/var/log/app.log"),
-        ("代码放 ~/work/flyfish/ 下", "path", "~/work/flyfish/"),
+        ("代码放 ~/code/heron/ 下", "path", "~/code/heron/"),
         ("see app/domain/wave.py please", "path", "app/domain/wave.py"),
         ("edit setup.cfg first", "file", "setup.cfg"),
         ("at https://a.example/b?c=1.", "url", "https://a.example/b?c=1"),
@@ -134,7 +134,7 @@ def test_what_a_summary_still_says_is_kept_in_whatever_spelling() -> None:
 
 def test_a_part_of_a_longer_number_or_word_does_not_keep_a_fact() -> None:
     facts = find_facts("15% of port 801 went to Anna")
-    assert kept("150% of 8017 went to Annabelle", facts)[0] == []
+    assert kept("150% of 9310 went to Annabelle", facts)[0] == []
 
 
 def test_a_full_date_holds_the_day_and_the_month_it_names() -> None:
@@ -148,8 +148,8 @@ def test_the_seq_of_a_line_keeps_no_fact() -> None:
 
 
 def test_a_fact_is_counted_once_however_often_it_is_said() -> None:
-    sources = [user(1, "port 8017"), assistant(2, "8017 it is")]
-    assert [fact.normal for fact in rank_facts(facts_of(sources), sources)] == ["8017"]
+    sources = [user(1, "port 9310"), assistant(2, "9310 it is")]
+    assert [fact.normal for fact in rank_facts(facts_of(sources), sources)] == ["9310"]
 
 
 def test_arguments_of_calls_hold_facts() -> None:
@@ -168,7 +168,7 @@ def test_of_equal_facts_the_rarer_and_the_newer_rank_first() -> None:
 
 
 def test_a_repeated_fact_points_to_where_a_user_said_it_last() -> None:
-    sources = [user(1, "port 8017"), user(2, "port 8017"), assistant(3, "8017, yes")]
+    sources = [user(1, "port 9310"), user(2, "port 9310"), assistant(3, "9310, yes")]
     assert [fact.seq for fact in rank_facts(facts_of(sources), sources)] == [2]
 
 

@@ -23,7 +23,7 @@ def _texts(text: str) -> list[str]:
         ("Use e.g. Redis. Is it fast? Yes...", 3),
         ("代号「飞鱼」。先撸后端！先定技术栈？好的。", 4),
         ("他说：“明天走吧。”然后就走了……真的吗？！是的", 3),
-        ("用 FastAPI 0.110.1 跑，放在 ~/work/flyfish/ 下。端口 8017。", 2),
+        ("用 FastAPI 0.110.1 跑，放在 ~/code/heron/ 下。端口 9310。", 2),
     ],
 )
 def test_abbreviations_addresses_versions_and_quotes_stay_whole(text: str, sentences: int) -> None:
