@@ -14,10 +14,12 @@ from benchmarks.report import Row
 from benchmarks.systems import Ours, Turn
 
 _CONVERSATIONS = 100
+_TIMES = 4
+"""How often each question is asked: a p95 of thirty answers is one answer."""
 
 
 def run(options: argparse.Namespace) -> Sequence[Row]:
-    """One owner's messages in a hundred conversations; each kind of question asked thirty times."""
+    """One owner's messages in a hundred conversations; each kind of question asked a hundred times."""
     ours = Ours(tempfile.mkdtemp(prefix="bench-"))
     ours.open()
     began = time.perf_counter()
@@ -62,7 +64,7 @@ def _questions() -> dict[str, list[str]]:
 
 def _asked(ours: Ours, kind: str, questions: Sequence[str], conversation: str | None) -> Row:
     spent, found = [], 0
-    for question in questions:
+    for question in [*questions] * _TIMES:
         began = time.perf_counter()
         hits = ours.run_async(ours.et.search(question, conversation=conversation))
         spent.append((time.perf_counter() - began) * 1e3)
@@ -72,5 +74,5 @@ def _asked(ours: Ours, kind: str, questions: Sequence[str], conversation: str | 
         "system": f"everthread: {kind}",
         "p50 ms": statistics.median(spent),
         "p95 ms": cuts[18],
-        "found": found / len(questions),
+        "found": found / len(spent),
     }
