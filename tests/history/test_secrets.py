@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.history.secrets import MAX_FLAGS, SecretFlag, find_secrets
+from everthread.history.secrets import MAX_FLAGS, SecretFlag, find_secrets, redact_secrets
 
 ALPHANUMERIC = string.ascii_letters + string.digits
 
@@ -129,3 +129,42 @@ def test_any_text_is_looked_through_without_harm(text: str) -> None:
     flags = find_secrets(text + " " * 3 + "x" * 40)
     assert flags == find_secrets(text + " " * 3 + "x" * 40)
     assert all(0 <= flag.start < flag.end <= len(text) for flag in flags)
+
+
+# --- taking them out ---
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_replaced_by_its_kind_and_all_else_stays(kind: str) -> None:
+    text = f"我的密钥是{SECRETS[kind]}。谢谢\nplease use it"
+    redacted = redact_secrets(text)
+    assert SECRETS[kind] not in redacted
+    assert f"[redacted: {kind}]" in redacted
+    assert redacted.startswith("我的密钥是")
+    assert redacted.endswith("\nplease use it") or kind == "private-key"
+
+
+def test_of_a_private_key_nothing_is_left() -> None:
+    key = SECRETS["private-key"] + "\n" + f"{some(64)}\n" * 20 + "-----END OPENSSH " + "PRIVATE KEY-----"
+    assert redact_secrets(f"a {key} b {key[:200]}") == "a -----[redacted: private-key] b -----[redacted: private-key]"
+
+
+def test_a_token_longer_than_the_rule_reaches_is_taken_out_whole() -> None:
+    token = web_token().rpartition(".")[0] + "." + some(9_000)
+    assert redact_secrets(f"a {token} b") == "a [redacted: jwt] b"
+
+
+def test_more_secrets_than_are_flagged_are_all_taken_out() -> None:
+    text = " ".join([SECRETS["stripe"], SECRETS["github"]] * MAX_FLAGS)
+    assert set(redact_secrets(text).split("] ")) <= {"[redacted: stripe", "[redacted: github", "[redacted: github]"}
+
+
+def test_a_secret_behind_thousands_of_decoys_is_taken_out() -> None:
+    assert SECRETS["twilio"] not in redact_secrets("SK AC " * 3_000 + SECRETS["twilio"])
+
+
+@given(text=st.text(alphabet=st.characters(exclude_categories=())))
+def test_what_is_taken_out_once_is_out_and_ordinary_text_is_the_same(text: str) -> None:
+    redacted = redact_secrets(f"{text} {SECRETS['github']}")
+    assert redact_secrets(redacted) == redacted
+    assert redacted.endswith("[redacted: github]")

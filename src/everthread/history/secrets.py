@@ -31,6 +31,9 @@ _MAX_PLACES = 2_000
 _REACH_CHARS = 2_048
 """How far after its literal a secret may end; the longest JSON Web Tokens are found by their beginning."""
 
+_END_OF_KEY = re.compile(r"-----END [^-\n]*PRIVATE KEY[^-\n]*-----|^Private-MAC: *\S+", re.MULTILINE)
+_REST_OF_WORD = re.compile(r"[A-Za-z0-9_=+/~-]*(?:\.[A-Za-z0-9_=+/~-]+)*")
+
 _holds_long_word = re.compile(r"(?:\S{0,19}\s)*+\S{20}").match
 
 
@@ -110,16 +113,47 @@ _RULE_OF_LITERAL = tuple((literal, rule) for rule in _RULES for literal in rule.
 
 def find_secrets(text: str) -> tuple[SecretFlag, ...]:
     """Give a flag for each place that looks like a secret, in the order of the text; most texts have none."""
+    return tuple(_found(text, _MAX_PLACES)[:MAX_FLAGS])
+
+
+def _found(text: str, most_places: int) -> list[SecretFlag]:
     if "PRIVATE KEY" not in text and "://" not in text and not _holds_long_word(text):
-        return ()
+        return []
     flags = {
         flag
         for literal, rule in _RULE_OF_LITERAL
         if literal in text
-        for at in islice(_places(literal, text), _MAX_PLACES)
+        for at in islice(_places(literal, text), most_places)
         for flag in _flags(rule, text, at)
     }
-    return tuple(sorted(flags, key=attrgetter("start", "end", "kind"))[:MAX_FLAGS])
+    return sorted(flags, key=attrgetter("start", "end", "kind"))
+
+
+def redact_secrets(text: str) -> str:
+    """The text with a placeholder such as `[redacted: github]` wherever a secret seems to stand; all else as it was.
+
+    Every place is looked at, however many there are: what a flag may miss, a summary model must not see.
+    """
+    pieces: list[str] = []
+    done = 0
+    for flag in _found(text, len(text)):
+        if flag.end > done:
+            pieces += [
+                text[done : max(done, flag.start)],
+                *([f"[redacted: {flag.kind}]"] if flag.start >= done else []),
+            ]
+            done = _end_of_secret(flag, text)
+    return "".join((*pieces, text[done:]))
+
+
+def _end_of_secret(flag: SecretFlag, text: str) -> int:
+    """Where the secret itself ends: of a private key the rule knows the head only, of a long token the beginning."""
+    if flag.kind == "private-key":
+        closing = _END_OF_KEY.search(text, flag.end)
+        return closing.end() if closing else len(text)
+    if flag.kind == "basic-auth":  # the address behind the password is no secret
+        return flag.end
+    return _REST_OF_WORD.match(text, flag.end).end()  # type: ignore[union-attr]  # it matches nothing at least
 
 
 def _places(literal: str, text: str) -> Iterator[int]:
