@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from everthread.adapters.models.choosing import NamedSummariser, summariser_from
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.compaction.policy import CompactionPolicy
-from everthread.compaction.summarise import Redact, Summariser
+from everthread.compaction.summarise import Summariser
+from everthread.compaction.transcript import Redact
 from everthread.conversation import Means
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.ids import check_text
 from everthread.core.ports import Store
+from everthread.history.secrets import redact_secrets
 from everthread.instance import Everthread
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
 
 MAX_PATH_CHARACTERS = 4096
 EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
@@ -24,20 +33,24 @@ def open(
     *,
     clock: Clock = system_clock,
     compaction: CompactionPolicy | None = None,
-    summariser: Summariser | None = None,
-    redact: Redact = str,
+    summariser: Summariser | BaseChatModel | Runnable[Any, Any] | str | None = None,
+    redact: Redact = redact_secrets,
 ) -> Everthread:
     """A database of conversations, to be used as `async with everthread.open(url) as et`.
 
     `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name`, `memory://`.
-    `compaction` is how conversations are compacted unless the database says otherwise; `summariser` a model that
-    writes summaries (without one the extractive summariser does), which sees text as `redact` leaves it.
+    `compaction` is how conversations are compacted unless the database says otherwise. `summariser` writes summaries:
+    a LangChain chat model, the name of one ("openai:gpt-5-mini"), or an object of your own; without one the
+    extractive summariser does. A `summary_model` that is set in the database or for a call goes before it. Summaries
+    are made from text as `redact` leaves it, which by default takes known forms of secrets out.
     """
+    policy = compaction or CompactionPolicy()
     means = Means(
         store=store_for(url, clock),
         clock=clock,
-        policy=compaction or CompactionPolicy(),
-        summariser=summariser,
+        policy=policy if summariser is None else replace(policy, summary_model=None),
+        summariser=None if summariser is None else summariser_from(summariser),
+        summariser_named=NamedSummariser,
         redact=redact,
     )
     return Everthread(means)

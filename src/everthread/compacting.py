@@ -16,7 +16,8 @@ from everthread.compaction.plan import next_stretch, sources, span_hash
 from everthread.compaction.policy import CompactionPolicy, Trigger
 from everthread.compaction.record import KeepCompaction
 from everthread.compaction.sources import Leaf
-from everthread.compaction.summarise import Failure, Redact, Summariser, Summary, condensed, summarise
+from everthread.compaction.summarise import Failure, Summariser, Summary, condensed, summarise
+from everthread.compaction.transcript import Redact
 from everthread.compaction.view import resumes_at, shown, to_condense, to_make_room
 from everthread.context.ingredients import Stored
 from everthread.core.clock import Clock

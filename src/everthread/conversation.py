@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -13,7 +13,8 @@ from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, 
 from everthread.compaction.breaker import Breaker
 from everthread.compaction.policy import CompactionPolicy, Trigger
 from everthread.compaction.record import UndoCompaction
-from everthread.compaction.summarise import Redact, Summariser
+from everthread.compaction.summarise import Summariser
+from everthread.compaction.transcript import Redact
 from everthread.compaction.view import at_level, shown
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context
@@ -29,6 +30,7 @@ from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Re
 from everthread.core.ports import NewConversation, Store
 from everthread.history import ingest, intents, reading
 from everthread.history.arguments import check_branch, check_count
+from everthread.history.secrets import redact_secrets
 from everthread.views import SeenContext
 
 MAX_TITLE_CHARACTERS: Final = 1000
@@ -57,9 +59,19 @@ class Means:
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
     """The settings of compaction below those kept in the database."""
     summariser: Summariser | None = None
-    redact: Redact = str
-    """Takes secrets out of what a summary model is shown."""
+    summariser_named: Callable[[str], Summariser] | None = None
+    """Makes the one that a policy names as its `summary_model`, which goes before the other."""
+    redact: Redact = redact_secrets
+    """Takes secrets out of what summaries are made from."""
     breaker: Breaker = field(default_factory=Breaker)
+
+    def summariser_for(self, policy: CompactionPolicy) -> Summariser | None:
+        """Who writes summaries under this policy; None while the model is left alone, or when there is none."""
+        if not self.breaker.allows(policy):
+            return None
+        if policy.summary_model is None or self.summariser_named is None:
+            return self.summariser
+        return self.summariser_named(policy.summary_model)
 
 
 class Conversation:
@@ -396,7 +408,7 @@ class Conversation:
         dry_run: bool = False,
     ) -> CompactionOutcome:
         means = self._means
-        model = means.summariser if may_ask and means.breaker.allows(view.policy) else None
+        model = means.summariser_for(view.policy) if may_ask else None
         compactor = Compactor(
             store=self._store, clock=self._clock, model=model, redact=means.redact, room_tokens=room_tokens
         )

@@ -17,7 +17,7 @@ from everthread.compaction.facts import TAG, Fact, kept, rank_facts
 from everthread.compaction.fitting import cut_at_sentence, joined_within, mentions
 from everthread.compaction.foreign_syntax import has_role_marks, has_tool_syntax, is_dialogue
 from everthread.compaction.sections import FACTS_SHARE, without_mentions
-from everthread.compaction.sources import Source, TokenCounter, language_of_text, readable
+from everthread.compaction.sources import Source, TokenCounter, language_of_text, readable, speaker
 
 Reason = Literal["empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue"]
 
@@ -130,7 +130,7 @@ def _is_echo(prose: str, sources: Sequence[Source]) -> bool:
         return False
     for transcript in (
         _letters(" ".join(source.text for source in sources)),
-        _letters(" ".join(f"{source.name or source.role} {source.text}" for source in sources)),
+        _letters(" ".join(f"{speaker(source)} {source.text}" for source in sources)),
     ):
         if _longest_stretch(said, transcript) >= max(_ECHO_CHARS, _ECHO_SHARE * len(said)):
             return True

@@ -101,6 +101,12 @@ def is_user(source: Source) -> bool:
     return source.role in ("user", "human")
 
 
+def speaker(source: Source) -> str:
+    """Who said it, as a transcript names them: `user`, `user Ada`, `tool search`."""
+    named = source.name or source.tool_name
+    return f"{source.role} {named}" if named else source.role
+
+
 def language_of(sources: Sequence[Source]) -> Language:
     """The language a summary's heads are written in: what the people write, else what anyone does."""
     said = _sample(source.text for source in sources if is_user(source))

@@ -3,13 +3,14 @@
     the summary model, within its time limit → the same asked to be terse → the extractive summariser → its last resort
 
 Each attempt passes the gate or is noted with its reason. A model that fails, hangs, echoes or writes rubbish costs
-time and nothing else: the extractive summariser needs none and cannot fail.
+time and nothing else: the extractive summariser needs none and cannot fail. Secrets are taken out before any of them
+reads: also the list of facts that a model dropped is made from what is left.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,11 +21,9 @@ from everthread.compaction.gate import Accepted, Rejected, accept
 from everthread.compaction.kinds import Kind, kind_of
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.sources import Leaf, Source
+from everthread.compaction.transcript import Redact, redacted, transcript
 from everthread.context.tokens import count_tokens
 from everthread.core.errors import ModelError
-
-Redact = Callable[[str], str]
-"""Takes secrets out of what a summary model is shown."""
 
 
 class Summariser(Protocol):
@@ -42,6 +41,15 @@ class Failure:
 
     stage: str
     reason: str
+    """`kind: detail`; the detail may quote what a provider said, the kind is one of a few words."""
+
+    @property
+    def kind(self) -> str:
+        return self.reason.partition(":")[0]
+
+    @property
+    def is_of_model(self) -> bool:
+        return self.stage.startswith("model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +71,16 @@ async def summarise(
     policy: CompactionPolicy,
     *,
     model: Summariser | None = None,
-    redact: Redact = lambda text: text,
+    redact: Redact = str,
 ) -> Summary | tuple[Failure, ...]:
     """A summary of these messages; only failures when they are too short for anything to be shorter."""
+    sources = await asyncio.to_thread(redacted, sources, redact)
     facts = await asyncio.to_thread(facts_of, sources)
     kind = kind_of(sources) if policy.strategy == "auto" else policy.strategy
     failures: list[Failure] = []
-    async for stage, text in _attempts(sources, facts, kind, policy, model, redact, failures):
+    text_limit = policy.leaf_max_tokens / max(source_tokens, 1)
+    asked = "" if model is None else transcript(sources, share=text_limit)
+    async for stage, text in _attempts(sources, facts, kind, policy, model, asked, failures):
         judged = await asyncio.to_thread(
             accept,
             text,
@@ -104,14 +115,13 @@ async def _attempts(
     kind: Kind,
     policy: CompactionPolicy,
     model: Summariser | None,
-    redact: Redact,
+    asked: str,
     failures: list[Failure],
 ) -> AsyncIterator[tuple[str, str]]:
     most = policy.summary_max_tokens
     if model is not None:
-        transcript = redact(_transcript(sources))
         for stage, most_now in (("model", most), ("model-terse", most // 2)):
-            text = await _asked(model, stage, transcript, kind, most_now, policy, failures)
+            text = await _asked(model, stage, asked, kind, most_now, policy, failures)
             if text is None:
                 break  # one that failed or hung would take the turn as long again
             yield stage, text
@@ -126,7 +136,7 @@ async def _attempts(
 async def _asked(
     model: Summariser,
     stage: str,
-    transcript: str,
+    asked: str,
     kind: Kind,
     max_tokens: int,
     policy: CompactionPolicy,
@@ -135,7 +145,7 @@ async def _asked(
     """The model's text, or None with the failure noted."""
     try:
         async with asyncio.timeout(policy.summary_timeout_seconds):
-            text = await model.summarise(transcript, kind=kind, max_tokens=max_tokens, is_terse=stage == "model-terse")
+            text = await model.summarise(asked, kind=kind, max_tokens=max_tokens, is_terse=stage == "model-terse")
     except TimeoutError:
         failures.append(Failure(stage=stage, reason=f"timeout: no answer in {policy.summary_timeout_seconds} s"))
     except ModelError as problem:
@@ -145,10 +155,6 @@ async def _asked(
             return text
         failures.append(Failure(stage=stage, reason=f"error: wrote {type(text).__name__}, not text"))
     return None
-
-
-def _transcript(sources: Sequence[Source]) -> str:
-    return "\n".join(f"[#{source.seq}] {source.name or source.role}: {source.text}" for source in sources)
 
 
 def condensed(leaves: Sequence[Leaf], policy: CompactionPolicy) -> Summary | None:

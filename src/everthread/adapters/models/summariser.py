@@ -1,0 +1,105 @@
+"""Any LangChain chat model as a writer of summaries: a call of its own, beside whatever the turn's model does.
+
+The time limit, the terse second try and the judging of what comes back are `compaction/summarise.py`'s; here a model
+is asked once and its failure translated. What a provider says of a failure may quote the request, so an error of ours
+names its kind only; the provider's own is its `__cause__`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from langchain.chat_models import init_chat_model
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from everthread.adapters.models.prompt import delimited, instructions, language_of_transcript
+from everthread.compaction.kinds import Kind
+from everthread.core.errors import Invalid, MissingExtra, ModelError
+
+_CONFIG: Final = RunnableConfig(
+    run_name="everthread summary",
+    # Inside a graph's node a call inherits the node's callbacks: its tokens would appear in the user's stream.
+    callbacks=[],
+    tags=["nostream", "everthread:summary"],
+)
+_THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+_FENCE = re.compile(r"^\s*```\w*\n(.*?)\n?```\s*$", re.DOTALL)
+
+
+class ModelSummariser:
+    """A chat model, or any runnable that takes messages, behind the port `Summariser`."""
+
+    def __init__(self, chat: Runnable[Any, Any], name: str | None = None) -> None:
+        self._chat = chat
+        self.name = name or _name_of(chat)
+
+    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
+        """What the model writes, without its thoughts; ModelError when it fails."""
+        language = language_of_transcript(text)
+        messages = [
+            SystemMessage(instructions(language, kind, max_tokens=max_tokens, is_terse=is_terse)),
+            HumanMessage(delimited(text, language)),
+        ]
+        # Providers' errors have no root of their own; a batch hands them over as values.
+        (answer,) = await self._chat.abatch([messages], [_CONFIG], return_exceptions=True)
+        if isinstance(answer, Exception):
+            raise ModelError(f"the summary model {self.name} failed: {kind_of(answer)}") from answer
+        return _text_of(answer)
+
+
+@cache
+def built(name: str) -> ModelSummariser:
+    """The model by this name; Invalid when there is none, MissingExtra when its package is not installed."""
+    try:
+        return ModelSummariser(init_chat_model(name), name)
+    except ImportError as problem:
+        raise MissingExtra(f"the summary model {name!r} needs a package that is not installed: {problem}") from problem
+    except ValueError as problem:
+        raise Invalid(
+            f"no chat model can be made of {name!r} ({type(problem).__name__}); write provider:model, such as "
+            "openai:gpt-5-mini, and set what the provider asks for, such as its API key",
+            field="summary_model",
+        ) from problem
+
+
+def adapted(model: object) -> ModelSummariser:
+    """A chat model as a summariser; Invalid for what is none."""
+    if isinstance(model, Runnable):
+        return ModelSummariser(model)
+    raise Invalid(
+        f"must be a LangChain chat model, a name such as openai:gpt-5-mini, or have a method summarise; "
+        f"{type(model).__name__} is none of these",
+        field="summariser",
+    )
+
+
+def _name_of(chat: Runnable[Any, Any]) -> str:
+    inner = getattr(chat, "bound", chat)
+    known = (getattr(inner, field, None) for field in ("model_name", "model", "model_id"))
+    return next((name for name in known if isinstance(name, str) and name), type(inner).__name__)
+
+
+def kind_of(problem: BaseException) -> str:
+    """`APIStatusError (HTTP 429)`, `APIConnectionError from ConnectError`: never what the provider said."""
+    status = getattr(problem, "status_code", None)
+    said = f" (HTTP {status})" if isinstance(status, int) else ""
+    return " from ".join(type(one).__name__ for one in _causes(problem)) + said
+
+
+def _causes(problem: BaseException) -> Iterator[BaseException]:
+    yield problem
+    if problem.__cause__ is not None:
+        yield problem.__cause__
+
+
+def _text_of(answer: object) -> str:
+    said = str(answer.text) if isinstance(answer, BaseMessage) else answer
+    if not isinstance(said, str):
+        raise ModelError(f"the summary model wrote {type(said).__name__}, not text")
+    said = _THOUGHTS.sub("", said)
+    fenced = _FENCE.match(said)
+    return fenced[1] if fenced else said
