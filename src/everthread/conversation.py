@@ -380,10 +380,12 @@ class Conversation:
         dry_run: bool = False,
         branch: Branch | BranchName = None,
         compaction: Mapping[str, Any] | None = None,
+        on_each: Callable[[CompactionOutcome], None] | None = None,
     ) -> CompactionOutcome:
         """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
 
-        The log does not change. `compaction` of the outcome is the newest of them.
+        The log does not change. `compaction` of the outcome is the newest of them; `on_each` is told of every one
+        when it is kept.
         """
         path = check_branch(branch)
         outcome = CompactionOutcome(compacted=False)
@@ -395,6 +397,8 @@ class Conversation:
             latest = await self._compact(view, trigger, dry_run=dry_run)
             if not latest.compacted:
                 return outcome if outcome.compacted else latest
+            if on_each is not None:
+                on_each(latest)
             outcome = latest if not outcome.compacted else outcome.followed_by(latest)
             covered = view.covered_until
 

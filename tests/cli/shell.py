@@ -47,7 +47,7 @@ class Shell:
         self.database = database
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH") if name in os.environ}
         own = {} if self.database is None else {"EVERTHREAD_DATABASE": self.database}
         return {**kept, "HOME": str(self.home), "LANG": "C.UTF-8", **own, **(more or {})}
 

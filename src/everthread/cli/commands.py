@@ -8,5 +8,17 @@ from everthread.cli.app import app, run
 
 __all__ = ["app", "run"]
 
-for family in ("reading", "writing", "proving", "erasing", "keeping", "doctor", "setup", "models"):
+for family in (
+    "reading",
+    "viewing",
+    "compacting",
+    "replay",
+    "writing",
+    "proving",
+    "erasing",
+    "keeping",
+    "doctor",
+    "setup",
+    "models",
+):
     import_module(f"everthread.cli.{family}")

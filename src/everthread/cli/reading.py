@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -10,9 +10,11 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.output import Styled, moment, one_line, printable, size
+from everthread.compaction.view import at_level, shown
 from everthread.conversation import Conversation
 from everthread.core import payloads
-from everthread.core.nouns import Message
+from everthread.core.compactions import Compaction
+from everthread.core.nouns import Message, Ref
 from everthread.instance import MAX_PAGE, Everthread
 
 FOLDED_LINES = 8
@@ -96,12 +98,19 @@ async def show(
     branch: BranchOption = None,
     revisions: Annotated[bool, typer.Option("--revisions", help="Show older revisions too.")] = False,
     deleted: Annotated[bool, typer.Option("--deleted", help="Show deleted messages too.")] = False,
+    level: Annotated[
+        int | None, typer.Option(min=1, metavar="L", help="Summaries of this level in place of what they stand for.")
+    ] = None,
 ) -> None:
     """Show the messages of a conversation. Any length needs little memory."""
     if tail is not None and (after or limit is not None or revisions):
         raise typer.BadParameter("--tail stands alone: leave out --after, --limit and --revisions")
+    if level is not None and (tail is not None or after):
+        raise typer.BadParameter("--level tells the history from its beginning: leave out --tail and --after")
     async with door.open() as et:
         found = await et.conversations.get(conversation, door.owner)
+        if level is not None:
+            after = _tell_summaries(door, await _summaries(et, found, branch_name(branch), level))
         if tail is not None:
             messages = _each(await found.tail(tail, branch=branch_name(branch), include_deleted=deleted))
         else:
@@ -113,6 +122,42 @@ async def show(
                 door.out.document(_as_json(message))
             else:
                 door.out.pieces(_as_text(message, full))
+
+
+async def _summaries(
+    et: Everthread, conversation: Conversation, branch: str | int | None, level: int
+) -> list[Compaction]:
+    """What stands for the beginning of a branch, told at this level; a part that has none so low, at its lowest."""
+    known = [one async for one in conversation.compactions()]
+    path = (await et.store.outlook(Ref(conversation.owner, conversation.id), branch)).segments
+    return at_level(known, shown(known, path), level)
+
+
+def _tell_summaries(door: Door, told: Sequence[Compaction]) -> int:
+    """Show them; gives the seq of the last message they stand for."""
+    for one in told:
+        if door.out.json:
+            door.out.document(
+                {
+                    "kind": "summary",
+                    "compaction_id": one.id,
+                    "level": one.level,
+                    "first_seq": one.first_seq,
+                    "last_seq": one.last_seq,
+                    "text": one.summary,
+                    "tokens": one.tokens_after,
+                }
+            )
+        else:
+            door.out.pieces(_summary_as_text(one))
+    return told[-1].last_seq if told else 0
+
+
+def _summary_as_text(one: Compaction) -> Iterator[Styled]:
+    yield f"{one.first_seq:>6} ", "dim"
+    yield f"to {one.last_seq}, summed up", "bold cyan"
+    yield f"  level {one.level}  {one.id}\n", "dim"
+    yield from ((f"       {line}\n", "") for line in printable(one.summary).split("\n"))
 
 
 async def _each(messages: list[Message]) -> AsyncIterator[Message]:
@@ -156,7 +201,7 @@ def _as_text(message: Message, full: bool) -> Iterator[Styled]:
         yield f"  [{mark}]", "yellow"
     yield "\n", ""
     text = printable(payloads.searchable(message.payload))
-    yield from ((f"       {line}\n", "") for line in (text if full else _folded(text)).split("\n"))
+    yield from ((f"       {line}\n", "") for line in (text if full else folded(text)).split("\n"))
 
 
 def _marks(message: Message) -> Iterator[str]:
@@ -170,7 +215,7 @@ def _marks(message: Message) -> Iterator[str]:
         yield "holds a secret"
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """The beginning of a long text, and how much is left."""
     shown = "\n".join(text[:FOLDED_CHARACTERS].split("\n")[:FOLDED_LINES])
     left = len(text) - len(shown)

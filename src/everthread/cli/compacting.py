@@ -1,0 +1,196 @@
+"""Commands about summaries that stand for old messages: compact, compactions, diff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.door import Door
+from everthread.cli.output import moment, printable
+from everthread.cli.reading import BranchOption, ConversationArgument, branch_name, folded
+from everthread.compacting import CompactionDiff, CompactionOutcome
+from everthread.compaction.view import shown
+from everthread.conversation import Conversation
+from everthread.core.compactions import Compaction
+from everthread.core.errors import Invalid, NotFound
+from everthread.core.nouns import Ref
+from everthread.instance import Everthread
+
+CompactionArgument = Annotated[
+    str, typer.Argument(metavar="COMPACTION", help="Its id, or the beginning of it if no other begins so.")
+]
+SHOWN_FACTS = 40
+
+
+@command(app)
+async def compact(
+    door: Door,
+    conversation: ConversationArgument,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be summed up.")] = False,
+    undo: Annotated[
+        str | None, typer.Option("--undo", metavar="COMPACTION", help="Have this one's messages back in the view.")
+    ] = None,
+    branch: BranchOption = None,
+) -> None:
+    """Sum up what is old, for the model's view. The log does not change: --undo brings the former view back."""
+    if undo is not None and (dry_run or branch is not None):
+        raise typer.BadParameter("--undo stands alone: leave out --dry-run and --branch")
+    async with door.open() as et:
+        found = await et.conversations.get(conversation, door.owner)
+        if undo is not None:
+            chosen = await _chosen(found, undo)
+            _tell_undone(door, await found.undo_compaction(chosen.id))
+            return
+        outcome = await _compacted(door, found, dry_run, branch_name(branch))
+        policy = await et.compaction_config.get(found)
+    _tell_outcome(door, outcome, dry_run)
+    if dry_run and outcome.new_count > policy.leaf_max_messages:
+        door.out.note(f"and so on, a summary for each stretch, until about {policy.keep_recent} messages are left")
+
+
+async def _compacted(
+    door: Door, conversation: Conversation, dry_run: bool, branch: str | int | None
+) -> CompactionOutcome:
+    """Each summary is kept when it is made, so whatever interrupts this, those that were made stay."""
+    total = conversation.info.entry_count
+    with door.out.progress("compacting", total) as step:
+        return await conversation.compact(
+            dry_run=dry_run, branch=branch, on_each=lambda one: step(one.original_count - one.new_count + 1)
+        )
+
+
+def _tell_outcome(door: Door, outcome: CompactionOutcome, dry_run: bool) -> None:
+    if door.out.json:
+        door.out.document({**asdict(outcome), "dry_run": dry_run})
+    elif outcome.compacted:
+        door.out.text(
+            f"{outcome.original_count:,} messages are {outcome.new_count:,} now in the model's view; what was summed "
+            f"up counts {outcome.tokens_after:,} tokens instead of {outcome.tokens_before:,}"
+        )
+    else:
+        door.out.text(outcome.error or outcome.reason or "nothing to do")
+    for failure in outcome.failures:
+        door.out.note(f"{failure.stage}: {failure.reason}")
+
+
+def _tell_undone(door: Door, undone: Compaction) -> None:
+    if door.out.json:
+        door.out.document(undone)
+    else:
+        door.out.text(f"undone {undone.id}: messages {undone.first_seq} to {undone.last_seq} are shown again")
+
+
+async def _chosen(conversation: Conversation, given: str) -> Compaction:
+    """A compaction by its id, or by the beginning of one."""
+    known = [one async for one in conversation.compactions() if one.id.startswith(given)]
+    exact = [one for one in known if one.id == given]
+    if not known or not given:
+        raise NotFound(f"no compaction {given!r} in conversation {conversation.id!r}; see: everthread compactions")
+    if len(known) > 1 and not exact:
+        raise Invalid(f"{len(known)} compactions begin with {given!r}; write more of the id", field="compaction")
+    return (exact or known)[0]
+
+
+@command(app)
+async def compactions(door: Door, conversation: ConversationArgument) -> None:
+    """List the summaries of a conversation, oldest first, with what each stands for."""
+    async with door.open() as et:
+        found = await et.conversations.get(conversation, door.owner)
+        known = [one async for one in found.compactions()]
+        in_view = {one.id for one in await _row_of(et, found)}
+    condensed = {child for one in known if one.is_live for child in one.children}
+    states = [(one, _state(one, in_view, condensed)) for one in known]
+    if door.out.json:
+        for one, state in states:
+            door.out.document({**asdict(one), "state": state})
+    else:
+        door.out.table(
+            ("id", ">level", "messages", "tokens", "facts kept", "written by", "why", ">s", "made", "state"),
+            [_row(one, state) for one, state in states],
+        )
+
+
+async def _row_of(et: Everthread, conversation: Conversation) -> Sequence[Compaction]:
+    """The summaries in use on the active branch, oldest first."""
+    outlook = await et.store.outlook(Ref(conversation.owner, conversation.id), None)
+    return shown(outlook.compactions, outlook.segments)
+
+
+def _state(one: Compaction, in_view: set[str], condensed: set[str]) -> str:
+    """`waiting`: of another branch, or after a gap that is still to be summed up again."""
+    if one.undone_at is not None:
+        return "undone"
+    if one.invalid_at is not None:
+        return "invalid"
+    return "in use" if one.id in in_view else "condensed" if one.id in condensed else "waiting"
+
+
+def _row(one: Compaction, state: str) -> tuple[object, ...]:
+    return (
+        one.id,
+        one.level,
+        f"{one.first_seq}–{one.last_seq}",
+        f"{one.tokens_before:,} → {one.tokens_after:,}",
+        f"{one.facts_kept:,} of {one.facts_total:,}",
+        one.model or one.strategy,
+        one.trigger,
+        f"{one.seconds:.1f}",
+        moment(one.created_at),
+        state,
+    )
+
+
+@command(app)
+async def diff(
+    door: Door,
+    conversation: ConversationArgument,
+    compaction: CompactionArgument,
+    full: Annotated[bool, typer.Option("--full", help="Show long messages and all facts.")] = False,
+) -> None:
+    """Show a summary beside what it stands for, and the facts that are only in the originals."""
+    async with door.open() as et:
+        found = await et.conversations.get(conversation, door.owner)
+        chosen = await _chosen(found, compaction)
+        compared = await found.compaction_diff(chosen.id)
+    if door.out.json:
+        door.out.document(_diff_as_json(compared))
+    else:
+        _tell_diff(door, compared, full)
+
+
+def _diff_as_json(compared: CompactionDiff) -> dict[str, Any]:
+    return {
+        "compaction": asdict(compared.compaction),
+        "originals": [
+            {"seq": one.seq, "id": one.id, "role": one.role, "name": one.name, "text": one.text, "tokens": one.tokens}
+            for one in compared.originals
+        ],
+        "summary": compared.summary,
+        "facts_kept": list(compared.facts_kept),
+        "facts_only_in_originals": list(compared.facts_only_in_originals),
+    }
+
+
+def _tell_diff(door: Door, compared: CompactionDiff, full: bool) -> None:
+    one = compared.compaction
+    door.out.pieces([(f"{len(compared.originals):,} messages, {one.tokens_before:,} tokens\n", "bold")])
+    for message in compared.originals:
+        text = message.text if full else folded(message.text)
+        said = printable(text).replace("\n", "\n  ")
+        door.out.pieces([(f"- {message.seq} {message.name or message.role}\n", "red"), (f"  {said}\n", "")])
+    door.out.pieces([(f"\ntheir summary, {one.tokens_after:,} tokens\n", "bold")])
+    door.out.pieces((f"+ {line}\n", "green") for line in printable(compared.summary).split("\n"))
+    _tell_facts(door, "facts in both", compared.facts_kept, full)
+    _tell_facts(door, "facts only in the originals", compared.facts_only_in_originals, full)
+
+
+def _tell_facts(door: Door, head: str, facts: Sequence[str], full: bool) -> None:
+    some = facts if full else facts[:SHOWN_FACTS]
+    left = f" … and {len(facts) - len(some):,} more (--full shows them)" if len(some) < len(facts) else ""
+    door.out.pieces([(f"\n{head}, {len(facts):,}\n", "bold")])
+    if facts:
+        door.out.text("  " + " · ".join(" ".join(fact.split()) for fact in some) + left)

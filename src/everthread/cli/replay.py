@@ -1,0 +1,134 @@
+"""The command that tries a policy of compaction on a conversation's own history: replay."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.door import Door
+from everthread.cli.reading import BranchOption, ConversationArgument, branch_name
+from everthread.cli.viewing import ORDINARY, ReserveOption, WindowOption
+from everthread.compaction.policy import CompactionPolicy, as_mapping, merged
+from everthread.context.budget import Budget
+from everthread.core.clock import system_clock
+from everthread.core.errors import Invalid
+from everthread.core.nouns import Ref
+from everthread.instance import Everthread
+from everthread.replaying import Figures, Prices, Trial, fixed_window, full_history, read
+
+PriceInput = Annotated[float | None, typer.Option("--price-in", min=0, metavar="X", help="Of a million tokens sent.")]
+PriceOutput = Annotated[
+    float | None, typer.Option("--price-out", min=0, metavar="Y", help="Of a million tokens answered.")
+]
+PriceCached = Annotated[
+    float | None,
+    typer.Option("--price-cached", min=0, metavar="Z", help="Of a million tokens that a prompt cache has."),
+]
+
+
+@command(app)
+async def replay(
+    door: Door,
+    conversation: ConversationArgument,
+    policy: Annotated[
+        Path, typer.Option("--policy", metavar="FILE", help="The settings to try, as TOML or JSON; the rest stays.")
+    ],
+    window: WindowOption = ORDINARY.window,
+    reserve: ReserveOption = ORDINARY.output_reserve,
+    price_in: PriceInput = None,
+    price_out: PriceOutput = None,
+    price_cached: PriceCached = None,
+    branch: BranchOption = None,
+) -> None:
+    """Try a policy on this conversation's own history, beside the present one. Nothing is written."""
+    changes = _read_policy(policy)
+    prices = _prices(price_in, price_out, price_cached)
+    budget = Budget(window=window, output_reserve=reserve)
+    async with door.open() as et:
+        found = await et.conversations.get(conversation, door.owner)
+        present = await et.compaction_config.get(found)
+        policies = {policy.name: merged(present, changes), "present policy": present}
+        rows = await _figures(door, et, Ref(found.owner, found.id), branch_name(branch), policies, budget)
+    if door.out.json:
+        ways = [_as_json(row, prices, policies.get(row.way)) for row in rows]
+        door.out.document({"conversation_id": found.id, "limit": budget.limit, "ways": ways})
+    else:
+        _tell(door, rows, prices)
+
+
+async def _figures(
+    door: Door,
+    et: Everthread,
+    ref: Ref,
+    branch: str | int | None,
+    policies: Mapping[str, CompactionPolicy],
+    budget: Budget,
+) -> list[Figures]:
+    total = (await et.store.outlook(ref, branch)).leaf_depth
+    with door.out.progress("replaying", total * (1 + len(policies))) as step:
+        talk = await read(et.store, ref, branch, step)
+        trial = Trial(store=et.store, clock=system_clock, ref=ref, budget=budget, step=step)
+        tried = [await trial.run(way, policy, talk) for way, policy in policies.items()]
+    return [*tried, fixed_window(talk, budget.limit), full_history(talk, budget.limit)]
+
+
+def _read_policy(file: Path) -> Mapping[str, Any]:
+    """The fields a file sets: at its top, or in its table `compaction`, as in everthread.toml."""
+    text = file.read_text(encoding="utf-8")
+    try:
+        given = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    except ValueError as problem:  # of both readers
+        raise Invalid(f"{file} cannot be read: {problem}", field="policy") from problem
+    found = given.get("compaction", given) if isinstance(given, dict) else given
+    if not isinstance(found, dict) or not found:
+        raise Invalid(f"{file} sets nothing: write lines such as threshold = 0.6", field="policy")
+    return found
+
+
+def _prices(price_in: float | None, price_out: float | None, cached: float | None) -> Prices | None:
+    """None without prices; a cache that no price is given for saves nothing."""
+    if price_in is None:
+        if price_out is not None or cached is not None:
+            raise typer.BadParameter("--price-out and --price-cached need --price-in beside them")
+        return None
+    return Prices(input=price_in, output=price_out or 0.0, cached=price_in if cached is None else cached)
+
+
+def _as_json(row: Figures, prices: Prices | None, policy: CompactionPolicy | None) -> dict[str, Any]:
+    return {
+        **asdict(row),
+        "tokens_per_turn": row.tokens_per_turn,
+        "stability": row.stability,
+        "cost": None if prices is None else row.cost(prices),
+        "policy": None if policy is None else as_mapping(policy),
+    }
+
+
+def _tell(door: Door, rows: list[Figures], prices: Prices | None) -> None:
+    head = ["", ">tokens/turn", ">cached", ">facts kept", ">compactions", ">too long"]
+    costs = [] if prices is None else [">cost/turn", ">cost"]
+    door.out.table([*head, *costs], [tuple(_cells(row, prices)) for row in rows])
+    first = rows[0]
+    door.out.note(
+        f"{first.turns:,} turns, {first.requests:,} requests; cached: what a prompt cache would have had; facts kept: "
+        f"of {first.facts_total:,}, in the last request; too long: requests that the model would have refused"
+    )
+
+
+def _cells(row: Figures, prices: Prices | None) -> Iterator[str]:
+    yield row.way
+    yield f"{row.tokens_per_turn:,.0f}"
+    yield f"{row.stability:.1%}"
+    yield f"{row.facts_kept / max(1, row.facts_total):.1%}"
+    yield f"{row.compactions:,}"
+    yield f"{row.over_limit:,}"
+    if prices is not None:
+        yield f"{row.cost(prices) / max(1, row.turns):.6f}"
+        yield f"{row.cost(prices):.4f}"

@@ -1,0 +1,89 @@
+"""Ctrl-C while summaries are being made: what was made is whole and stays, the rest was not begun."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import PATIENCE_SECONDS, Shell
+from tests.contracts.views import turn
+
+TURNS = 500
+
+
+@pytest.fixture
+def long_talk(shell: Shell) -> Shell:
+    """Many stretches to sum up."""
+    said = [message for number in range(TURNS) for message in turn(number)]
+    assert shell("append", "c", input=said).code == 0
+    return shell
+
+
+def leaves(shell: Shell) -> list[Any]:
+    return [one for one in shell("compactions", "c", "--json").lines if one["level"] == 1]
+
+
+def wait_for_summaries(shell: Shell, count: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(leaves(shell)) < count and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_ctrl_c_leaves_whole_summaries_and_the_same_command_goes_on(long_talk: Shell, more: list[str]) -> None:
+    history = long_talk("show", "c", "--json").out
+    with long_talk.start("compact", "c", *more) as process:
+        wait_for_summaries(long_talk, 1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, out, err) == (130, b"", b"")
+    made = leaves(long_talk)
+    assert made[0]["first_seq"] == 1
+    assert all(one["last_seq"] + 1 == following["first_seq"] for one, following in pairwise(made))
+    assert 0 < made[-1]["last_seq"] < 4 * TURNS - 60, "it had come to its end before it was interrupted"
+    assert long_talk("verify").code == 0
+    assert long_talk("show", "c", "--json").out == history
+    assert long_talk("compact", "c").code == 0
+    finished = leaves(long_talk)
+    assert [one["id"] for one in finished[: len(made)]] == [one["id"] for one in made]
+    assert finished[-1]["last_seq"] > 4 * TURNS - 40
+
+
+def test_ctrl_c_ends_a_replay_in_the_middle_of_its_bar(long_talk: Shell, tmp_path: Path) -> None:
+    policy = tmp_path / "p.toml"
+    policy.write_text("max_message_history = 20\n")
+    ours, theirs = pty.openpty()
+    environment = {"TERM": "xterm", "COLUMNS": "80"}
+    command = ("replay", "c", "--policy", str(policy))
+    with long_talk.start(*command, env=environment, stderr=theirs, stdout=subprocess.PIPE) as process:
+        os.close(theirs)
+        drawn = b""
+        while b"replaying" not in drawn:
+            drawn += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+        drawn += rest_of(ours)
+        assert process.wait(PATIENCE_SECONDS) == 130
+    os.close(ours)
+    assert b"Traceback" not in drawn
+    assert drawn.count(b"\x1b[?25h") >= drawn.count(b"\x1b[?25l") > 0, "the cursor stays hidden"
+    assert leaves(long_talk) == []
+
+
+def rest_of(terminal: int) -> bytes:
+    written = b""
+    try:
+        while part := os.read(terminal, 65536):
+            written += part
+    except OSError:  # what Linux answers at the end
+        pass
+    return written
