@@ -173,7 +173,10 @@ class _Draft:
         short = elide(report.messages, old_before=old_before, seqs=self._first_seqs, policy=policy)
         self.messages = short.messages
         self.clamps = short.clamps
-        self.sizes = [message_tokens(message) for message in short.messages]
+        self.sizes = [
+            quotes.tokens if at == self._record_at else message_tokens(message)
+            for at, message in enumerate(short.messages)
+        ]
         self.tokens = sum(self.sizes)
 
     @property
@@ -203,6 +206,8 @@ class _Draft:
 
     def fitted(self, budget: Budget) -> _Sent:
         """Within the budget: the record as it stands, the rest as far as it goes. ContextOverflow if it does not."""
+        if self.tokens <= budget.limit:
+            return self._whole()
         others = [at for at in range(len(self.messages)) if at != self._record_at]
         rest = [self.messages[at] for at in others]
         done = fit(
@@ -224,6 +229,10 @@ class _Draft:
             clamps=[replace(clamp, index=others[clamp.index]) for clamp in done.clamped],
             tokens=done.tokens + self.record_tokens,
         )
+
+    def _whole(self) -> _Sent:
+        messages = [dict(message) for message in self.messages]
+        return _Sent(messages=messages, sizes=dict(enumerate(self.sizes)), dropped=(), clamps=(), tokens=self.tokens)
 
     def seqs_of(self, indexes: Iterable[int]) -> tuple[int, ...]:
         """The messages of the log behind these of the request."""

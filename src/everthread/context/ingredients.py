@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from everthread.context.budget import message_tokens
 from everthread.context.excerpt import excerpt
-from everthread.context.quote import quoted, record
+from everthread.context.quote import frame_tokens, quoted, quoted_tokens
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 
@@ -38,6 +37,8 @@ class Summed:
     first_seq: int
     last_seq: int
     text: str
+    tokens: int | None = None
+    """What the text counts to, where that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +57,37 @@ class Ingredients:
     live_calls: frozenset[str] = frozenset()
 
 
+class Quoted(NamedTuple):
+    """A quotation between its tags, and what it counts to with the line break after it."""
+
+    block: str
+    tokens: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes:
     """What the record quotes; false when it is nothing."""
 
     summaries: tuple[Summed, ...] = ()
     pinned: tuple[Stored, ...] = ()
-    blocks: tuple[str, ...] = ()
-    """The summaries, then the pinned messages, each between its tags."""
+    quoted: tuple[Quoted, ...] = ()
+    """The summaries, then the pinned messages."""
 
     def __bool__(self) -> bool:
-        return bool(self.blocks)
+        return bool(self.quoted)
+
+    @property
+    def blocks(self) -> list[str]:
+        return [one.block for one in self.quoted]
+
+    @property
+    def tokens(self) -> int:
+        """What the record counts to: its parts together, which is what the whole does or a little more."""
+        return frame_tokens() + sum(one.tokens for one in self.quoted)
 
     @property
     def pinned_tokens(self) -> int:
-        return sum(map(count_tokens, self.blocks[len(self.summaries) :]))
+        return sum(one.tokens for one in self.quoted[len(self.summaries) :])
 
 
 def quotes_within(summaries: Sequence[Summed], pinned: Sequence[Stored], room: int | None = None) -> Quotes:
@@ -82,41 +99,43 @@ def quotes_within(summaries: Sequence[Summed], pinned: Sequence[Stored], room: i
             [(summary, summary_block(summary)) for summary in summaries],
             [(stored, pinned_block(stored, cap)) for stored in pinned],
         )
-    left = room - message_tokens(record(()))
+    left = room - frame_tokens()
     pins = _newest(((stored, pinned_block(stored, min(cap, left // 4))) for stored in reversed(pinned)), left // 2)
-    left -= sum(count_tokens(block) + 1 for _, block in pins)
+    left -= sum(one.tokens for _, one in pins)
     told = _newest(((summary, summary_block(summary)) for summary in reversed(summaries)), left)
     return _quotes(told, pins)
 
 
-def _quotes(summaries: Sequence[tuple[Summed, str]], pinned: Sequence[tuple[Stored, str]]) -> Quotes:
+def _quotes(summaries: Sequence[tuple[Summed, Quoted]], pinned: Sequence[tuple[Stored, Quoted]]) -> Quotes:
     return Quotes(
         summaries=tuple(summary for summary, _ in summaries),
         pinned=tuple(stored for stored, _ in pinned),
-        blocks=(*(block for _, block in summaries), *(block for _, block in pinned)),
+        quoted=(*(one for _, one in summaries), *(one for _, one in pinned)),
     )
 
 
-def _newest(newest_first: Iterable[tuple[Source, str]], room: int) -> list[tuple[Source, str]]:
-    kept: list[tuple[Source, str]] = []
-    for source, block in newest_first:
-        room -= count_tokens(block) + 1
+def _newest(newest_first: Iterable[tuple[Source, Quoted]], room: int) -> list[tuple[Source, Quoted]]:
+    kept: list[tuple[Source, Quoted]] = []
+    for source, one in newest_first:
+        room -= one.tokens
         if room < 0:
             break
-        kept.append((source, block))
+        kept.append((source, one))
     return kept[::-1]
 
 
-def summary_block(summary: Summed) -> str:
-    return quoted("summary", summary.text, messages=f"{summary.first_seq}-{summary.last_seq}")
+def summary_block(summary: Summed) -> Quoted:
+    block = quoted("summary", summary.text, messages=f"{summary.first_seq}-{summary.last_seq}")
+    return Quoted(block, quoted_tokens(block, summary.text, summary.tokens) + 1)
 
 
-def pinned_block(stored: Stored, max_tokens: int) -> str:
+def pinned_block(stored: Stored, max_tokens: int) -> Quoted:
     text = payloads.text(stored.payload)
-    return quoted(
+    block = quoted(
         "pinned",
         text if stored.tokens <= max_tokens else excerpt(text, max(max_tokens, 1), seq=stored.seq),
         message=stored.seq,
         speaker=payloads.name(stored.payload) or payloads.role(stored.payload),
         said=stored.said or None,
     )
+    return Quoted(block, count_tokens(block) + 1)

@@ -78,7 +78,7 @@ def is_message(message: object) -> bool:
 
 def role_of(message: Message) -> str:
     """`system`, `user`, `assistant`, `tool`, or the sender's own word; empty when there is none."""
-    if not is_mapping(message):
+    if type(message) is not dict and not is_mapping(message):  # a plain dict, by far the most, is told at once
         return ""
     found = message.get("role")
     if found not in SPOKEN_ROLES:
@@ -122,6 +122,8 @@ def calls_of(message: Message) -> tuple[Call, ...]:
     if role_of(message) != "assistant":
         return ()
     fields = inner(message)
+    if not fields.get("tool_calls") and not fields.get("invalid_tool_calls") and type(fields.get("content")) is str:
+        return ()  # by far the most
     written = [*_listed(fields, "tool_calls"), *_listed(fields, "invalid_tool_calls")]
     _add_block_calls(written, fields.get("content"))
     return tuple(
