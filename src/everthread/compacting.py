@@ -18,18 +18,20 @@ from everthread.compaction.record import KeepCompaction
 from everthread.compaction.sources import Leaf
 from everthread.compaction.summarise import Failure, Summariser, Summary, condensed, summarise
 from everthread.compaction.transcript import Redact
-from everthread.compaction.view import resumes_at, shown, to_condense, to_make_room
+from everthread.compaction.view import resumes_at, to_condense, to_make_room
 from everthread.context.ingredients import Stored
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
 from everthread.core.errors import Conflict
 from everthread.core.ids import new_id
+from everthread.core.log import CompactionQuery
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Outlook, PathQuery, Store
 from everthread.views import View, stored
 
 _MOST_ORIGINALS = 10_000
 _LEAST_SUMMARY_TOKENS = 50
+_BY_ITSELF: tuple[Trigger, ...] = ("threshold", "messages")
 _KEPT_AT_HARD_MARK = 2
 """Messages left alone when room must be made: the question and what is being done about it."""
 
@@ -80,7 +82,8 @@ class Compactor:
         """Sum up the oldest stretch that is not summed up yet; then, where a level is full, condense it."""
         view = replace(view, policy=self._policy(view.policy))
         outcome = CompactionOutcome(compacted=False, reason="nothing is old enough to be summed up")
-        resumes = resumes_at(view.outlook.compactions, view.outlook.segments, view.covered_until)
+        beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
+        resumes = resumes_at(await self.store.compactions(ref, beyond), view.outlook.segments, view.covered_until)
         for end in dict.fromkeys((resumes, None)):  # a gap that is too short to be summed up goes with what follows
             stretch = await self._stretch(ref, view, end)
             if stretch:
@@ -178,8 +181,8 @@ class Compactor:
         newest: Compaction | None = None
         while True:
             outlook = await self.store.outlook(ref, view.leaf_seq)
-            parent = self._parent(outlook, view.policy, trigger)
-            if parent is None:
+            parent = self._parent(outlook.row, view.policy, trigger)
+            if parent is None or (trigger in _BY_ITSELF and await self._is_asked_back(ref, parent)):
                 return newest
             try:
                 newest, is_new = await self._keep(ref, parent, outlook)
@@ -188,8 +191,12 @@ class Compactor:
             if not is_new:
                 return newest
 
-    def _parent(self, outlook: Outlook, policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
-        row = shown(outlook.compactions, outlook.segments)
+    async def _is_asked_back(self, ref: Ref, parent: Compaction) -> bool:
+        over = CompactionQuery(over=(parent.after_seq, parent.last_seq))
+        known = await self.store.compactions(ref, over)
+        return any(one.undone_at is not None and one.span_hash == parent.span_hash for one in known)
+
+    def _parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
         oldest = to_condense(row, policy.fan_in)
         if not oldest and self.room_tokens is not None:
             oldest = to_make_room(row, self.room_tokens)
@@ -200,7 +207,7 @@ class Compactor:
         made = condensed(leaves, policy)
         if made is None:
             return None
-        parent = replace(
+        return replace(
             oldest[0],
             id=new_id(),
             level=max(one.level for one in oldest) + 1,
@@ -221,7 +228,6 @@ class Compactor:
             seconds=round(time.monotonic() - began, 3),
             created_at=self.clock(),
         )
-        return None if _is_asked_back(parent, outlook.compactions) and trigger in ("threshold", "messages") else parent
 
 
 def _outcome(done: Compaction, failures: tuple[Failure, ...]) -> CompactionOutcome:
@@ -234,10 +240,6 @@ def _outcome(done: Compaction, failures: tuple[Failure, ...]) -> CompactionOutco
         tokens_after=done.tokens_after,
         failures=failures,
     )
-
-
-def _is_asked_back(new: Compaction, known: Sequence[Compaction]) -> bool:
-    return any(one.undone_at is not None and one.span_hash == new.span_hash for one in known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from everthread.compaction.policy import CompactionPolicy, Trigger
 from everthread.compaction.record import UndoCompaction
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
-from everthread.compaction.view import at_level, shown
+from everthread.compaction.view import one_below
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
@@ -25,9 +25,9 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.ids import check_id, check_text, new_id
-from everthread.core.log import BranchName, BranchRow
+from everthread.core.log import BranchName, BranchRow, CompactionQuery
 from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Ref
-from everthread.core.ports import NewConversation, Store
+from everthread.core.ports import CompactionPosition, NewConversation, Store
 from everthread.history import ingest, intents, reading
 from everthread.history.arguments import check_branch, check_count
 from everthread.history.secrets import redact_secrets
@@ -35,6 +35,7 @@ from everthread.views import SeenContext
 
 MAX_TITLE_CHARACTERS: Final = 1000
 _MOST_TRIES: Final = 10
+_PAGE: Final = 200
 _MOST_IN_A_TURN: Final = 4
 """How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
 _RECORD_SHARE: Final = 4
@@ -433,26 +434,44 @@ class Conversation:
 
     async def compactions(self) -> AsyncIterator[Compaction]:
         """Every compaction of this conversation, oldest first, undone and invalid ones too."""
-        for compaction in (await self._store.outlook(self._ref, None)).compactions:
-            yield compaction
+        after = None
+        while page := await self._store.all_compactions(self._ref, after=after, limit=_PAGE):
+            for compaction in page:
+                yield compaction
+            after = CompactionPosition(page[-1].created_at, page[-1].id)
 
     async def summary(self, *, branch: Branch | BranchName = None, level: int | None = None) -> str | None:
         """What stands for the part before the window, by itself; `level` 1 tells it in the most detail."""
-        outlook = await self._store.outlook(self._ref, check_branch(branch))
-        row = shown(outlook.compactions, outlook.segments)
-        told = row if level is None else at_level(outlook.compactions, row, level)
+        told = await self.summaries(branch=branch, level=level)
         return "\n\n".join(compaction.summary for compaction in told) or None
+
+    async def summaries(self, *, branch: Branch | BranchName = None, level: int | None = None) -> Sequence[Compaction]:
+        """The compactions that stand for the part before the window, oldest first; told at a lower `level`, those
+        they were made from."""
+        row = (await self._store.outlook(self._ref, check_branch(branch))).row
+        return row if level is None else await self._at_level(row, level)
+
+    async def _at_level(self, row: Sequence[Compaction], level: int) -> Sequence[Compaction]:
+        while children := [id for one in row if one.level > level for id in one.children]:
+            below = {one.id: one for one in await self._store.compactions(self._ref, CompactionQuery(ids=children))}
+            told = one_below(row, below, level)
+            if told == row:
+                break
+            row = told
+        return row
 
     async def undo_compaction(self, id: str) -> Compaction:
         """Have the messages back in the model's view. Conflict while another compaction builds on this one."""
-        return await self._store.write(self._ref, UndoCompaction(id=check_id(id, "id")))
+        known = await self._compaction(id)
+        return await self._store.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
 
     async def compaction_diff(self, id: str) -> CompactionDiff:
         """What a compaction stands for, what it says, and which facts are only in the originals."""
-        outlook = await self._store.outlook(self._ref, None)
-        for compaction in outlook.compactions:
-            if compaction.id == id:
-                return await diff(self._store, self._ref, compaction)
+        return await diff(self._store, self._ref, await self._compaction(id))
+
+    async def _compaction(self, id: str) -> Compaction:
+        for compaction in await self._store.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
+            return compaction
         raise NotFound(f"no compaction {id!r} in conversation {self.id!r}")
 
 

@@ -21,6 +21,7 @@ from everthread.compaction.facts import Fact, facts_of, kept
 from everthread.compaction.plan import sources
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.record import KeepCompaction
+from everthread.compaction.view import shown
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget, message_tokens
 from everthread.context.dialect import Fields
@@ -31,7 +32,7 @@ from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict
-from everthread.core.log import BranchName, Intent
+from everthread.core.log import BranchName, CompactionQuery, Intent
 from everthread.core.nouns import Ref
 from everthread.core.ports import Outlook, PathQuery, Store
 
@@ -218,7 +219,14 @@ class _Overlay:
 
     async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
         real = await self._store.outlook(ref, branch)
-        return replace(real, compactions=list(self.made), policies=(None, None))
+        row = shown(self.made, real.segments)
+        last = await self._store.find(ref, seqs=[row[-1].last_seq]) if row else ()
+        depth = last[0].depth if last else 0
+        return replace(real, row=row, covered_depth=depth, is_asked_back=False, policies=(None, None))
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        """All that were made: more than was asked for does no harm."""
+        return self.made
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
         return await self._store.path(ref, query)

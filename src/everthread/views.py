@@ -1,7 +1,7 @@
 """What a model sees of a conversation: reading a view, rendering it, and rendering again what was once shown.
 
-Reading takes two reads of the store (three once there are summaries): the outlook (path, compactions, settings), then
-the window's messages, up to the very message the outlook ended at.
+Reading takes two reads of the store: the outlook (path, summaries, settings), then the window's messages, up to the
+very message the outlook ended at.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, cast
 import orjson
 
 from everthread.compaction.policy import CompactionPolicy, Load, Trigger, due, laid_over, merged
-from everthread.compaction.view import on_path, shown
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
 from everthread.context.budget import Budget
@@ -25,8 +24,9 @@ from everthread.context.shape import Provider, is_user_turn
 from everthread.context.units import spans
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
-from everthread.core.log import BranchName, Segment
+from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.nouns import Message, Ref
+from everthread.core.paths import is_on
 from everthread.core.ports import Outlook, PathQuery, Store
 
 _LOOK_BACK = 32
@@ -77,9 +77,9 @@ async def look(
     """Read what a view of this path is made from."""
     outlook = await store.outlook(ref, branch)
     policy = policy_of(base, outlook, request)
-    row = shown(outlook.compactions, outlook.segments)
+    row = outlook.row
     covered = row[-1].last_seq if row else 0
-    uncovered = max(0, outlook.leaf_depth - await _depth(store, ref, covered))
+    uncovered = max(0, outlook.leaf_depth - outlook.covered_depth)
     jumped = jump(uncovered, policy.bounds)
     wanted = uncovered - jumped
     leaf = outlook.segments[-1].last if outlook.segments else 0
@@ -100,11 +100,6 @@ async def look(
         pinned=_pinned_before(outlook, {one.seq for one in window}),
         uncovered=uncovered,
     )
-
-
-async def _depth(store: Store, ref: Ref, seq: int) -> int:
-    found = await store.find(ref, seqs=[seq]) if seq else ()
-    return found[0].depth if found else 0
 
 
 def _landing(read: Sequence[Stored], begin: int, bounds: WindowBounds) -> int:
@@ -140,12 +135,8 @@ def _pinned_before(outlook: Outlook, in_window: set[int]) -> list[Stored]:
     return [
         stored(place, newest)
         for place, newest in outlook.pinned
-        if place.seq not in in_window and _is_on(outlook.segments, place)
+        if place.seq not in in_window and is_on(outlook.segments, place.branch, place.seq)
     ]
-
-
-def _is_on(segments: Sequence[Segment], place: Entry) -> bool:
-    return any(one.branch == place.branch and one.after < place.seq <= one.last for one in segments)
 
 
 def stored(place: Entry, newest: Entry) -> Stored:
@@ -176,7 +167,11 @@ def render(view: View, budget: Budget, *, system: str | None = None, provider: P
 
 def _summed(compaction: Compaction) -> Summed:
     return Summed(
-        id=compaction.id, first_seq=compaction.first_seq, last_seq=compaction.last_seq, text=compaction.summary
+        id=compaction.id,
+        first_seq=compaction.first_seq,
+        last_seq=compaction.last_seq,
+        text=compaction.summary,
+        tokens=compaction.tokens_after,
     )
 
 
@@ -195,7 +190,7 @@ def load_of(view: View, context: Context) -> Load:
         used_tokens=context.wanted_tokens,
         uncovered=view.uncovered,
         freed_little=_freed_little(view, context.wanted_tokens),
-        is_asked_back=_is_asked_back(view),
+        is_asked_back=view.outlook.is_asked_back,
     )
 
 
@@ -207,12 +202,6 @@ def _freed_little(view: View, used_tokens: int) -> bool:
     freed = last.tokens_before - last.tokens_after
     has_new_turn = any(is_user_turn(one.payload) for one in view.window[last.new_count - 1 :])
     return freed < view.policy.least_freed * (used_tokens + freed) and not has_new_turn
-
-
-def _is_asked_back(view: View) -> bool:
-    """Whether the messages that the next compaction would begin with were in one that a person has undone."""
-    undone = [replace(one, undone_at=None) for one in view.outlook.compactions if one.undone_at is not None]
-    return any(one.last_seq > view.covered_until for one in on_path(undone, view.outlook.segments))
 
 
 def is_due(view: View, context: Context, budget: Budget) -> Trigger | None:
@@ -245,7 +234,7 @@ class SeenContext:
 async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
     """Render a kept manifest again."""
     kept = manifests.load(await store.manifest(ref, id))
-    by_id = {one.id: one for one in (await store.outlook(ref, None)).compactions}
+    by_id = {one.id: one for one in await store.compactions(ref, CompactionQuery(ids=kept.summary_ids))}
     window, window_gone = await _revisions(store, ref, kept.window)
     pinned, pinned_gone = await _revisions(store, ref, kept.pinned)
     given = Ingredients(

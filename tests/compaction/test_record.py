@@ -31,6 +31,10 @@ def keep(new: Compaction) -> KeepCompaction:
     return KeepCompaction(compaction=new, path=PATH, read_at=80, entries=[90])
 
 
+def undo(id: str) -> UndoCompaction:
+    return UndoCompaction(id=id, stretch=(0, 1_000))
+
+
 def test_a_compaction_that_follows_the_row_is_kept() -> None:
     decision = keep(B).decide(seen([A]), 5)
     assert decision.result[1]
@@ -92,16 +96,16 @@ def test_undoing_goes_from_the_top_and_from_the_end() -> None:
     known = [A, B, C, parent]
     for id, why in ((A.id, "part of"), (B.id, "part of")):
         with pytest.raises(Conflict, match=why):
-            UndoCompaction(id=id).decide(seen(known), 5)
+            undo(id).decide(seen(known), 5)
     with pytest.raises(Conflict, match="follows"):
-        UndoCompaction(id=A.id).decide(seen([A, B]), 5)
+        undo(A.id).decide(seen([A, B]), 5)
     for id in (parent.id, C.id):
-        assert UndoCompaction(id=id).decide(seen(known), 5).result.undone_at is not None
+        assert undo(id).decide(seen(known), 5).result.undone_at is not None
     with pytest.raises(NotFound):
-        UndoCompaction(id="nothing").decide(seen(known), 5)
+        undo("nothing").decide(seen(known), 5)
 
 
 def test_undoing_again_changes_nothing() -> None:
     undone = replace(B, undone_at=NOW)
-    decision = UndoCompaction(id=B.id).decide(seen([A, undone]), 5)
+    decision = undo(B.id).decide(seen([A, undone]), 5)
     assert (decision.result, decision.compactions) == (undone, ())

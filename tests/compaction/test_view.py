@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from everthread.compaction.view import at_level, resumes_at, shown, to_condense, to_make_room
+from everthread.compaction.view import one_below, resumes_at, shown, to_condense, to_make_room
 from everthread.core.compactions import Compaction
 from everthread.core.log import Segment
 
@@ -45,8 +45,9 @@ def test_a_parent_stands_in_the_place_of_its_children() -> None:
     parent = over(A, B)
     assert shown([A, B, C, parent], PATH) == [parent, C]
     assert shown([A, B, C, replace(parent, undone_at=NOW)], PATH) == [A, B, C]
-    assert at_level([A, B, C, parent], [parent, C], 1) == [A, B, C]
-    assert at_level([A, B, C, parent], [parent, C], 2) == [parent, C]
+    known = {one.id: one for one in (A, B, C, parent)}
+    assert one_below([parent, C], known, 1) == [A, B, C]
+    assert one_below([parent, C], known, 2) == [parent, C]
 
 
 def test_a_branch_uses_a_summary_only_if_it_has_all_of_its_messages() -> None:

@@ -22,7 +22,9 @@ NARROW = {"fan_in": 2, "leaf_max_messages": 8}
 async def row(conv: Conversation, branch: object = None) -> list[Compaction]:
     """The summaries that a view of this branch shows."""
     outlook = await conv._store.outlook(conv._ref, getattr(branch, "id", None))
-    return shown(outlook.compactions, outlook.segments)
+    known = [one async for one in conv.compactions()]
+    assert outlook.row == shown(known, outlook.segments)
+    return list(outlook.row)
 
 
 async def everything(conv: Conversation) -> list[object]:

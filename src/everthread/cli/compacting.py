@@ -13,12 +13,9 @@ from everthread.cli.door import Door
 from everthread.cli.output import moment, printable
 from everthread.cli.reading import BranchOption, ConversationArgument, branch_name, folded
 from everthread.compacting import CompactionDiff, CompactionOutcome
-from everthread.compaction.view import shown
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
 from everthread.core.errors import Invalid, NotFound
-from everthread.core.nouns import Ref
-from everthread.instance import Everthread
 
 CompactionArgument = Annotated[
     str, typer.Argument(metavar="COMPACTION", help="Its id, or the beginning of it if no other begins so.")
@@ -101,7 +98,7 @@ async def compactions(door: Door, conversation: ConversationArgument) -> None:
     async with door.open() as et:
         found = await et.conversations.get(conversation, door.owner)
         known = [one async for one in found.compactions()]
-        in_view = {one.id for one in await _row_of(et, found)}
+        in_view = {one.id for one in await found.summaries()}
     condensed = {child for one in known if one.is_live for child in one.children}
     states = [(one, _state(one, in_view, condensed)) for one in known]
     if door.out.json:
@@ -112,12 +109,6 @@ async def compactions(door: Door, conversation: ConversationArgument) -> None:
             ("id", ">level", "messages", "tokens", "facts kept", "written by", "why", ">s", "made", "state"),
             [_row(one, state) for one, state in states],
         )
-
-
-async def _row_of(et: Everthread, conversation: Conversation) -> Sequence[Compaction]:
-    """The summaries in use on the active branch, oldest first."""
-    outlook = await et.store.outlook(Ref(conversation.owner, conversation.id), None)
-    return shown(outlook.compactions, outlook.segments)
 
 
 def _state(one: Compaction, in_view: set[str], condensed: set[str]) -> str:

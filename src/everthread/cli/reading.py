@@ -10,11 +10,10 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.output import Styled, moment, one_line, printable, size
-from everthread.compaction.view import at_level, shown
 from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.compactions import Compaction
-from everthread.core.nouns import Message, Ref
+from everthread.core.nouns import Message
 from everthread.instance import MAX_PAGE, Everthread
 
 FOLDED_LINES = 8
@@ -110,7 +109,7 @@ async def show(
     async with door.open() as et:
         found = await et.conversations.get(conversation, door.owner)
         if level is not None:
-            after = _tell_summaries(door, await _summaries(et, found, branch_name(branch), level))
+            after = _tell_summaries(door, await found.summaries(branch=branch_name(branch), level=level))
         if tail is not None:
             messages = _each(await found.tail(tail, branch=branch_name(branch), include_deleted=deleted))
         else:
@@ -122,15 +121,6 @@ async def show(
                 door.out.document(_as_json(message))
             else:
                 door.out.pieces(_as_text(message, full))
-
-
-async def _summaries(
-    et: Everthread, conversation: Conversation, branch: str | int | None, level: int
-) -> list[Compaction]:
-    """What stands for the beginning of a branch, told at this level; a part that has none so low, at its lowest."""
-    known = [one async for one in conversation.compactions()]
-    path = (await et.store.outlook(Ref(conversation.owner, conversation.id), branch)).segments
-    return at_level(known, shown(known, path), level)
 
 
 def _tell_summaries(door: Door, told: Sequence[Compaction]) -> int:

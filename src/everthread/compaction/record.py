@@ -14,7 +14,8 @@ from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, NotFound
-from everthread.core.log import Decision, Needs, Seen, Segment
+from everthread.core.log import CompactionQuery, Decision, Needs, Seen, Segment
+from everthread.core.paths import is_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,9 @@ class KeepCompaction:
     """The seqs of the revisions that were read: an erased one leaves no trace in the log to be seen by."""
 
     def needs(self) -> Needs:
-        return Needs(compactions=True, since=self.read_at, seqs=self.entries)
+        new = self.compaction
+        wanted = CompactionQuery(path=self.path, over=(new.after_seq, new.last_seq))
+        return Needs(compactions=wanted, since=self.read_at, seqs=self.entries)
 
     def decide(self, seen: Seen, now: int) -> Decision[tuple[Compaction, bool]]:
         """The compaction that stands for this span now, and whether that is news."""
@@ -38,13 +41,24 @@ class KeepCompaction:
         for known in seen.compactions:
             if known.is_live and _stands_for(known) == _stands_for(new):
                 return Decision(result=(known, False))
-        if any(_touches(entry, new) for entry in seen.since) or any(one.is_erased for one in seen.by_seq.values()):
+        if any(self._is_touched_by(entry) for entry in seen.since) or any(
+            one.is_erased for one in seen.by_seq.values()
+        ):
             raise Conflict("a message changed while its summary was being written; nothing was kept: compact again")
         if not self._fits(seen.compactions):
             raise Conflict("another compaction came first; nothing was kept")
         kept = replace(new, created_at=from_micros(now))
         retired = [replace(other, invalid_at=from_micros(now)) for other in self._overlapping(seen.compactions)]
         return Decision(result=(kept, True), compactions=[*retired, kept])
+
+    def _is_touched_by(self, entry: Entry) -> bool:
+        """Whether the stretch may say something else since; a mark does not name its branch, so one may be too many."""
+        new = self.compaction
+        if entry.revises is None or not new.first_seq <= entry.revises <= new.last_seq:
+            return False
+        if entry.kind == Kind.MARK:
+            return entry.how in (Mark.DELETED, Mark.RESTORED)
+        return entry.how == Revision.REPLACE and is_on(self.path, entry.branch, entry.revises)
 
     def _fits(self, known: Sequence[Compaction]) -> bool:
         row = shown(known, self.path)
@@ -67,22 +81,16 @@ def _stands_for(compaction: Compaction) -> tuple[int, int, str]:
     return compaction.level, compaction.after_seq, compaction.span_hash
 
 
-def _touches(entry: Entry, compaction: Compaction) -> bool:
-    if entry.revises is None or not compaction.first_seq <= entry.revises <= compaction.last_seq:
-        return False
-    if entry.kind == Kind.MARK:
-        return entry.how in (Mark.DELETED, Mark.RESTORED)
-    return entry.how == Revision.REPLACE
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoCompaction:
     """The former view back: the newest summary of a row goes, and what it stood for is shown again."""
 
     id: str
+    stretch: tuple[int, int]
+    """What it stands for, as read before: the seq before its first message and that of its last. It never changes."""
 
     def needs(self) -> Needs:
-        return Needs(compactions=True)
+        return Needs(compactions=CompactionQuery(ids=[self.id], over=self.stretch))
 
     def decide(self, seen: Seen, now: int) -> Decision[Compaction]:
         by_id = {compaction.id: compaction for compaction in seen.compactions}

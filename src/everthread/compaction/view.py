@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from everthread.core.compactions import Compaction
 from everthread.core.log import Segment
+from everthread.core.paths import is_on
 
 
 def on_path(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Compaction]:
     """The live ones whose whole stretch lies on this path: it does when the last message does, because a message's
     ancestors are the same on every path that has it."""
-    return [compaction for compaction in compactions if compaction.is_live and _ends_on(path, compaction)]
-
-
-def _ends_on(path: Sequence[Segment], compaction: Compaction) -> bool:
-    return any(
-        stretch.branch == compaction.branch and stretch.after < compaction.last_seq <= stretch.last for stretch in path
-    )
+    return [one for one in compactions if one.is_live and is_on(path, one.branch, one.last_seq)]
 
 
 def shown(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Compaction]:
@@ -37,13 +32,13 @@ def shown(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Co
     return row
 
 
-def at_level(compactions: Sequence[Compaction], row: Sequence[Compaction], level: int) -> list[Compaction]:
-    """The same stretch told at a lower level: each summary replaced by those it was made from."""
-    by_id = {compaction.id: compaction for compaction in compactions}
+def one_below(row: Sequence[Compaction], known: Mapping[str, Compaction], level: int) -> list[Compaction]:
+    """The same stretch in more detail: each summary above the level replaced by those it was made from, as far as
+    they are known."""
     told: list[Compaction] = []
     for compaction in row:
-        below = [by_id[child] for child in compaction.children if child in by_id]
-        told += at_level(compactions, below, level) if compaction.level > level and below else [compaction]
+        below = [known[child] for child in compaction.children if child in known]
+        told += below if compaction.level > level and below else [compaction]
     return told
 
 

@@ -66,6 +66,25 @@ class Answer(NamedTuple):
         return self._replace(body=b"", receipts=b"")
 
 
+class Segment(NamedTuple):
+    """A stretch of one branch's own entries: those with `after` < seq <= `last`."""
+
+    branch: int
+    after: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionQuery:
+    """Which compactions to read; all that any part of it names. A conversation has thousands, a view needs a few."""
+
+    path: Sequence[Segment] = ()
+    """The row of summaries that tells this path from its beginning (`compaction.view.shown` of all there are)."""
+    over: tuple[int, int] | None = None
+    """Those, live or undone, whose stretch meets or touches the one after the first of these seqs up to the second."""
+    ids: Sequence[str] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
     """What an intent must be shown before it can decide."""
@@ -76,7 +95,7 @@ class Needs:
     every_branch: bool = False
     """Otherwise only the active one is shown."""
     idempotency_key: str | None = None
-    compactions: bool = False
+    compactions: CompactionQuery | None = None
     since: int | None = None
     """Show every entry with a greater seq: what has happened since the caller read."""
 
@@ -130,11 +149,3 @@ class Intent(Protocol[R_co]):
     def needs(self) -> Needs: ...
 
     def decide(self, seen: Seen, now: int) -> Decision[R_co]: ...
-
-
-class Segment(NamedTuple):
-    """A stretch of one branch's own entries: those with `after` < seq <= `last`."""
-
-    branch: int
-    after: int
-    last: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.log import BranchName, BranchRow, LogHead, Segment
@@ -39,6 +40,18 @@ def path_segments(
     if not named or not named[0].is_place:
         raise NotFound(f"no message with seq {name} in conversation {head.id!r}")
     return segments(branches, named[0].branch, last=name)
+
+
+def is_on(path: Sequence[Segment], branch: int, seq: int) -> bool:
+    """Whether a path has this message of this branch."""
+    return any(stretch.branch == branch and stretch.after < seq <= stretch.last for stretch in path)
+
+
+def holds(branches: Mapping[int, BranchRow], compaction: Compaction, place: Entry) -> bool:
+    """Whether a message is in the stretch that a compaction stands for: between its ends, and on its path."""
+    if not compaction.after_seq < place.seq <= compaction.last_seq:
+        return False
+    return is_on(segments(branches, compaction.branch, last=compaction.last_seq), place.branch, place.seq)
 
 
 def path_depth(branches: Mapping[int, BranchRow], head: LogHead, name: BranchName, named: Sequence[Entry]) -> int:

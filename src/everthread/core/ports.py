@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
-from everthread.core.log import BranchName, BranchRow, Intent, Segment
+from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query
 
@@ -105,12 +105,27 @@ class Outlook:
     segments: Sequence[Segment]
     leaf_depth: int
     """How many messages the path has."""
-    compactions: Sequence[Compaction]
-    """All of the conversation, oldest first."""
+    row: Sequence[Compaction]
+    """The summaries that tell the path from its beginning, oldest first."""
+    covered_depth: int
+    """How many messages of the path they stand for."""
+    is_asked_back: bool
+    """Whether a person has undone a compaction of what comes after them."""
     pinned: Sequence[tuple[Entry, Entry]]
-    """(place, newest revision) of every pinned message of the conversation, in order."""
+    """(place, newest revision) of the newest pinned messages of the conversation, in order."""
     policies: tuple[bytes | None, bytes | None]
     """How compaction is set for the server and for this conversation, as JSON."""
+
+
+MOST_PINNED = 200
+"""Pinned messages that a view takes up, the newest: however many were pinned, a view costs the same."""
+
+
+class CompactionPosition(NamedTuple):
+    """Where a page of compactions begins: after the one made then, by this id."""
+
+    created_at: datetime
+    id: str
 
 
 class Views(Protocol):
@@ -118,6 +133,12 @@ class Views(Protocol):
 
     async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
         """Everything but the messages."""
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        """Those that a query names, oldest first."""
+
+    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
+        """A page of all there are, undone and invalid ones too, oldest first."""
 
     async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
         """How one conversation, or with None every one, is compacted; None takes the setting back."""

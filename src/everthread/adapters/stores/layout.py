@@ -73,6 +73,9 @@ def compaction_values(compaction: Compaction) -> tuple[Any, ...]:
         to_micros(compaction.created_at),
         None if compaction.undone_at is None else to_micros(compaction.undone_at),
         None if compaction.invalid_at is None else to_micros(compaction.invalid_at),
+        compaction.branch,
+        compaction.after_seq,
+        compaction.level,
     )
 
 
@@ -90,7 +93,8 @@ def compaction_from_row(row: Any) -> Compaction:
     )
 
 
-COMPACTION_COLUMNS = "id, first_seq, last_seq, record, created_at, undone_at, invalid_at"
+COMPACTION_COLUMNS = "id, first_seq, last_seq, record, created_at, undone_at, invalid_at, branch, after_seq, level"
+"""The last three stand in the record too; they are columns so that rows can be found by them."""
 _RECORD = (
     "level", "after_seq", "branch", "span_hash", "children", "summary", "strategy", "model", "trigger",
     "original_count", "new_count", "tokens_before", "tokens_after", "facts_total", "facts_kept", "seconds",

@@ -15,16 +15,26 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS, is_indexed, words_of
+from everthread.compaction.view import shown
 from everthread.core.chain import commitment_of, genesis
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.ids import owner_scope
-from everthread.core.log import Answer, BranchName, BranchRow, Decision, Intent, LogHead, Needs, Seen
+from everthread.core.log import Answer, BranchName, BranchRow, CompactionQuery, Decision, Intent, LogHead, Needs, Seen
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.paths import path_segments, within
-from everthread.core.ports import Candidate, Candidates, ListPosition, NewConversation, Outlook, PathQuery
+from everthread.core.paths import holds, is_on, path_segments, within
+from everthread.core.ports import (
+    MOST_PINNED,
+    Candidate,
+    Candidates,
+    CompactionPosition,
+    ListPosition,
+    NewConversation,
+    Outlook,
+    PathQuery,
+)
 from everthread.core.queries import Query, Term
 from everthread.history.words import scope_token
 
@@ -193,18 +203,33 @@ class MemoryStore:
         row = self._row(ref)
         named = row.by_seq([branch]) if isinstance(branch, int) else []
         found = path_segments(row.branches, row.head, branch, named)
+        told = shown(row.compactions.values(), found)
+        covered = told[-1].last_seq if told else 0
         return Outlook(
             entry_count=len(row.entries),
             segments=found,
             leaf_depth=row.entries[found[-1].last - 1].depth if found else 0,
-            compactions=list(row.compactions.values()),
+            row=told,
+            covered_depth=row.entries[covered - 1].depth if covered else 0,
+            is_asked_back=any(
+                one.undone_at is not None and one.last_seq > covered and is_on(found, one.branch, one.last_seq)
+                for one in row.compactions.values()
+                if one.invalid_at is None
+            ),
             pinned=[
                 (place, row.entries[place.newest_seq - 1] if place.newest_seq else place)
                 for place in row.entries
                 if place.is_place and place.flags & Flag.PINNED and not place.flags & (Flag.DELETED | Flag.ERASED)
-            ],
+            ][-MOST_PINNED:],
             policies=(self._policy, row.policy),
         )
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        return _compactions(self._row(ref), query)
+
+    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
+        known = sorted(self._row(ref).compactions.values(), key=_age)
+        return [one for one in known if after is None or _age(one) > after][:limit]
 
     async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
         if ref is None:
@@ -319,9 +344,26 @@ def _seen(row: _Conversation, needs: Needs) -> Seen:
         by_id=newest,
         by_seq={entry.seq: entry for entry in row.by_seq(needs.seqs)},
         answer=row.answers.get(needs.idempotency_key) if needs.idempotency_key is not None else None,
-        compactions=list(row.compactions.values()) if needs.compactions else (),
+        compactions=_compactions(row, needs.compactions) if needs.compactions else (),
         since=row.entries[needs.since :] if needs.since is not None else (),
     )
+
+
+def _compactions(row: _Conversation, query: CompactionQuery) -> Sequence[Compaction]:
+    told = {one.id for one in shown(row.compactions.values(), query.path)}
+    return [
+        one
+        for one in sorted(row.compactions.values(), key=_age)
+        if one.id in told or one.id in query.ids or (query.over is not None and _touches(one, *query.over))
+    ]
+
+
+def _touches(compaction: Compaction, after: int, last: int) -> bool:
+    return compaction.invalid_at is None and compaction.last_seq >= after and compaction.after_seq <= last
+
+
+def _age(compaction: Compaction) -> CompactionPosition:
+    return CompactionPosition(compaction.created_at, compaction.id)
 
 
 def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
@@ -357,7 +399,7 @@ def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
 
 def _invalidate(row: _Conversation, seq: int, at: datetime) -> None:
     for id, compaction in row.compactions.items():
-        if compaction.first_seq <= seq <= compaction.last_seq and compaction.invalid_at is None:
+        if compaction.invalid_at is None and holds(row.branches, compaction, row.entries[seq - 1]):
             row.compactions[id] = replace(compaction, invalid_at=at)
 
 
@@ -397,7 +439,7 @@ def _blank(row: _Conversation, message: str | None, now: datetime, reached: Coun
         )
         reached["entries"] += 1
         reached["words"] += row.words.pop(entry.seq, None) is not None
-        over = [one.id for one in row.compactions.values() if one.first_seq <= entry.seq <= one.last_seq]
+        over = [one.id for one in row.compactions.values() if entry.is_place and holds(row.branches, one, entry)]
         reached["compactions"] += sum(row.compactions.pop(id, None) is not None for id in over)
     blanked = [answer for answer in row.answers.values() if message is None or answer.tells_of(message)]
     reached["answers"] += len(blanked)

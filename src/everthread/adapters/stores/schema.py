@@ -127,8 +127,31 @@ compactions = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("undone_at", BigInteger),
     Column("invalid_at", BigInteger),
+    Column("branch", Integer, nullable=False),
+    Column("after_seq", BigInteger, nullable=False),
+    Column("level", Integer, nullable=False),
     sqlite_with_rowid=False,
 )
+_LIVE = text("undone_at IS NULL AND invalid_at IS NULL")
+_VALID = text("invalid_at IS NULL")
+Index(
+    "compactions_by_start",
+    compactions.c.conversation,
+    compactions.c.after_seq,
+    compactions.c.level,
+    compactions.c.last_seq,
+    sqlite_where=_LIVE,
+    postgresql_where=_LIVE,
+)
+Index(
+    "compactions_by_end",
+    compactions.c.conversation,
+    compactions.c.last_seq,
+    compactions.c.after_seq,
+    sqlite_where=_VALID,
+    postgresql_where=_VALID,
+)
+Index("compactions_by_age", compactions.c.conversation, compactions.c.created_at, compactions.c.id)
 
 policies = Table(
     "policies",

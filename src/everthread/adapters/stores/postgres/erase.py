@@ -15,6 +15,7 @@ from dataclasses import replace
 import asyncpg
 
 from everthread.adapters.stores.layout import CANNOT_REACH
+from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection
 from everthread.core.clock import from_micros
@@ -66,16 +67,27 @@ async def _blank_all(connection: Connection, numbers: Sequence[int], message: st
     reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, numbers, message))}
     reach("erase.words_removed")
     reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
-    reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, numbers, message))
     reached["payloads"] = _count(await connection.execute(sql.DELETE_PAYLOADS, numbers, message))
     if message is not None:
+        reached["compactions"] = await _destroy_summaries(connection, numbers, message)
         reached["answers"] = await _blank_answers(connection, numbers, message)
     else:
         reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, numbers))
+        reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, numbers))
         reached["manifests"] = _count(await connection.execute(sql.DELETE_MANIFESTS, numbers))
         reached["policies"] = _count(await connection.execute(sql.DELETE_POLICY, numbers))
         reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now))
     return reached
+
+
+async def _destroy_summaries(connection: Connection, numbers: Sequence[int], message: str) -> int:
+    destroyed = 0
+    for number in numbers:
+        branches = {row.number: row for row in await log.all_branches(connection, number)}
+        for entry in await log.by_id(connection, number, [message]):
+            if entry.is_place:
+                destroyed += await compactions.destroy(connection, number, entry, branches)
+    return destroyed
 
 
 async def _blank_answers(connection: Connection, numbers: Sequence[int], message: str) -> int:

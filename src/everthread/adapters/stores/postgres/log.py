@@ -13,23 +13,21 @@ from typing import Any, TypeVar
 from everthread.adapters.stores.layout import (
     LARGE_BYTES,
     SEQ_MASK,
-    compaction_from_row,
-    compaction_values,
     entry_key,
     entry_values,
     is_indexed,
     words_of,
 )
+from everthread.adapters.stores.postgres import compactions
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, Row
-from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen, Segment, Touch
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_segments, within
-from everthread.core.ports import PathQuery
+from everthread.core.ports import MOST_PINNED, PathQuery
 
 R = TypeVar("R")
 
@@ -63,7 +61,7 @@ async def _look(connection: Connection, ref: Ref, needs: Needs) -> tuple[int, Se
         by_id={entry.id: entry for entry in await by_id(connection, number, needs.ids) if entry.how != Revision.STUB},
         by_seq={entry.seq: entry for entry in await by_seq(connection, number, needs.seqs)},
         answer=None if answer is None else Answer(*answer),
-        compactions=await compactions(connection, number) if needs.compactions else (),
+        compactions=await compactions.found(connection, number, needs.compactions) if needs.compactions else (),
         since=await _since(connection, number, needs.since) if needs.since is not None else (),
     )
     return number, seen
@@ -103,10 +101,6 @@ async def by_seq(connection: Connection, number: int, seqs: Sequence[int]) -> li
     return _entries(await connection.fetch(sql.ENTRIES_BY_KEY, keys)) if keys else []
 
 
-async def compactions(connection: Connection, number: int) -> list[Compaction]:
-    return [compaction_from_row(row) for row in await connection.fetch(sql.COMPACTIONS, number)]
-
-
 async def _since(connection: Connection, number: int, seq: int) -> list[Entry]:
     return _entries(await connection.fetch(sql.SCAN, entry_key(number, seq), entry_key(number, SEQ_MASK), _MOST_ROWS))
 
@@ -124,10 +118,10 @@ async def _apply(connection: Connection, number: int, before: LogHead, decision:
     if decision.touches:
         await _touch(connection, number, decision.touches)
     if decision.changed:
-        await connection.execute(sql.INVALIDATE_COMPACTIONS, now, number, list(decision.changed))
-    for compaction in decision.compactions:
-        await connection.execute(sql.INSERT_COMPACTION, number, *compaction_values(compaction))
-        reach("compaction.written")
+        places = await by_seq(connection, number, decision.changed)
+        branches = {row.number: row for row in await all_branches(connection, number)}
+        await compactions.invalidate(connection, number, places, branches, now)
+    await compactions.keep(connection, number, decision.compactions)
     if decision.answer is not None:
         await connection.execute(sql.INSERT_ANSWER, number, *decision.answer, now)
     if decision.entries or decision.active is not None:
@@ -237,9 +231,9 @@ async def _with_newest(connection: Connection, number: int, places: Sequence[Ent
 
 
 async def pinned(connection: Connection, number: int) -> list[tuple[Entry, Entry]]:
-    """(place, newest revision) of every pinned message, on whichever branch."""
-    rows = await connection.fetch(sql.PINNED, entry_key(number, 0), entry_key(number, SEQ_MASK))
-    return await _with_newest(connection, number, _entries(rows))
+    """(place, newest revision) of the newest pinned messages, on whichever branch."""
+    rows = await connection.fetch(sql.PINNED, entry_key(number, 0), entry_key(number, SEQ_MASK), MOST_PINNED)
+    return await _with_newest(connection, number, _entries(rows[::-1]))
 
 
 async def scan(connection: Connection, ref: Ref, after: int, limit: int) -> list[Entry]:

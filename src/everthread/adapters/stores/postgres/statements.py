@@ -155,24 +155,64 @@ UPDATE conversations SET entry_count = $8, chain = $9, active_branch = $10, upda
 
 # -- views -----------------------------------------------------------------------------------------------------
 
-COMPACTIONS = f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE conversation = $1 ORDER BY created_at, id"
-"""Every compaction of a conversation."""
+_BEGINNING_HERE = f"""
+SELECT {COMPACTION_COLUMNS} FROM compactions c
+WHERE c.conversation = $1 AND c.after_seq = {{place}} AND c.undone_at IS NULL AND c.invalid_at IS NULL
+  AND EXISTS (SELECT 1 FROM path WHERE path.branch = c.branch AND path.after < c.last_seq AND c.last_seq <= path.last)
+ORDER BY c.level DESC, c.last_seq DESC LIMIT 1"""
+"""The highest live compaction on the path that begins at a place."""
+
+_PATH = "path AS (SELECT * FROM unnest($2::integer[], $3::bigint[], $4::bigint[]) AS stretch (branch, after, last))"
+
+COMPACTION_ROW = f"""
+WITH RECURSIVE {_PATH}, told AS (
+    ({_BEGINNING_HERE.format(place="0")})
+    UNION ALL
+    SELECT following.* FROM told CROSS JOIN LATERAL ({_BEGINNING_HERE.format(place="told.last_seq")}) AS following
+)
+SELECT {COMPACTION_COLUMNS} FROM told ORDER BY last_seq"""
+"""The summaries that tell a path from its beginning: each begins where the one before it ends."""
+
+COMPACTIONS_OVER = f"""
+SELECT {COMPACTION_COLUMNS} FROM compactions
+WHERE conversation = $1 AND last_seq >= $2 AND after_seq <= $3 AND invalid_at IS NULL"""
+"""The compactions, live or undone, whose stretch meets or touches another one."""
+
+EVERY_COMPACTION_OVER = COMPACTIONS_OVER.removesuffix(" AND invalid_at IS NULL")
+"""The same, invalid ones too."""
+
+IS_ASKED_BACK = f"""
+WITH {_PATH}
+SELECT EXISTS (
+    SELECT 1 FROM compactions c
+    JOIN path ON path.branch = c.branch AND path.after < c.last_seq AND c.last_seq <= path.last
+    WHERE c.conversation = $1 AND c.last_seq > $5 AND c.undone_at IS NOT NULL AND c.invalid_at IS NULL)"""
+"""Whether one that reaches further than some place was undone on a path."""
+
+COMPACTIONS_BY_ID = f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE conversation = $1 AND id = ANY($2::text[])"
+"""Some compactions."""
+
+COMPACTION_PAGE = f"""
+SELECT {COMPACTION_COLUMNS} FROM compactions
+WHERE conversation = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4"""
+"""A page of every compaction of a conversation, oldest first."""
 
 INSERT_COMPACTION = f"""
-INSERT INTO compactions (conversation, {COMPACTION_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO compactions (conversation, {COMPACTION_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (conversation, id) DO UPDATE SET undone_at = excluded.undone_at, invalid_at = excluded.invalid_at"""
 """Write a compaction, new or undone."""
 
-INVALIDATE_COMPACTIONS = """
-UPDATE compactions c SET invalid_at = $1 FROM unnest($3::bigint[]) AS changed (seq)
-WHERE c.conversation = $2 AND c.first_seq <= changed.seq AND c.last_seq >= changed.seq AND c.invalid_at IS NULL"""
+INVALIDATE_COMPACTIONS = "UPDATE compactions SET invalid_at = $3 WHERE conversation = $1 AND id = ANY($2::text[])"
 """Messages inside no longer say what was summed up."""
+
+DEPTH = "SELECT depth FROM entries WHERE key = $1"
+"""How many messages a path has up to one."""
 
 PINNED = f"""
 SELECT {ENTRY} FROM entries e
 WHERE e.flags & 2 <> 0 AND e.key > $1 AND e.key <= $2 AND e.flags & 5 = 0 AND (e.how IS NULL OR e.how = 2)
-ORDER BY e.key"""
-"""The places of pinned messages that are neither deleted nor erased."""
+ORDER BY e.key DESC LIMIT $3"""
+"""The places of pinned messages that are neither deleted nor erased, the newest first."""
 
 POLICIES = "SELECT conversation, policy FROM policies WHERE conversation IN (0, $1)"
 """How the server and a conversation are compacted."""
@@ -259,11 +299,11 @@ SET raw = NULL, salt = NULL, tokens = 0, flags = e.flags | 4, updated_at = $3,
 WHERE {_TO_ERASE} AND e.flags & 4 = 0"""
 """Destroy payloads and salts; the commitment, as `core.chain.commit` makes it, keeps the chain provable."""
 
-DELETE_COMPACTIONS = f"""
-DELETE FROM compactions c USING entries e
-WHERE {_TO_ERASE} AND c.conversation = e.key >> 32
-  AND c.first_seq <= e.key & 4294967295 AND c.last_seq >= e.key & 4294967295"""
-"""Destroy the summaries that speak of these entries."""
+DELETE_COMPACTIONS = "DELETE FROM compactions WHERE conversation = ANY($1::bigint[])"
+"""Destroy every summary of conversations."""
+
+DELETE_COMPACTIONS_BY_ID = "DELETE FROM compactions WHERE conversation = $1 AND id = ANY($2::text[])"
+"""Destroy the summaries that speak of an erased message."""
 
 DELETE_PAYLOADS = f"DELETE FROM payloads WHERE key IN (SELECT e.key FROM entries e WHERE {_TO_ERASE})"
 """Destroy large payloads."""

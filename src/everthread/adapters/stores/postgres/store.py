@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.stores.layout import info_from_row
-from everthread.adapters.stores.postgres import dump, erase, errors, log, search, tables, views
+from everthread.adapters.stores.postgres import compactions, dump, erase, errors, log, search, tables, views
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
 from everthread.core.chain import genesis
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.failpoints import reach
-from everthread.core.log import BranchName, BranchRow, Intent
+from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.ports import Candidates, ListPosition, NewConversation, Outlook, PathQuery
+from everthread.core.ports import Candidates, CompactionPosition, ListPosition, NewConversation, Outlook, PathQuery
 from everthread.core.queries import Query
 
 R = TypeVar("R")
@@ -148,6 +149,18 @@ class PostgresStore:
 
     async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
         return await self._on.read(lambda c: views.outlook(c, ref, branch))
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        async def work(connection: Connection) -> Sequence[Compaction]:
+            return await compactions.found(connection, (await log.living_head(connection, ref))[0], query)
+
+        return await self._on.read(work)
+
+    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
+        async def work(connection: Connection) -> Sequence[Compaction]:
+            return await compactions.page(connection, (await log.living_head(connection, ref))[0], after, limit)
+
+        return await self._on.read(work)
 
     async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
         await self._on.write(lambda c: views.set_policy(c, ref, policy))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from everthread.adapters.stores.postgres import log
+from everthread.adapters.stores.layout import entry_key
+from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection
 from everthread.core.errors import NotFound
@@ -24,11 +25,15 @@ async def outlook(connection: Connection, ref: Ref, branch: BranchName) -> Outlo
     by_number = {row.number: row for row in rows}
     found = path_segments(by_number, head, branch, named)
     policies = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
+    row = await compactions.row_of(connection, number, found)
+    covered = row[-1].last_seq if row else 0
     return Outlook(
         entry_count=head.entry_count,
         segments=found,
         leaf_depth=path_depth(by_number, head, branch, named),
-        compactions=await log.compactions(connection, number),
+        row=row,
+        covered_depth=await connection.fetchval(sql.DEPTH, entry_key(number, covered)) if covered else 0,
+        is_asked_back=await compactions.is_asked_back(connection, number, found, covered),
         pinned=await log.pinned(connection, number),
         policies=(policies.get(_SERVER), policies.get(number)),
     )

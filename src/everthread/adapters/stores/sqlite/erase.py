@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, words_of
+from everthread.adapters.stores.sqlite import compactions, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.indexing import is_in_index
 from everthread.core.chain import commitment_of
@@ -35,12 +36,14 @@ def blank(
         raise NotFound(f"no conversation {conversation!r}")
     reached: Counter[str] = Counter()
     for number in numbers:
-        _blank_entries(connection, number, owner, message, now, reached)
+        erased = _blank_entries(connection, number, owner, message, now, reached)
         if message is not None:
+            reached["compactions"] += _destroy_summaries(connection, number, erased)
             reached["answers"] += _blank_answers(connection, number, message)
         else:
             reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
+            reached["compactions"] += connection.execute(sql.DELETE_COMPACTIONS, (number,)).rowcount
             reached["manifests"] += connection.execute(sql.DELETE_MANIFESTS, (number,)).rowcount
             reached["policies"] += connection.execute(sql.DELETE_POLICY, (number,)).rowcount
             reached["conversations"] += 1
@@ -68,16 +71,23 @@ def _blank_entries(
     message: str | None,
     now: int,
     reached: Counter[str],
-) -> None:
+) -> list[Entry]:
+    """Give the places among them, without their text."""
+    places: list[Entry] = []
     for entry in _to_erase(connection, number, message):
         key = entry_key(number, entry.seq)
         reached["words"] += _remove_words(connection, key, entry, owner)
         connection.execute(sql.BLANK_ENTRY, (commitment_of(entry), now, key))
         reached["payloads"] += connection.execute(sql.DELETE_PAYLOAD, (key,)).rowcount
-        reached["compactions"] += connection.execute(
-            sql.DELETE_COMPACTIONS_OVER, (number, entry.seq, entry.seq)
-        ).rowcount
         reached["entries"] += 1
+        if entry.is_place and message is not None:
+            places.append(entry._replace(raw=None))
+    return places
+
+
+def _destroy_summaries(connection: sqlite3.Connection, number: int, places: Sequence[Entry]) -> int:
+    branches = {row.number: row for row in log.all_branches(connection, number)}
+    return sum(compactions.destroy(connection, number, place, branches) for place in places)
 
 
 def _blank_answers(connection: sqlite3.Connection, number: int, message: str) -> int:

@@ -12,20 +12,18 @@ from typing import Any, TypeVar, get_type_hints
 from everthread.adapters.stores.layout import (
     LARGE_BYTES,
     SEQ_MASK,
-    compaction_from_row,
-    compaction_values,
     entry_key,
     entry_values,
 )
+from everthread.adapters.stores.sqlite import compactions
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen, Segment
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_segments, within
-from everthread.core.ports import PathQuery
+from everthread.core.ports import MOST_PINNED, PathQuery
 
 R = TypeVar("R")
 
@@ -72,7 +70,7 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs) -> tuple[int, 
         by_id=_newest_by_id(connection, number, needs.ids),
         by_seq={entry.seq: entry for entry in by_seq(connection, number, needs.seqs)},
         answer=None if answer is None else Answer(*answer),
-        compactions=compactions(connection, number) if needs.compactions else (),
+        compactions=compactions.found(connection, number, needs.compactions) if needs.compactions else (),
         since=_since(connection, number, needs.since) if needs.since is not None else (),
     )
     return number, seen
@@ -80,6 +78,10 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs) -> tuple[int, 
 
 def all_branches(connection: sqlite3.Connection, number: int) -> list[BranchRow]:
     return [BranchRow(*row) for row in connection.execute(sql.BRANCHES, (number,))]
+
+
+def _by_number(connection: sqlite3.Connection, number: int) -> Mapping[int, BranchRow]:
+    return {row.number: row for row in all_branches(connection, number)}
 
 
 def _newest_by_id(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> Mapping[str, Entry]:
@@ -101,10 +103,6 @@ def by_seq(connection: sqlite3.Connection, number: int, seqs: Iterable[int]) -> 
     return [Entry._make(row) for row in rows if row is not None]
 
 
-def compactions(connection: sqlite3.Connection, number: int) -> list[Compaction]:
-    return [compaction_from_row(row) for row in connection.execute(sql.COMPACTIONS, (number,))]
-
-
 def _since(connection: sqlite3.Connection, number: int, seq: int) -> list[Entry]:
     rows = connection.execute(sql.SCAN, (entry_key(number, seq), entry_key(number, SEQ_MASK), -1))
     return list(map(Entry._make, rows))
@@ -122,11 +120,10 @@ def _apply(connection: sqlite3.Connection, number: int, before: LogHead, decisio
     for branch in decision.branches:
         connection.execute(sql.INSERT_BRANCH, (number, *branch))
         reach("fork.written")
-    for seq in decision.changed:
-        connection.execute(sql.INVALIDATE_COMPACTIONS, (now, number, seq, seq))
-    for compaction in decision.compactions:
-        connection.execute(sql.INSERT_COMPACTION, (number, *compaction_values(compaction)))
-        reach("compaction.written")
+    if decision.changed:
+        places = by_seq(connection, number, decision.changed)
+        compactions.invalidate(connection, number, places, _by_number(connection, number), now)
+    compactions.keep(connection, number, decision.compactions)
     if decision.answer is not None:
         connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
     if decision.entries or decision.active is not None:
@@ -181,9 +178,9 @@ def _newest(connection: sqlite3.Connection, number: int, place: Entry) -> Entry:
 
 
 def pinned(connection: sqlite3.Connection, number: int) -> list[tuple[Entry, Entry]]:
-    """(place, newest revision) of every pinned message, on whichever branch."""
-    rows = connection.execute(sql.PINNED, (entry_key(number, 0), entry_key(number, SEQ_MASK)))
-    return [(place, _newest(connection, number, place)) for place in map(Entry._make, rows.fetchall())]
+    """(place, newest revision) of the newest pinned messages, on whichever branch."""
+    rows = connection.execute(sql.PINNED, (entry_key(number, 0), entry_key(number, SEQ_MASK), MOST_PINNED)).fetchall()
+    return [(place, _newest(connection, number, place)) for place in map(Entry._make, reversed(rows))]
 
 
 def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> list[Entry]:

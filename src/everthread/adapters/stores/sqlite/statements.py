@@ -244,26 +244,55 @@ IS_OFF_RECORD = "SELECT off_record FROM conversations WHERE number = ?"
 
 # -- views -----------------------------------------------------------------------------------------------------
 
-COMPACTIONS = f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE conversation = ? ORDER BY created_at, id"
-"""Every compaction of a conversation."""
+COMPACTIONS_FROM = f"""
+SELECT {COMPACTION_COLUMNS} FROM compactions INDEXED BY compactions_by_start
+WHERE conversation = ? AND after_seq = ? AND undone_at IS NULL AND invalid_at IS NULL
+ORDER BY level DESC, last_seq DESC"""
+"""The live compactions that begin at one place, the highest first; by itself SQLite would read all of them."""
+
+COMPACTIONS_OVER = f"""
+SELECT {COMPACTION_COLUMNS} FROM compactions
+WHERE conversation = ? AND last_seq >= ? AND after_seq <= ? AND invalid_at IS NULL"""
+"""The compactions, live or undone, whose stretch meets or touches another one."""
+
+EVERY_COMPACTION_OVER = COMPACTIONS_OVER.removesuffix(" AND invalid_at IS NULL")
+"""The same, invalid ones too."""
+
+UNDONE_COMPACTIONS = """
+SELECT branch, last_seq FROM compactions
+WHERE conversation = ? AND last_seq > ? AND undone_at IS NOT NULL AND invalid_at IS NULL"""
+"""Where those end that were undone and reach further than some place."""
+
+COMPACTION = f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE conversation = ? AND id = ?"
+"""One compaction."""
+
+COMPACTION_PAGE = f"""
+SELECT {COMPACTION_COLUMNS} FROM compactions
+WHERE conversation = ? AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?"""
+"""A page of every compaction of a conversation, oldest first."""
 
 INSERT_COMPACTION = f"""
-INSERT OR REPLACE INTO compactions (conversation, {COMPACTION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+INSERT OR REPLACE INTO compactions (conversation, {COMPACTION_COLUMNS})
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 """Write a compaction, new or undone."""
 
-INVALIDATE_COMPACTIONS = """
-UPDATE compactions SET invalid_at = ?
-WHERE conversation = ? AND first_seq <= ? AND last_seq >= ? AND invalid_at IS NULL"""
+INVALIDATE_COMPACTION = "UPDATE compactions SET invalid_at = ? WHERE conversation = ? AND id = ?"
 """A message inside no longer says what was summed up."""
 
-DELETE_COMPACTIONS_OVER = "DELETE FROM compactions WHERE conversation = ? AND first_seq <= ? AND last_seq >= ?"
-"""Destroy the summaries that speak of an erased message."""
+DELETE_COMPACTION = "DELETE FROM compactions WHERE conversation = ? AND id = ?"
+"""Destroy a summary that speaks of an erased message."""
+
+DELETE_COMPACTIONS = "DELETE FROM compactions WHERE conversation = ?"
+"""Destroy every summary of a conversation."""
+
+DEPTH = "SELECT depth FROM entries WHERE key = ?"
+"""How many messages a path has up to one."""
 
 PINNED = f"""
 SELECT {ENTRY} FROM entries e
 WHERE e.flags & 2 <> 0 AND e.key > ? AND e.key <= ? AND e.flags & 5 = 0 AND (e.how IS NULL OR e.how = 2)
-ORDER BY e.key"""
-"""The places of pinned messages that are neither deleted nor erased."""
+ORDER BY e.key DESC LIMIT ?"""
+"""The places of pinned messages that are neither deleted nor erased, the newest first."""
 
 POLICIES = "SELECT conversation, policy FROM policies WHERE conversation IN (0, ?)"
 """How the server and a conversation are compacted."""

@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.stores.layout import info_from_row
-from everthread.adapters.stores.sqlite import erase, indexing, log, search, views
+from everthread.adapters.stores.sqlite import compactions, erase, indexing, log, search, views
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.core.chain import genesis
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.failpoints import reach
-from everthread.core.log import BranchName, BranchRow, Intent
+from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.ports import Candidates, ListPosition, NewConversation, Outlook, PathQuery
+from everthread.core.ports import Candidates, CompactionPosition, ListPosition, NewConversation, Outlook, PathQuery
 from everthread.core.queries import Query
 
 R = TypeVar("R")
@@ -153,6 +154,12 @@ class SqliteStore:
 
     async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
         return await self._on.read(lambda c: views.outlook(c, ref, branch))
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        return await self._on.read(lambda c: compactions.found(c, log.living_head(c, ref)[0], query))
+
+    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
+        return await self._on.read(lambda c: compactions.page(c, log.living_head(c, ref)[0], after, limit))
 
     async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
         await self._on.write(lambda c: views.set_policy(c, ref, policy))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from everthread.adapters.stores.sqlite import log
+from everthread.adapters.stores.layout import entry_key
+from everthread.adapters.stores.sqlite import compactions, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.errors import NotFound
 from everthread.core.log import BranchName
@@ -24,11 +25,15 @@ def outlook(connection: sqlite3.Connection, ref: Ref, branch: BranchName) -> Out
     by_number = {row.number: row for row in rows}
     found = path_segments(by_number, head, branch, named)
     policies = dict(connection.execute(sql.POLICIES, (number,)).fetchall())
+    row = compactions.row_of(connection, number, found)
+    covered = row[-1].last_seq if row else 0
     return Outlook(
         entry_count=head.entry_count,
         segments=found,
         leaf_depth=path_depth(by_number, head, branch, named),
-        compactions=log.compactions(connection, number),
+        row=row,
+        covered_depth=connection.execute(sql.DEPTH, (entry_key(number, covered),)).fetchone()[0] if covered else 0,
+        is_asked_back=compactions.is_asked_back(connection, number, found, covered),
         pinned=log.pinned(connection, number),
         policies=(policies.get(_SERVER), policies.get(number)),
     )

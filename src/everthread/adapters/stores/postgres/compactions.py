@@ -1,0 +1,82 @@
+"""Compactions over a connection: the few that a view or an intent needs, however many there are.
+
+A path's row is read by walking: at each place the highest summary that begins there, then where that one ends. So
+nothing has to be noted about which summaries are in use, and nothing can be noted wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from everthread.adapters.stores.layout import compaction_from_row, compaction_values
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.pool import Connection, Row
+from everthread.core.clock import to_micros
+from everthread.core.compactions import Compaction
+from everthread.core.entries import Entry
+from everthread.core.failpoints import reach
+from everthread.core.log import BranchRow, CompactionQuery, Segment
+from everthread.core.paths import holds
+from everthread.core.ports import CompactionPosition
+
+
+async def row_of(connection: Connection, number: int, path: Sequence[Segment]) -> list[Compaction]:
+    """The summaries that tell this path from its beginning, oldest first."""
+    return _read(await connection.fetch(sql.COMPACTION_ROW, number, *_columns(path))) if path else []
+
+
+async def is_asked_back(connection: Connection, number: int, path: Sequence[Segment], covered: int) -> bool:
+    """Whether a compaction that reaches further than this was undone on the path."""
+    return bool(await connection.fetchval(sql.IS_ASKED_BACK, number, *_columns(path), covered))
+
+
+def _columns(path: Sequence[Segment]) -> tuple[list[int], list[int], list[int]]:
+    """A path as the arrays that `unnest` takes."""
+    return [one.branch for one in path], [one.after for one in path], [one.last for one in path]
+
+
+async def found(connection: Connection, number: int, query: CompactionQuery) -> list[Compaction]:
+    """All that any part of the query names, oldest first."""
+    some = await row_of(connection, number, query.path)
+    if query.over is not None:
+        some += _read(await connection.fetch(sql.COMPACTIONS_OVER, number, *query.over))
+    if query.ids:
+        some += _read(await connection.fetch(sql.COMPACTIONS_BY_ID, number, list(query.ids)))
+    return sorted({one.id: one for one in some}.values(), key=lambda one: (one.created_at, one.id))
+
+
+async def page(connection: Connection, number: int, after: CompactionPosition | None, limit: int) -> list[Compaction]:
+    """A page of all there are."""
+    made, id = (-1, "") if after is None else (to_micros(after.created_at), after.id)
+    return _read(await connection.fetch(sql.COMPACTION_PAGE, number, made, id, limit))
+
+
+async def keep(connection: Connection, number: int, new: Iterable[Compaction]) -> None:
+    """Write compactions, new or undone."""
+    for compaction in new:
+        await connection.execute(sql.INSERT_COMPACTION, number, *compaction_values(compaction))
+        reach("compaction.written")
+
+
+async def invalidate(
+    connection: Connection, number: int, changed: Iterable[Entry], branches: Mapping[int, BranchRow], now: int
+) -> None:
+    """From now on no view uses what stands for a message that says something else than it did."""
+    for place in changed:
+        over = _read(await connection.fetch(sql.COMPACTIONS_OVER, number, place.seq, place.seq))
+        ids = [one.id for one in over if holds(branches, one, place)]
+        if ids:
+            await connection.execute(sql.INVALIDATE_COMPACTIONS, number, ids, now)
+
+
+async def destroy(connection: Connection, number: int, place: Entry, branches: Mapping[int, BranchRow]) -> int:
+    """Remove every summary, in use or not, that speaks of an erased message; how many there were."""
+    over = _read(await connection.fetch(sql.EVERY_COMPACTION_OVER, number, place.seq, place.seq))
+    ids = [one.id for one in over if holds(branches, one, place)]
+    if ids:
+        await connection.execute(sql.DELETE_COMPACTIONS_BY_ID, number, ids)
+    return len(ids)
+
+
+def _read(rows: Iterable[Row]) -> list[Compaction]:
+    return [compaction_from_row(row) for row in rows]

@@ -1,0 +1,91 @@
+"""Compactions over an open connection: the few that a view or an intent needs, however many there are.
+
+A path's row is read by walking: at each place the highest summary that begins there, then where that one ends. So
+nothing has to be noted about which summaries are in use, and nothing can be noted wrongly.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from everthread.adapters.stores.layout import compaction_from_row, compaction_values
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core.clock import to_micros
+from everthread.core.compactions import Compaction
+from everthread.core.entries import Entry
+from everthread.core.failpoints import reach
+from everthread.core.log import BranchRow, CompactionQuery, Segment
+from everthread.core.paths import holds, is_on
+from everthread.core.ports import CompactionPosition
+
+
+def row_of(connection: sqlite3.Connection, number: int, path: Sequence[Segment]) -> list[Compaction]:
+    """The summaries that tell this path from its beginning, oldest first."""
+    row: list[Compaction] = []
+    end = 0
+    while path and (found := _highest(connection, number, end, path)) is not None:
+        row.append(found)
+        end = found.last_seq
+    return row
+
+
+def _highest(connection: sqlite3.Connection, number: int, after: int, path: Sequence[Segment]) -> Compaction | None:
+    beginning_here = connection.execute(sql.COMPACTIONS_FROM, (number, after))
+    return next((compaction_from_row(row) for row in beginning_here if is_on(path, row[7], row[2])), None)
+
+
+def is_asked_back(connection: sqlite3.Connection, number: int, path: Sequence[Segment], covered: int) -> bool:
+    """Whether a compaction that reaches further than this was undone on the path."""
+    undone = connection.execute(sql.UNDONE_COMPACTIONS, (number, covered))
+    return any(is_on(path, branch, last_seq) for branch, last_seq in undone)
+
+
+def found(connection: sqlite3.Connection, number: int, query: CompactionQuery) -> list[Compaction]:
+    """All that any part of the query names, oldest first."""
+    by_id = {one.id: one for one in row_of(connection, number, query.path)}
+    if query.over is not None:
+        by_id.update({one.id: one for one in _over(connection, number, *query.over)})
+    for id in query.ids:
+        by_id.update({one.id: one for one in _read(connection.execute(sql.COMPACTION, (number, id)))})
+    return sorted(by_id.values(), key=lambda one: (one.created_at, one.id))
+
+
+def page(connection: sqlite3.Connection, number: int, after: CompactionPosition | None, limit: int) -> list[Compaction]:
+    """A page of all there are."""
+    made, id = (-1, "") if after is None else (to_micros(after.created_at), after.id)
+    return list(_read(connection.execute(sql.COMPACTION_PAGE, (number, made, id, limit))))
+
+
+def keep(connection: sqlite3.Connection, number: int, new: Iterable[Compaction]) -> None:
+    """Write compactions, new or undone."""
+    for compaction in new:
+        connection.execute(sql.INSERT_COMPACTION, (number, *compaction_values(compaction)))
+        reach("compaction.written")
+
+
+def invalidate(
+    connection: sqlite3.Connection, number: int, changed: Iterable[Entry], branches: Mapping[int, BranchRow], now: int
+) -> None:
+    """From now on no view uses what stands for a message that says something else than it did."""
+    for place in changed:
+        for compaction in _over(connection, number, place.seq, place.seq):
+            if holds(branches, compaction, place):
+                connection.execute(sql.INVALIDATE_COMPACTION, (now, number, compaction.id))
+
+
+def destroy(connection: sqlite3.Connection, number: int, place: Entry, branches: Mapping[int, BranchRow]) -> int:
+    """Remove every summary, in use or not, that speaks of an erased message; how many there were."""
+    over = list(_read(connection.execute(sql.EVERY_COMPACTION_OVER, (number, place.seq, place.seq))))
+    gone = [(number, one.id) for one in over if holds(branches, one, place)]
+    connection.executemany(sql.DELETE_COMPACTION, gone)
+    return len(gone)
+
+
+def _over(connection: sqlite3.Connection, number: int, after: int, last: int) -> Iterator[Compaction]:
+    rows = connection.execute(sql.COMPACTIONS_OVER, (number, after, last)).fetchall()
+    return _read(rows)
+
+
+def _read(rows: Iterable[tuple[object, ...]]) -> Iterator[Compaction]:
+    return map(compaction_from_row, rows)
