@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from everthread.adapters.models.choosing import NamedSummariser, summariser_from
 from everthread.adapters.stores.memory import MemoryStore
+from everthread.adapters.telling import LogsAndMetrics
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
@@ -52,6 +53,7 @@ def open(
         summariser=None if summariser is None else summariser_from(summariser),
         summariser_named=NamedSummariser,
         redact=redact,
+        listener=LogsAndMetrics(),
     )
     return Everthread(means)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from everthread import views
+from everthread import telling, views
 from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.breaker import Breaker
 from everthread.compaction.policy import CompactionPolicy, Trigger
@@ -24,6 +24,7 @@ from everthread.core.clock import Clock, from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
+from everthread.core.events import Listener
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow, CompactionQuery
 from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Ref
@@ -57,6 +58,8 @@ class Means:
 
     store: Store
     clock: Clock
+    listener: Listener
+    """Hears of compactions."""
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
     """The settings of compaction below those kept in the database."""
     summariser: Summariser | None = None
@@ -362,16 +365,24 @@ class Conversation:
         path = check_branch(branch)
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
         made = views.render(view, room, system=system, provider=provider)
-        may_ask = True
+        if views.is_due(view, made, room) != "hard_limit":
+            return made
+        first, may_ask = view, True
+        self._means.listener.hear(telling.truncation_begun(self._ref, view, made))
         for _ in range(_MOST_IN_A_TURN):
             if views.is_due(view, made, room) != "hard_limit":
                 break
-            outcome = await self._compact(view, "hard_limit", room.limit // _RECORD_SHARE, may_ask=may_ask)
+            attempt = telling.Attempt(
+                ref=self._ref, view=view, trigger="hard_limit", budget=room, used_tokens=made.wanted_tokens
+            )
+            work = self._compact(view, "hard_limit", room.limit // _RECORD_SHARE, may_ask=may_ask)
+            outcome = await telling.told(self._means.listener, attempt, work)
             if not outcome.compacted:
                 break
             may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
             view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
             made = views.render(view, room, system=system, provider=provider)
+        self._means.listener.hear(telling.truncation_done(self._ref, first, made))
         return made
 
     async def compact(
@@ -382,26 +393,40 @@ class Conversation:
         branch: Branch | BranchName = None,
         compaction: Mapping[str, Any] | None = None,
         on_each: Callable[[CompactionOutcome], None] | None = None,
+        budget: Budget | None = None,
     ) -> CompactionOutcome:
         """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
 
         The log does not change. `compaction` of the outcome is the newest of them; `on_each` is told of every one
-        when it is kept.
+        when it is kept. With the `budget` that it is made for, events tell how much of it is used.
         """
         path = check_branch(branch)
+        view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+        if dry_run:
+            return await self._compact(view, trigger, dry_run=True)
+        attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=budget)
+        work = self._compact_all(view, path, trigger, compaction, on_each or (lambda _: None))
+        return await telling.told(self._means.listener, attempt, work)
+
+    async def _compact_all(
+        self,
+        view: views.View,
+        path: BranchName,
+        trigger: Trigger,
+        compaction: Mapping[str, Any] | None,
+        on_each: Callable[[CompactionOutcome], None],
+    ) -> CompactionOutcome:
         outcome = CompactionOutcome(compacted=False)
-        covered = -1
         while True:
+            latest = await self._compact(view, trigger)
+            if not latest.compacted:
+                return outcome if outcome.compacted else latest
+            on_each(latest)
+            outcome = latest if not outcome.compacted else outcome.followed_by(latest)
+            covered = view.covered_until
             view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
             if view.covered_until <= covered:  # somebody undoes what is done here
                 return outcome
-            latest = await self._compact(view, trigger, dry_run=dry_run)
-            if not latest.compacted:
-                return outcome if outcome.compacted else latest
-            if on_each is not None:
-                on_each(latest)
-            outcome = latest if not outcome.compacted else outcome.followed_by(latest)
-            covered = view.covered_until
 
     async def _compact(
         self,

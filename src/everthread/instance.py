@@ -16,6 +16,7 @@ import orjson
 from everthread.compaction.policy import CompactionPolicy, laid_over, merged
 from everthread.conversation import Conversation, Means, check_title, dump_metadata
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
+from everthread.core.events import Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.nouns import EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
@@ -149,6 +150,7 @@ class Everthread:
     """A database of conversations. Use it as an async context manager; closing is safe at any time."""
 
     def __init__(self, means: Means) -> None:
+        self._means = means
         self._store = means.store
         self._door = asyncio.Lock()
         """Opening and closing take turns, so that each happens once however many tasks ask for it."""
@@ -159,6 +161,11 @@ class Everthread:
     def store(self) -> Store:
         """The store behind it, for adapters and tools."""
         return self._store
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counts of what was compacted here since it was opened: `values()`, and `text()` for Prometheus."""
+        return self._means.listener.metrics
 
     async def __aenter__(self) -> Everthread:
         async with self._door:

@@ -41,6 +41,13 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class LogFormat(StrEnum):
+    """How it is said."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
 def data_folder() -> Path:
     """Where this user's data belong."""
     return _base("XDG_DATA_HOME", ".local/share") / "everthread"
@@ -81,6 +88,9 @@ class Settings(BaseSettings):
     """Where `everthread models fetch` keeps the weights of local models."""
     log_level: LogLevel = LogLevel.WARNING
     """`debug`, `info`, `warning` or `error`; with `debug`, an error shows where it arose."""
+
+    log_format: LogFormat = LogFormat.CONSOLE
+    """`console` for people, `json` for programs: one object a line, on stderr."""
 
     @classmethod
     def settings_customise_sources(

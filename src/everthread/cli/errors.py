@@ -12,6 +12,7 @@ from enum import IntEnum
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from everthread.adapters.telling.formatting import LineFormatter, StderrHandler
 from everthread.cli.output import one_line
 from everthread.core import errors
 from everthread.core.errors import EverthreadError
@@ -61,6 +62,7 @@ def exit_code(problem: EverthreadError) -> ExitCode:
 
 
 _LOGGER = logging.getLogger("everthread")
+_HANDLER = StderrHandler()
 _addresses: list[str] = []
 """Of the databases this process was told of; their passwords are left out of all that is said here."""
 
@@ -84,19 +86,11 @@ def tell_defect(kind: type[BaseException], problem: BaseException, trace: Traceb
     tell(message, code="defect", as_json="--json" in sys.argv)
 
 
-class _Formatter(logging.Formatter):
-    """Log lines of ours or of a library, without passwords."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return _without_passwords(super().format(record))
-
-
 def listen(settings: Settings) -> None:
     """Log to stderr what the settings ask for (libraries speak up only to warn), and know what is not to be said."""
     _addresses.append(settings.database)
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Formatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(handlers=[handler])
+    _HANDLER.setFormatter(LineFormatter(settings.log_format.value, clean=_without_passwords))
+    logging.getLogger().addHandler(_HANDLER)  # once: it is known the second time
     _LOGGER.setLevel(settings.log_level.upper())
 
 

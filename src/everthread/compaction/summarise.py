@@ -42,6 +42,8 @@ class Failure:
     stage: str
     reason: str
     """`kind: detail`; the detail may quote what a provider said, the kind is one of a few words."""
+    cause: str | None = None
+    """What was raised, by its kind."""
 
     @property
     def kind(self) -> str:
@@ -149,7 +151,8 @@ async def _asked(
     except TimeoutError:
         failures.append(Failure(stage=stage, reason=f"timeout: no answer in {policy.summary_timeout_seconds} s"))
     except ModelError as problem:
-        failures.append(Failure(stage=stage, reason=f"error: {problem}"))
+        cause = type(problem.__cause__ or problem).__name__
+        failures.append(Failure(stage=stage, reason=f"error: {problem}", cause=cause))
     else:
         if isinstance(text, str):
             return text

@@ -1,0 +1,113 @@
+"""Counts of compactions for Prometheus, in a registry of one open database: two of them in a process never mix.
+
+`docs/reference/metrics.md` documents each; a test fails when one is missing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from everthread.core import events
+from everthread.core.events import Event
+
+SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+"""Extracting takes tens of milliseconds, a model seconds, a time limit is thirty."""
+
+
+class PrometheusMetrics:
+    """Fed with events."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        """For whoever serves it together with metrics of their own."""
+        self._triggers = self._counter("compaction_triggers", "Compactions begun, by what set them off.", "trigger")
+        self._completed = self._counter(
+            "compactions_completed", "Compactions that made a summary, by who wrote it.", "by"
+        )
+        self._idle = self._counter("compactions_idle", "Compactions that found nothing old enough to sum up.")
+        self._failures = self._counter("compaction_failures", "Compactions that came to nothing, by reason.", "reason")
+        self._success = Gauge(
+            "everthread_compaction_success_ratio",
+            "Of the compactions that had something to do, the share that made a summary; NaN before the first.",
+            registry=self.registry,
+        )
+        self._success.set(float("nan"))
+        self._seconds = Histogram(
+            "everthread_compaction_seconds",
+            "How long a compaction took that made a summary.",
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self._messages = self._counter("compaction_messages", "Messages in view before and after compactions.", "when")
+        self._tokens = self._counter("compaction_tokens", "Tokens summed up, and of what stands for them.", "when")
+        self._refused = self._counter("summary_refusals", "Answers of a summary model in vain, by reason.", "reason")
+        self._exceptions = self._counter("compaction_exceptions", "What raised in compactions, by kind.", "error")
+        self._truncations = self._counter("truncations", "Requests over the hard limit that were made to fit.")
+        self._removed = self._counter("truncated_messages", "Messages that such requests no longer show one by one.")
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"everthread_{name}", meaning, labels, registry=self.registry)
+
+    def count(self, event: Event) -> None:
+        """Take note of an event."""
+        match event:
+            case events.CompactionTriggered():
+                self._triggers.labels(event.trigger).inc()
+            case events.CompactionCompleted():
+                self._count_completed(event)
+            case events.CompactionFailed():
+                self._failures.labels(event.reason).inc()
+                self._rate()
+            case events.CompactionException():
+                self._exceptions.labels(event.error).inc()
+                if not event.will_continue:
+                    self._failures.labels("exception").inc()
+                    self._rate()
+            case events.SummaryRefused():
+                self._refused.labels(event.reason).inc()
+            case events.TruncationBegun():
+                self._truncations.inc()
+            case events.TruncationDone():
+                self._removed.inc(event.removed_count)
+
+    def _count_completed(self, event: events.CompactionCompleted) -> None:
+        if not event.compressed:
+            self._idle.inc()
+            return
+        self._completed.labels(event.by).inc()
+        self._seconds.observe(event.seconds)
+        self._messages.labels("before").inc(event.before_count)
+        self._messages.labels("after").inc(event.after_count)
+        self._tokens.labels("before").inc(event.tokens_before)
+        self._tokens.labels("after").inc(event.tokens)
+        self._rate()
+
+    def _rate(self) -> None:
+        done, vain = (_total(counter) for counter in (self._completed, self._failures))
+        self._success.set(done / (done + vain))
+
+    def text(self) -> str:
+        """In Prometheus' text format."""
+        return generate_latest(self.registry).decode()
+
+    def values(self) -> Mapping[str, float]:
+        """By name and labels, as in the text."""
+        return {
+            _named(sample.name, sample.labels): sample.value
+            for family in self.registry.collect()
+            for sample in family.samples
+            if not sample.name.endswith("_created")
+        }
+
+
+def _total(counter: Counter) -> float:
+    return sum(
+        sample.value for family in counter.collect() for sample in family.samples if sample.name.endswith("_total")
+    )
+
+
+def _named(name: str, labels: Mapping[str, str]) -> str:
+    shown = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    return f"{name}{{{shown}}}" if shown else name

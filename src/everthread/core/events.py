@@ -1,0 +1,168 @@
+"""What is told of compactions while everything runs: ids, numbers and a few fixed words, never what anybody said.
+
+A conversation tells, a `Listener` hears: it keeps the log and the counts. `name` and `level` are how a log has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+Level = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionTriggered:
+    """A compaction begins."""
+
+    name: ClassVar[str] = "compaction_triggered"
+    level: ClassVar[Level] = "info"
+
+    owner: str
+    conversation_id: str
+    trigger: str
+    """`threshold`, `messages`, `hard_limit` or `manual`."""
+    used_tokens: int
+    """What the next request would count to; without a budget, what summaries and window count to."""
+    usage_percent: float | None
+    """Of the budget; None when no budget is known, as by hand."""
+    message_count: int
+    """Messages that no summary stands for."""
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionCompleted:
+    """A compaction ended without an error."""
+
+    name: ClassVar[str] = "compaction_completed"
+    level: ClassVar[Level] = "info"
+
+    owner: str
+    conversation_id: str
+    trigger: str
+    before_count: int
+    """Messages that no summary stands for, before …"""
+    after_count: int
+    """… and after, the summary counted as one."""
+    compressed: bool
+    """False when nothing was old enough to be summed up."""
+    summary_length: int
+    """In characters."""
+    tokens_before: int
+    """Of what is summed up."""
+    tokens: int
+    """Of the summaries that stand for it."""
+    seconds: float
+    by: str
+    """`model`, `model-terse`, `extract`, `terse` or `condense`; empty when nothing was summed up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionFailed:
+    """A compaction came to nothing; the view is what it was."""
+
+    name: ClassVar[str] = "compaction_failed"
+    level: ClassVar[Level] = "warning"
+
+    owner: str
+    conversation_id: str
+    trigger: str
+    reason: str
+    """`not-smaller`, `conflict` or `cancelled`."""
+    will_wait_for_hard_limit: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionException:
+    """Something raised in a compaction: a summary model, the database, a defect."""
+
+    name: ClassVar[str] = "compaction_exception"
+    level: ClassVar[Level] = "error"
+
+    owner: str
+    conversation_id: str
+    trigger: str
+    error: str
+    """Its kind by name: what it says may quote what was sent."""
+    will_continue: bool
+    """Whether the compaction, or at least the turn, goes on without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRefused:
+    """A summary model's answer could not be taken; the next attempt follows."""
+
+    name: ClassVar[str] = "summary_refused"
+    level: ClassVar[Level] = "warning"
+
+    owner: str
+    conversation_id: str
+    trigger: str
+    stage: str
+    """`model` or `model-terse`."""
+    reason: str
+    """`timeout`, or why the gate refused it: `empty`, `too-long`, `echo`, `tool-syntax` …"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncationBegun:
+    """The request would exceed the hard limit: from here on it is made to fit. The log is not touched."""
+
+    name: ClassVar[str] = "truncation_begun"
+    level: ClassVar[Level] = "warning"
+
+    owner: str
+    conversation_id: str
+    message_count: int
+    used_tokens: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncationDone:
+    """The request fits."""
+
+    name: ClassVar[str] = "truncation_done"
+    level: ClassVar[Level] = "warning"
+
+    owner: str
+    conversation_id: str
+    before_count: int
+    """Messages that no summary stood for."""
+    after_count: int
+    """Messages shown, whole or in part."""
+    removed_count: int
+    """Messages now summed up or left out."""
+
+
+Event = (
+    CompactionTriggered
+    | CompactionCompleted
+    | CompactionFailed
+    | CompactionException
+    | SummaryRefused
+    | TruncationBegun
+    | TruncationDone
+)
+
+
+class Metrics(Protocol):
+    """Counts since the database was opened here."""
+
+    def text(self) -> str:
+        """In Prometheus' text format."""
+
+    def values(self) -> Mapping[str, float]:
+        """By name and labels, as in the text."""
+
+
+class Listener(Protocol):
+    """Hears what is told."""
+
+    def hear(self, event: Event) -> None:
+        """Take note; never raises, never waits."""
+
+    @property
+    def metrics(self) -> Metrics: ...
