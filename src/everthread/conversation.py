@@ -24,7 +24,7 @@ from everthread.core.clock import Clock, from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
-from everthread.core.events import Listener
+from everthread.core.events import Listener, Silence
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow, CompactionQuery
 from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Ref
@@ -58,7 +58,7 @@ class Means:
 
     store: Store
     clock: Clock
-    listener: Listener
+    listener: Listener = field(default_factory=Silence)
     """Hears of compactions."""
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
     """The settings of compaction below those kept in the database."""

@@ -16,7 +16,6 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 import everthread
 from everthread import Everthread, Invalid
-from everthread.adapters.telling import LogsAndMetrics
 from everthread.conversation import Means
 from everthread.core.clock import system_clock
 from everthread.core.log import Intent
@@ -293,7 +292,7 @@ class CountingStore(MemoryStore):
 
 async def test_an_event_costs_a_write_only_for_what_is_new() -> None:
     store = CountingStore(system_clock)
-    async with Everthread(Means(store=store, clock=system_clock, listener=LogsAndMetrics())) as et:
+    async with Everthread(Means(store=store, clock=system_clock)) as et:
         talk = Talk(et, trigger=1000)
         for number in range(5):
             await talk.ask(f"question {number}")

@@ -166,3 +166,20 @@ class Listener(Protocol):
 
     @property
     def metrics(self) -> Metrics: ...
+
+
+class Silence:
+    """Hears nothing and has nothing to count: for conversations that are only tried out."""
+
+    def hear(self, event: Event) -> None:
+        """Let it go."""
+
+    @property
+    def metrics(self) -> Silence:
+        return self
+
+    def text(self) -> str:
+        return ""
+
+    def values(self) -> Mapping[str, float]:
+        return {}
