@@ -17,6 +17,7 @@ from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.core.errors import EverthreadError
 from everthread.core.events import (
+    CompactionCancelled,
     CompactionCompleted,
     CompactionException,
     CompactionFailed,
@@ -63,7 +64,7 @@ async def told(listener: Listener, attempt: Attempt, work: Awaitable[CompactionO
     try:
         outcome = await work
     except asyncio.CancelledError:
-        listener.hear(_failed(attempt, "cancelled"))
+        listener.hear(_cancelled(attempt, time.monotonic() - began))
         raise
     except EverthreadError as problem:
         listener.hear(_exception(attempt, type(problem).__name__, will_continue=False))
@@ -117,6 +118,15 @@ def _failed(attempt: Attempt, reason: str) -> CompactionFailed:
         trigger=attempt.trigger,
         reason=reason,
         will_wait_for_hard_limit=attempt.trigger != "hard_limit",
+    )
+
+
+def _cancelled(attempt: Attempt, seconds: float) -> CompactionCancelled:
+    return CompactionCancelled(
+        owner=attempt.ref.owner,
+        conversation_id=attempt.ref.id,
+        trigger=attempt.trigger,
+        seconds=round(seconds, 3),
     )
 
 

@@ -177,13 +177,15 @@ async def test_a_database_that_fails_is_an_exception_after_which_it_does_not(mon
     assert (raised["error"], raised["will_continue"]) == ("StoreFull", False)
 
 
-async def test_a_cancelled_compaction_is_told_as_failed() -> None:
+async def test_a_cancelled_compaction_is_told_and_is_no_failure() -> None:
     async with everthread.open("memory://", summariser=Hostile(["hangs"])) as et:
         conv = await et.conversations.create()
         await tell(conv, 12)
         with capture_logs() as lines, pytest.raises(TimeoutError):
             await asyncio.wait_for(conv.compact(), 0.2)
-    assert one([dict(line) for line in lines], "compaction_failed")["reason"] == "cancelled"
+    cancelled = one([dict(line) for line in lines], "compaction_cancelled")
+    assert (cancelled["log_level"], cancelled["seconds"] > 0.1) == ("info", True)
+    assert [line["event"] for line in lines] == ["compaction_triggered", "compaction_cancelled"]
 
 
 # --- secrets and texts ---

@@ -70,8 +70,21 @@ class CompactionFailed:
     conversation_id: str
     trigger: str
     reason: str
-    """`not-smaller`, `conflict` or `cancelled`."""
+    """`not-smaller` or `conflict`."""
     will_wait_for_hard_limit: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionCancelled:
+    """Whoever waited for a compaction gave it up; what was summed up until then stays."""
+
+    name: ClassVar[str] = "compaction_cancelled"
+    level: ClassVar[Level] = "info"
+
+    owner: str
+    conversation_id: str
+    trigger: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +154,7 @@ Event = (
     CompactionTriggered
     | CompactionCompleted
     | CompactionFailed
+    | CompactionCancelled
     | CompactionException
     | SummaryRefused
     | TruncationBegun

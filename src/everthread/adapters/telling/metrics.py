@@ -28,6 +28,7 @@ class PrometheusMetrics:
         )
         self._idle = self._counter("compactions_idle", "Compactions that found nothing old enough to sum up.")
         self._failures = self._counter("compaction_failures", "Compactions that came to nothing, by reason.", "reason")
+        self._cancelled = self._counter("compactions_cancelled", "Compactions that were given up.")
         self._success = Gauge(
             "everthread_compaction_success_ratio",
             "Of the compactions that had something to do, the share that made a summary; NaN before the first.",
@@ -60,6 +61,8 @@ class PrometheusMetrics:
             case events.CompactionFailed():
                 self._failures.labels(event.reason).inc()
                 self._rate()
+            case events.CompactionCancelled():
+                self._cancelled.inc()
             case events.CompactionException():
                 self._exceptions.labels(event.error).inc()
                 if not event.will_continue:
