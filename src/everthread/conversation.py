@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
-from everthread import telling, views
+from everthread import recalling, telling, views
 from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.breaker import Breaker
 from everthread.compaction.policy import CompactionPolicy, Trigger
@@ -17,9 +18,10 @@ from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
 from everthread.compaction.view import one_below
 from everthread.context import manifest as manifests
-from everthread.context.assemble import Context
+from everthread.context.assemble import Context, tools_text
 from everthread.context.budget import Budget
 from everthread.context.shape import Provider
+from everthread.context.tokens import count_tokens
 from everthread.core.clock import Clock, from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
@@ -27,9 +29,9 @@ from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Listener, Silence
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow, CompactionQuery
-from everthread.core.nouns import Branch, ConversationInfo, Message, Receipt, Ref
+from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
 from everthread.core.ports import CompactionPosition, NewConversation, Store
-from everthread.history import ingest, intents, reading
+from everthread.history import ingest, intents, reading, searching
 from everthread.history.arguments import check_branch, check_count
 from everthread.history.secrets import redact_secrets
 from everthread.views import SeenContext
@@ -345,12 +347,27 @@ class Conversation:
         """One message in its newest revision, deleted or not, on whichever branch it stands."""
         return await reading.one(self._store, self._ref, check_id(id, "id"))
 
+    async def message_at(self, seq: int) -> Message:
+        """The message at this place, or that the entry there speaks of, in its newest revision."""
+        for entry in await self._store.find(self._ref, seqs=[check_count(seq, "seq")]):
+            return await reading.one(self._store, self._ref, entry.id)
+        raise NotFound(f"no message with seq {seq} in conversation {self.id!r}")
+
+    async def search(self, text: str, *, limit: int = 20) -> Hits:
+        """Messages of this conversation by their words, on whichever branch, best first."""
+        if not isinstance(text, str):
+            raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
+        check_count(limit, "limit")
+        return await searching.search(self._store, text, owner=self.owner, conversation=self.id, limit=limit)
+
     # -- what a model sees ---------------------------------------------------------------------------------
 
     async def context(
         self,
         *,
         system: str | None = None,
+        query: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
         budget: Budget | None = None,
         branch: Branch | BranchName = None,
         provider: Provider | None = None,
@@ -359,12 +376,16 @@ class Conversation:
         """A request that is valid and within the budget, whatever the history.
 
         `messages` are in OpenAI's shape. When the history is over the hard mark, its oldest part is summed up
-        here and now; a model that fails at that costs its time limit and nothing else.
+        here and now; a model that fails at that costs its time limit and nothing else. With a `query`, messages from
+        before the window that have its words are quoted before the newest user message. `tools` are the schemas sent
+        beside the messages: room is left for them unless the budget says how much they take.
         """
-        room = budget or Budget()
+        room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-        made = views.render(view, room, system=system, provider=provider)
+        recalled = await recalling.recalled(self._store, self._ref, view, query) if query else ()
+        render = partial(views.render, system=system, tools=tools, recalled=recalled, provider=provider)
+        made = render(view, room)
         if views.is_due(view, made, room) != "hard_limit":
             return made
         first, may_ask = view, True
@@ -381,7 +402,7 @@ class Conversation:
                 break
             may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
             view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-            made = views.render(view, room, system=system, provider=provider)
+            made = render(view, room)
         self._means.listener.hear(telling.truncation_done(self._ref, first, made))
         return made
 
@@ -450,7 +471,7 @@ class Conversation:
     async def keep_context(self, context: Context) -> str:
         """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""
         id = new_id()
-        await self._store.keep_manifest(self._ref, id, manifests.dump(context.manifest))
+        await self._store.keep_manifest(self._ref, id, manifests.dump(context.manifest), context.shared)
         return id
 
     async def seen_context(self, id: str) -> SeenContext:
@@ -487,17 +508,24 @@ class Conversation:
 
     async def undo_compaction(self, id: str) -> Compaction:
         """Have the messages back in the model's view. Conflict while another compaction builds on this one."""
-        known = await self._compaction(id)
+        known = await self.compaction(id)
         return await self._store.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
 
     async def compaction_diff(self, id: str) -> CompactionDiff:
         """What a compaction stands for, what it says, and which facts are only in the originals."""
-        return await diff(self._store, self._ref, await self._compaction(id))
+        return await diff(self._store, self._ref, await self.compaction(id))
 
-    async def _compaction(self, id: str) -> Compaction:
+    async def compaction(self, id: str) -> Compaction:
+        """One compaction, in use or not."""
         for compaction in await self._store.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
             return compaction
         raise NotFound(f"no compaction {id!r} in conversation {self.id!r}")
+
+
+def _with_tools(budget: Budget, tools: Sequence[Mapping[str, Any]]) -> Budget:
+    if not tools or budget.tools_tokens:
+        return budget
+    return replace(budget, tools_tokens=count_tokens(tools_text(tools).decode()))
 
 
 def _branch(row: BranchRow, active: int) -> Branch:

@@ -18,7 +18,7 @@ from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
 from everthread.context.budget import Budget
 from everthread.context.growth import WindowBounds, jump
-from everthread.context.ingredients import Ingredients, Stored, Summed
+from everthread.context.ingredients import Ingredients, Recalled, Stored, Summed
 from everthread.context.manifest import Manifest
 from everthread.context.shape import Provider, is_user_turn
 from everthread.context.units import spans
@@ -152,10 +152,20 @@ def stored(place: Entry, newest: Entry) -> Stored:
     )
 
 
-def render(view: View, budget: Budget, *, system: str | None = None, provider: Provider | None = None) -> Context:
+def render(
+    view: View,
+    budget: Budget,
+    *,
+    system: str | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+    recalled: Sequence[Recalled] = (),
+    provider: Provider | None = None,
+) -> Context:
     """The request this view makes."""
     given = Ingredients(
         system=system,
+        tools=tools,
+        recalled=_outside(view, recalled),
         summaries=[_summed(compaction) for compaction in view.row],
         pinned=view.pinned,
         window=view.window,
@@ -163,6 +173,12 @@ def render(view: View, budget: Budget, *, system: str | None = None, provider: P
         old_before=_old_before(view),
     )
     return assemble(given, budget, provider=provider)
+
+
+def _outside(view: View, recalled: Sequence[Recalled]) -> list[Recalled]:
+    """Without what the view shows anyway."""
+    there = {one.seq for one in (*view.window, *view.pinned)}
+    return [one for one in recalled if one.stored.seq not in there]
 
 
 def _summed(compaction: Compaction) -> Summed:
@@ -234,11 +250,16 @@ class SeenContext:
 async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
     """Render a kept manifest again."""
     kept = manifests.load(await store.manifest(ref, id))
+    shared = await store.prompts(ref, [one for one in (kept.system_digest, kept.tools_digest) if one])
     by_id = {one.id: one for one in await store.compactions(ref, CompactionQuery(ids=kept.summary_ids))}
     window, window_gone = await _revisions(store, ref, kept.window)
     pinned, pinned_gone = await _revisions(store, ref, kept.pinned)
+    recalled, recalled_gone = await _revisions(store, ref, [(seq, entry) for seq, entry, *_ in kept.recalled])
+    spans = {(seq, entry): (start, end) for seq, entry, start, end in kept.recalled}
     given = Ingredients(
-        system=kept.system,
+        system=shared.get(kept.system_digest or "", b"").decode() or None,
+        tools=orjson.loads(shared.get(kept.tools_digest or "", b"[]")),
+        recalled=[_passage(one, *spans[one.seq, one.entry_seq]) for one in recalled],
         summaries=[_summed(by_id[one]) for one in kept.summary_ids if one in by_id],
         pinned=pinned,
         window=window,
@@ -251,9 +272,13 @@ async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
         context=again,
         manifest=kept,
         is_same=again.manifest.digest == kept.digest,
-        erased=tuple(sorted({*window_gone, *pinned_gone})),
+        erased=tuple(sorted({*window_gone, *pinned_gone, *recalled_gone})),
         erased_summaries=tuple(one for one in kept.summary_ids if one not in by_id),
     )
+
+
+def _passage(stored: Stored, start: int, end: int) -> Recalled:
+    return Recalled(stored=stored, start=start, end=end)
 
 
 async def _revisions(store: Store, ref: Ref, wanted: Sequence[manifests.Revision]) -> tuple[list[Stored], list[int]]:

@@ -1,9 +1,9 @@
 """Assembling a request: what the model will see, from what the log and the summaries hold. Pure.
 
 In this order: the system prompt · a record of what is before the window (summaries oldest first, pinned messages)
-as quoted data · the window · the newest user message. What stands before the newest user message only grows between
-two compactions, so prompt caches stay warm. Every message of the path is in a summary's span, in the window, or
-named in `omitted`.
+as quoted data · the window · what is recalled for the newest user message, quoted too · that message and what follows
+from it. What stands before the recalled only grows between two compactions, so prompt caches stay warm. Every message
+of the path is in a summary's span, in the window, or named in `omitted`.
 
 When all of it is over the limit, the record is kept to a part of the room (whole summaries, the newest first) and
 `fit` makes the rest go in beside it; a record that leaves too little is made smaller, at last left out and named.
@@ -22,12 +22,12 @@ from everthread.context.budget import Budget, message_tokens
 from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
 from everthread.context.dialect import Fields, encodable
 from everthread.context.fit import fit
-from everthread.context.ingredients import Ingredients, Quotes, quotes_within
-from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields
+from everthread.context.ingredients import Ingredients, Quotes, Stored, quotes_within, recalled_block
+from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields, text_digest
 from everthread.context.openai import to_openai
-from everthread.context.quote import record
+from everthread.context.quote import recollection, record
 from everthread.context.repair import repair_report
-from everthread.context.shape import Provider, is_system
+from everthread.context.shape import Provider, is_system, is_user_turn
 from everthread.context.units import spans
 from everthread.core.errors import ContextOverflow
 
@@ -62,7 +62,10 @@ class Context:
     """What it counts to; never above `limit`."""
     limit: int
     wanted_tokens: int = field(default=0)
-    """What it would count to with nothing shortened or left out: what decides whether a compaction is due."""
+    """What it would count to with nothing shortened or left out, the recalled aside: what decides whether a
+    compaction is due."""
+    shared: Mapping[str, bytes] = field(default_factory=dict)
+    """What the manifest names by its hash: the system prompt, and the tool schemas as JSON."""
 
 
 def assemble(
@@ -75,14 +78,21 @@ def assemble(
 ) -> Context:
     """The request within the budget. ContextOverflow when the system prompt leaves no room at all."""
     whole = _Draft(given, quotes_within(given.summaries, given.pinned), provider, policy)
+    wanted = whole.tokens - whole.recalled_tokens
+    if given.recalled and whole.tokens > budget.limit:  # what is recalled is the first to go
+        given = replace(given, recalled=())
+        whole = _Draft(given, quotes_within(given.summaries, given.pinned), provider, policy)
     draft, sent = _sent(given, whole, budget, provider, policy)
     omitted = draft.omissions(sent.dropped)
+    system, tools = _shared_texts(given)
     manifest = Manifest(
         renderer=RENDERER,
-        system=given.system and encodable(given.system),
+        system_digest=None if system is None else text_digest(system),
+        tools_digest=None if tools is None else text_digest(tools),
         summary_ids=tuple(summary.id for summary in given.summaries),
         pinned=tuple((stored.seq, stored.entry_seq) for stored in given.pinned),
         window=tuple((stored.seq, stored.entry_seq) for stored in given.window),
+        recalled=tuple((one.stored.seq, one.stored.entry_seq, one.start, one.end) for one in given.recalled),
         passed_over=given.passed_over,
         old_before=given.old_before,
         live_calls=tuple(sorted(given.live_calls)),
@@ -101,8 +111,20 @@ def assemble(
         manifest=manifest,
         tokens=sent.tokens,
         limit=budget.limit,
-        wanted_tokens=whole.tokens,
+        wanted_tokens=wanted,
+        shared={text_digest(text): text for text in (system, tools) if text},
     )
+
+
+def _shared_texts(given: Ingredients) -> tuple[bytes | None, bytes | None]:
+    """The system prompt and the tool schemas as they are kept."""
+    system = encodable(given.system).encode() if given.system else None
+    return system, tools_text(given.tools) if given.tools else None
+
+
+def tools_text(tools: Sequence[Mapping[str, Any]]) -> bytes:
+    """Tool schemas in one form, so that the same ones have the same hash."""
+    return orjson.dumps(list(tools), option=orjson.OPT_SORT_KEYS)
 
 
 def digest(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -160,7 +182,12 @@ class _Draft:
         recorded_at = len(laid) if quotes else None
         if quotes:
             laid.append((record(quotes.blocks), None))
-        for stored in given.window:
+        asked_at = _newest_turn(given.window)
+        recalled_at = None
+        for at, stored in enumerate(given.window):
+            if at == asked_at and given.recalled:
+                recalled_at = len(laid)
+                laid.append((recollection([recalled_block(one).block for one in given.recalled]), None))
             laid += [(message, stored.seq) for message in to_openai(stored.payload)]
         report = repair_report([message for message, _ in laid], given.live_calls, provider=provider)
         self.repairs = report.repairs
@@ -168,6 +195,7 @@ class _Draft:
             [seq for at in sources if (seq := laid[at][1]) is not None] for sources in report.sources
         ]  # more than one where messages were joined
         self._record_at = next((at for at, sources in enumerate(report.sources) if sources == (recorded_at,)), None)
+        self._recalled_at = next((at for at, sources in enumerate(report.sources) if sources == (recalled_at,)), None)
         self._left_out = self._repaired_away(laid)
         old_before = self._first_recent()
         short = elide(report.messages, old_before=old_before, seqs=self._first_seqs, policy=policy)
@@ -186,6 +214,10 @@ class _Draft:
     @property
     def record_tokens(self) -> int:
         return 0 if self._record_at is None else self.sizes[self._record_at]
+
+    @property
+    def recalled_tokens(self) -> int:
+        return 0 if self._recalled_at is None else self.sizes[self._recalled_at]
 
     @property
     def system_tokens(self) -> int:
@@ -282,12 +314,23 @@ class _Draft:
             ),
             Part(
                 kind="window",
-                tokens=sum(tokens.values()) - system - recorded,
+                tokens=sum(tokens.values()) - system - recorded - self.recalled_tokens,
                 seqs=self.seqs_of(spoken),
+                exact=exact,
+            ),
+            Part(
+                kind="recalled",
+                tokens=self.recalled_tokens,
+                seqs=tuple(one.stored.seq for one in self._given.recalled),
                 exact=exact,
             ),
         )
         return tuple(part for part in found if part.tokens)
+
+
+def _newest_turn(window: Sequence[Stored]) -> int | None:
+    """Where the newest thing that a person says stands in the window."""
+    return next((at for at in reversed(range(len(window))) if is_user_turn(window[at].payload)), None)
 
 
 def _beside(budget: Budget, taken: int) -> Budget:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from everthread.context.excerpt import excerpt
+from everthread.context.excerpt import excerpt, text_reference
 from everthread.context.quote import frame_tokens, quoted, quoted_tokens
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
@@ -30,6 +30,23 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A passage of an earlier message that has to do with what is asked now."""
+
+    stored: Stored
+    start: int
+    end: int
+    """Where it stands in the message's text, by characters."""
+
+    @property
+    def text(self) -> str:
+        whole = payloads.text(self.stored.payload)
+        is_part = self.start > 0 or self.end < len(whole)
+        passage = whole[self.start : self.end]
+        return f"{passage}\n{text_reference(whole, self.stored.seq)}" if is_part else passage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summed:
     """A summary that stands for a stretch of the path."""
 
@@ -46,10 +63,13 @@ class Ingredients:
     """Everything a request is made of."""
 
     system: str | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    """The schemas sent beside the messages; the budget has left room for them."""
     summaries: Sequence[Summed] = ()
     pinned: Sequence[Stored] = ()
     """Pinned messages that are before the window."""
     window: Sequence[Stored] = ()
+    recalled: Sequence[Recalled] = ()
     passed_over: tuple[int, int] | None = None
     """The stretch between the summaries and the window, when the window had to jump."""
     old_before: int = 0
@@ -127,6 +147,18 @@ def _newest(newest_first: Iterable[tuple[Source, Quoted]], room: int) -> list[tu
 def summary_block(summary: Summed) -> Quoted:
     block = quoted("summary", summary.text, messages=f"{summary.first_seq}-{summary.last_seq}")
     return Quoted(block, quoted_tokens(block, summary.text, summary.tokens) + 1)
+
+
+def recalled_block(recalled: Recalled) -> Quoted:
+    stored = recalled.stored
+    block = quoted(
+        "recalled",
+        recalled.text,
+        message=stored.seq,
+        speaker=payloads.name(stored.payload) or payloads.role(stored.payload),
+        said=stored.said or None,
+    )
+    return Quoted(block, count_tokens(block) + 1)
 
 
 def pinned_block(stored: Stored, max_tokens: int) -> Quoted:

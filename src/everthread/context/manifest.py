@@ -1,23 +1,29 @@
 """What a model was shown, by reference: small enough to keep for every call, enough to render it again.
 
 It names entries and summaries instead of holding their text, so what is erased from the log is gone from here too.
+The system prompt and the tool schemas, the same in a thousand requests, are named by their hash and kept once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from typing import Any
 
 import orjson
 
 from everthread.context.budget import Budget
 
-RENDERER = 1
+RENDERER = 2
 """The version of the rendering; a manifest names it, so that a later one does not claim to show what was sent."""
 
 Revision = tuple[int, int]
 """(seq, entry_seq) of a message: which revision was shown."""
+
+
+Passage = tuple[int, int, int, int]
+"""(seq, entry_seq, start, end): which characters of a message's text were recalled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +45,12 @@ class Manifest:
     """
 
     renderer: int
-    system: str | None
+    system_digest: str | None
+    tools_digest: str | None
     summary_ids: tuple[str, ...]
     pinned: tuple[Revision, ...]
     window: tuple[Revision, ...]
+    recalled: tuple[Passage, ...]
     passed_over: tuple[int, int] | None
     old_before: int
     live_calls: tuple[str, ...]
@@ -60,6 +68,11 @@ def budget_fields(budget: Budget) -> dict[str, Any]:
     return {name: getattr(budget, name) for name in ("window", "output_reserve", "tools_tokens", "factor")}
 
 
+def text_digest(text: bytes) -> str:
+    """The name of a text that many requests share."""
+    return sha256(text).hexdigest()
+
+
 def dump(manifest: Manifest) -> bytes:
     """The manifest as it is stored."""
     return orjson.dumps(asdict(manifest))
@@ -70,8 +83,8 @@ def load(stored: bytes) -> Manifest:
     fields: dict[str, Any] = orjson.loads(stored)
     for name in ("summary_ids", "live_calls", "clamped", "repairs"):
         fields[name] = tuple(fields[name])
-    for name in ("pinned", "window"):
-        fields[name] = tuple((seq, entry_seq) for seq, entry_seq in fields[name])
+    for name in ("pinned", "window", "recalled"):
+        fields[name] = tuple(map(tuple, fields[name]))
     fields["passed_over"] = fields["passed_over"] and tuple(fields["passed_over"])
     fields["omitted"] = tuple(Omission(**omission) for omission in fields["omitted"])
     return Manifest(**fields)

@@ -146,8 +146,11 @@ class Views(Protocol):
     async def policy(self, ref: Ref | None) -> bytes | None:
         """What was set."""
 
-    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes) -> None:
-        """Remember what a model was shown."""
+    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes]) -> None:
+        """Remember what a model was shown; `shared` are the texts it names by their hash, kept once."""
+
+    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """Texts that manifests of this conversation name, by their hash; what was erased is left out."""
 
     async def manifest(self, ref: Ref, id: str) -> bytes:
         """What a model was shown; NotFound when nothing was kept by this id."""

@@ -54,6 +54,7 @@ class _Conversation:
     compactions: dict[str, Compaction] = field(default_factory=dict)
     policy: bytes | None = None
     manifests: dict[str, bytes] = field(default_factory=dict)
+    prompts: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def head(self) -> LogHead:
@@ -240,8 +241,14 @@ class MemoryStore:
     async def policy(self, ref: Ref | None) -> bytes | None:
         return self._policy if ref is None else self._row(ref).policy
 
-    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes) -> None:
-        self._row(ref).manifests[id] = manifest
+    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes]) -> None:
+        row = self._row(ref)
+        row.manifests[id] = manifest
+        row.prompts.update(shared)
+
+    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+        kept = self._row(ref).prompts
+        return {digest: kept[digest] for digest in digests if digest in kept}
 
     async def manifest(self, ref: Ref, id: str) -> bytes:
         try:
@@ -447,6 +454,7 @@ def _blank(row: _Conversation, message: str | None, now: datetime, reached: Coun
     if message is None:
         row.answers.clear()
         row.manifests.clear()
+        row.prompts.clear()
         row.policy = None
         row.is_erased = True
         row.info = replace(row.info, title=None, metadata={}, updated_at=now)

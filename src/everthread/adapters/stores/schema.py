@@ -172,6 +172,16 @@ manifests = Table(
 )
 """What a model was shown, by reference."""
 
+prompts = Table(
+    "prompts",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("digest", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What models were told beside the messages (system prompts, tool schemas), once for all manifests that name it."""
+
 ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone",
     "branches": "numbers only: kept",
@@ -181,6 +191,7 @@ ERASE_RULES = {
     "compactions": "rows over an erased message deleted, with the summaries in them",
     "policies": "row of the conversation deleted",
     "manifests": "rows of the conversation deleted; seqs and digests of a single message stay",
+    "prompts": "rows of the conversation deleted; a program's own words, so none of a single message's",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",

@@ -74,6 +74,7 @@ async def _blank_all(connection: Connection, numbers: Sequence[int], message: st
     else:
         reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, numbers))
         reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, numbers))
+        reached["prompts"] = _count(await connection.execute(sql.DELETE_PROMPTS, numbers))
         reached["manifests"] = _count(await connection.execute(sql.DELETE_MANIFESTS, numbers))
         reached["policies"] = _count(await connection.execute(sql.DELETE_POLICY, numbers))
         reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now))

@@ -236,6 +236,17 @@ MANIFEST = "SELECT manifest FROM manifests WHERE conversation = $1 AND id = $2"
 DELETE_MANIFESTS = "DELETE FROM manifests WHERE conversation = ANY($1::bigint[])"
 """Forget what models were shown of conversations."""
 
+KEEP_PROMPTS = """
+INSERT INTO prompts (conversation, digest, body) SELECT $1, * FROM unnest($2::text[], $3::bytea[])
+ON CONFLICT (conversation, digest) DO NOTHING"""
+"""Keep texts that manifests name by their hash, once."""
+
+PROMPTS = "SELECT digest, body FROM prompts WHERE conversation = $1 AND digest = ANY($2::text[])"
+"""Texts that manifests name."""
+
+DELETE_PROMPTS = "DELETE FROM prompts WHERE conversation = ANY($1::bigint[])"
+"""Forget what models were told beside conversations."""
+
 # -- search ----------------------------------------------------------------------------------------------------
 
 SEARCH_SETTINGS = """
@@ -347,7 +358,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
   AND greatest(age(backend_xmin), age(backend_xid)) > age($1::text::xid8::xid)"""
 """Running transactions that may still see what was there before: a rewrite would keep it for them."""
 
-REWRITTEN_TABLES = ("conversations", "entries", "payloads", "answers", "compactions", "manifests", "words")
+REWRITTEN_TABLES = ("conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "words")
 """The tables an erase takes text from."""
 
 REWRITE_PATIENCE = "SET lock_timeout = '10s'; SET statement_timeout = 0"

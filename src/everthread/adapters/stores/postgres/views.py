@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
@@ -57,8 +59,17 @@ async def policy(connection: Connection, ref: Ref | None) -> bytes | None:
     return found.get(number)
 
 
-async def keep_manifest(connection: Connection, ref: Ref, id: str, manifest: bytes, now: int) -> None:
-    await connection.execute(sql.KEEP_MANIFEST, await _number(connection, ref), id, manifest, now)
+async def keep_manifest(
+    connection: Connection, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], now: int
+) -> None:
+    number = await _number(connection, ref)
+    await connection.execute(sql.KEEP_MANIFEST, number, id, manifest, now)
+    await connection.execute(sql.KEEP_PROMPTS, number, list(shared), list(shared.values()))
+
+
+async def prompts(connection: Connection, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+    rows = await connection.fetch(sql.PROMPTS, await _number(connection, ref), list(digests))
+    return {row[0]: row[1] for row in rows}
 
 
 async def manifest(connection: Connection, ref: Ref, id: str) -> bytes:

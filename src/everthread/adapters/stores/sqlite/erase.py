@@ -44,6 +44,7 @@ def blank(
             reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
             reached["compactions"] += connection.execute(sql.DELETE_COMPACTIONS, (number,)).rowcount
+            reached["prompts"] += connection.execute(sql.DELETE_PROMPTS, (number,)).rowcount
             reached["manifests"] += connection.execute(sql.DELETE_MANIFESTS, (number,)).rowcount
             reached["policies"] += connection.execute(sql.DELETE_POLICY, (number,)).rowcount
             reached["conversations"] += 1

@@ -311,3 +311,12 @@ MANIFEST = "SELECT manifest FROM manifests WHERE conversation = ? AND id = ?"
 
 DELETE_MANIFESTS = "DELETE FROM manifests WHERE conversation = ?"
 """Forget what models were shown of a conversation."""
+
+KEEP_PROMPT = "INSERT OR IGNORE INTO prompts (conversation, digest, body) VALUES (?, ?, ?)"
+"""Keep a text that manifests name by its hash, once."""
+
+PROMPT = "SELECT body FROM prompts WHERE conversation = ? AND digest = ?"
+"""A text that manifests name."""
+
+DELETE_PROMPTS = "DELETE FROM prompts WHERE conversation = ?"
+"""Forget what models were told beside a conversation."""

@@ -167,9 +167,12 @@ class SqliteStore:
     async def policy(self, ref: Ref | None) -> bytes | None:
         return await self._on.read(lambda c: views.policy(c, ref))
 
-    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes) -> None:
+    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes]) -> None:
         now = self._now()
-        await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, now))
+        await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, shared, now))
+
+    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+        return await self._on.read(lambda c: views.prompts(c, ref, digests))
 
     async def manifest(self, ref: Ref, id: str) -> bytes:
         return await self._on.read(lambda c: views.manifest(c, ref, id))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 
 from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.sqlite import compactions, log
@@ -53,8 +54,18 @@ def policy(connection: sqlite3.Connection, ref: Ref | None) -> bytes | None:
     return found
 
 
-def keep_manifest(connection: sqlite3.Connection, ref: Ref, id: str, manifest: bytes, now: int) -> None:
-    connection.execute(sql.KEEP_MANIFEST, (log.living_head(connection, ref)[0], id, manifest, now))
+def keep_manifest(
+    connection: sqlite3.Connection, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], now: int
+) -> None:
+    number = log.living_head(connection, ref)[0]
+    connection.execute(sql.KEEP_MANIFEST, (number, id, manifest, now))
+    connection.executemany(sql.KEEP_PROMPT, [(number, digest, text) for digest, text in shared.items()])
+
+
+def prompts(connection: sqlite3.Connection, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+    number = log.living_head(connection, ref)[0]
+    found = ((digest, connection.execute(sql.PROMPT, (number, digest)).fetchone()) for digest in digests)
+    return {digest: row[0] for digest, row in found if row is not None}
 
 
 def manifest(connection: sqlite3.Connection, ref: Ref, id: str) -> bytes:
