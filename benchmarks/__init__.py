@@ -6,6 +6,12 @@
     python -m benchmarks storage     # bytes on disk against bytes of payload
     python -m benchmarks reading     # the newest page, and everything
     python -m benchmarks search      # ranked search over many messages (--messages 1000000)
+    python -m benchmarks context     # what a model sees, all of these:
+      tokens             tokens, money and warm caches on recorded conversations
+      context_cost       building a context, from 200 to 100,000 messages
+      background         a model call beside a compaction
+      facts_kept         what the extractive summary keeps
+      invalid_requests   requests that a provider would refuse
 
 Each prints a table and, with --out, writes JSON with commit, versions and load. The machines are noisy: systems
 take turns inside one process, and ratios are compared, never times. Peers and the bare databases come from the

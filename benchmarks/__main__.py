@@ -6,10 +6,23 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import append, reading, report, search, storage, writers
+from benchmarks import (
+    append,
+    context_cost,
+    facts_kept,
+    invalid_requests,
+    reading,
+    report,
+    search,
+    storage,
+    tokens,
+    writers,
+)
 from benchmarks.systems import with_harness
 
-SCENARIOS: dict[str, Callable[[argparse.Namespace], Sequence[report.Row]]] = {
+Scenario = Callable[[argparse.Namespace], Sequence[report.Row]]
+
+LOG: dict[str, Scenario] = {
     "append": append.run,
     "parts": append.parts,
     "writers": writers.run,
@@ -17,27 +30,54 @@ SCENARIOS: dict[str, Callable[[argparse.Namespace], Sequence[report.Row]]] = {
     "reading": reading.run,
     "search": search.run,
 }
+"""Beside the bare databases and the peers, which need the harness."""
+CONTEXT: dict[str, Scenario] = {
+    "tokens": tokens.run,
+    "context_cost": context_cost.run,
+    "background": context_cost.background,
+    "facts_kept": facts_kept.run,
+    "invalid_requests": invalid_requests.run,
+}
+SCENARIOS = {**LOG, **CONTEXT}
+GROUPS = {"log": [*LOG], "context": [*CONTEXT]}
 
 
 def main() -> None:
     """Parse, run, show, and write when asked to."""
     parser = argparse.ArgumentParser(prog="benchmarks", description="What it costs, beside what others cost.")
-    parser.add_argument("scenario", nargs="*", choices=[*SCENARIOS, []], help="which (all when none is named)")
+    parser.add_argument(
+        "scenario", nargs="*", choices=[*SCENARIOS, *GROUPS, []], help="which, or a group (all when none is named)"
+    )
     parser.add_argument("--out", type=Path, help="write JSON here")
     parser.add_argument("--messages", type=int, default=200_000, help="search: how many messages")
     parser.add_argument(
         "--lengths", type=_numbers, default=[100, 1_000, 100_000], help="append: lengths, comma-separated"
     )
     parser.add_argument("--rounds", type=int, default=40, help="rounds that each system takes in turn")
+    parser.add_argument(
+        "--context-lengths", type=_numbers, default=[200, 2_000, 20_000, 100_000], help="context_cost: lengths"
+    )
+    parser.add_argument("--talks", type=int, help="tokens: how many conversations of each set (all)")
+    parser.add_argument("--price-in", type=float, default=2.5, help="tokens: of a million tokens sent")
+    parser.add_argument("--price-cached", type=float, default=0.25, help="tokens: of a million that a cache has")
+    parser.add_argument("--price-out", type=float, default=10.0, help="tokens: of a million tokens answered")
+    facts_kept.add_options(parser)
+    invalid_requests.add_options(parser)
     options = parser.parse_args()
-    if not with_harness():
-        raise SystemExit(0)
     results = {}
-    for name in options.scenario or SCENARIOS:
+    for name in _chosen(options.scenario):
         results[name] = SCENARIOS[name](options)
         report.show(name, results[name])
     if options.out:
         report.write(options.out, results)
+
+
+def _chosen(named: Sequence[str]) -> list[str]:
+    """The scenarios to run, in order; those that need the harness only where it is."""
+    wanted = [name for given in named or GROUPS for name in GROUPS.get(given, [given])]
+    if any(name in LOG for name in wanted) and not with_harness():
+        return [name for name in wanted if name not in LOG]
+    return wanted
 
 
 def _numbers(text: str) -> list[int]:

@@ -1,6 +1,6 @@
 """What the extractive summary keeps: real conversations cut into stretches, each summarised to a token limit.
 
-    python benchmarks/facts_kept.py [--max-tokens 1000] [--out FILE.json] [--show N]
+    python -m benchmarks facts_kept [--max-tokens 1000] [--out FILE.json] [--show N]
 
 For each data set: tokens before and after; "kept", the share of the distinct facts found by our rules that the
 summary still holds, and "user", the same for what users said; "tail", what the newest messages would hold in as many
@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.report import Row
 from everthread.compaction import (
     CallSketch,
     Leaf,
@@ -281,48 +282,41 @@ def _count_condensed(leaves: Sequence[Leaf], max_tokens: int, tally: Tally) -> N
         tally.condensed_facts_kept += len(kept(text, facts)[0])
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "-"
+def _percent(part: int, whole: int) -> float | None:
+    return 100 * part / whole if whole else None
 
 
-COLUMNS: dict[str, Callable[[Tally], str]] = {
-    "spans": lambda t: str(t.stretches),
-    "before": lambda t: f"{t.tokens_before:,}",
-    "after": lambda t: f"{t.tokens_after:,}",
-    "size": lambda t: _share(t.tokens_after, t.tokens_before),
-    "facts": lambda t: f"{t.facts_total:,}",
-    "kept": lambda t: _share(t.facts_kept, t.facts_total),
-    "tail": lambda t: _share(t.tail_facts_kept, t.facts_total),
-    "user": lambda t: _share(t.user_facts_kept, t.user_facts_total),
-    "answers": lambda t: _share(t.answers_kept, t.answers_total),
-    "tail's": lambda t: _share(t.tail_answers_kept, t.answers_total),
-    "cited": lambda t: _share(t.evidence_cited, t.evidence_total),
-    "up": lambda t: _share(t.condensed_facts_kept, t.condensed_facts_total),
-    "ms": lambda t: f"{1000 * t.cpu_seconds / max(1, t.stretches):.0f}",
-    "refused": lambda t: str(t.rejected),
-}
+def _row(name: str, tally: Tally) -> Row:
+    return {
+        "system": name,
+        "spans": tally.stretches,
+        "before": tally.tokens_before,
+        "after": tally.tokens_after,
+        "facts": tally.facts_total,
+        "kept %": _percent(tally.facts_kept, tally.facts_total),
+        "tail %": _percent(tally.tail_facts_kept, tally.facts_total),
+        "user %": _percent(tally.user_facts_kept, tally.user_facts_total),
+        "answers %": _percent(tally.answers_kept, tally.answers_total),
+        "tail's %": _percent(tally.tail_answers_kept, tally.answers_total),
+        "cited %": _percent(tally.evidence_cited, tally.evidence_total),
+        "up %": _percent(tally.condensed_facts_kept, tally.condensed_facts_total),
+        "CPU ms": 1000 * tally.cpu_seconds / max(1, tally.stretches),
+        "refused": tally.rejected,
+    }
 
 
-def main() -> None:
-    """Measure every set that is there and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--max-tokens", type=int, default=1000)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--show", type=int, default=0, help="print the first N summaries of each set")
-    parser.add_argument("--data", type=Path, default=DATA)
-    options = parser.parse_args()
-    print(f"{'':24}" + "".join(f"{name:>10}" for name in COLUMNS))
-    tallies: dict[str, Tally] = {}
-    for name, (place, read) in SETS.items():
-        if not (options.data / place).exists():
-            print(f"{name:24} skipped: {place} is not there")
-            continue
-        tallies[name] = measure(read(options.data / place), options.max_tokens, options.show)
-        print(f"{name:24}" + "".join(f"{shown(tallies[name]):>10}" for shown in COLUMNS.values()))
-    if options.out:
-        figures = {name: {slot: getattr(tally, slot) for slot in Tally.__slots__} for name, tally in tallies.items()}
-        options.out.write_text(json.dumps({"max_tokens": options.max_tokens, "sets": figures}, indent=1), "utf-8")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--max-tokens", type=int, default=1000, help="facts_kept: of a summary")
+    parser.add_argument("--show", type=int, default=0, help="facts_kept: print the first N summaries of each set")
 
 
-if __name__ == "__main__":
-    main()
+def run(options: argparse.Namespace) -> Sequence[Row]:
+    """Measure every set that is there."""
+    rows: list[Row] = []
+    for name, (place, load) in SETS.items():
+        if (DATA / place).exists():
+            rows.append(_row(name, measure(load(DATA / place), options.max_tokens, options.show)))
+        else:
+            print(f"({name} is left out: {place} is not there)")
+    return rows

@@ -1,6 +1,6 @@
 """How many requests a provider would refuse: random tool histories, made into a request in different ways.
 
-    python -m benchmarks.invalid_requests [--histories 10000] [--turns 10] [--seed 1] [--out FILE.json]
+    python -m benchmarks invalid_requests [--histories 10000] [--turns 10] [--seed 1] [--out FILE.json]
 
 The histories: nothing is wrong with `valid` ones; in `interrupted` one call in fifty has no result, as a killed run
 leaves it; in `tangled` every fifth, and results come late, twice or of nobody, and ids are reused; `storm` adds all
@@ -17,7 +17,6 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -158,26 +157,14 @@ def run(options: argparse.Namespace) -> list[report.Row]:
         rows.append(counted("everthread", name, ours, given, ("openai", "anthropic")))
         rows += [counted(system, name, way, given, ("openai",)) for system, way in OTHERS.items()]
     stormy = list(histories(options, STORM, DIALECTS))
-    return [*rows, counted("everthread", "storm", ours, stormy, ("openai", "anthropic"))]
+    rows.append(counted("everthread", "storm", ours, stormy, ("openai", "anthropic")))
+    if bad := [row for row in rows if row["system"] == "everthread" and row["refused %"]]:
+        raise SystemExit(f"everthread made a request that a provider would refuse: {bad}")
+    return rows
 
 
-def main() -> None:
-    """Parse, run, show, and write when asked to."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.invalid_requests", description="Requests a provider would refuse."
-    )
-    parser.add_argument("--histories", type=int, default=10_000, help="how many of each kind")
-    parser.add_argument("--turns", type=int, default=10, help="the most user turns in one")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, help="write JSON here")
-    options = parser.parse_args()
-    rows = run(options)
-    report.show(f"{options.histories:,} histories of each kind", rows)
-    if options.out:
-        report.write(options.out, {"invalid_requests": rows})
-    if any(row["system"] == "everthread" and row["refused %"] for row in rows):
-        raise SystemExit("everthread made a request that a provider would refuse")
-
-
-if __name__ == "__main__":
-    main()
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--histories", type=int, default=10_000, help="invalid_requests: how many of each kind")
+    parser.add_argument("--turns", type=int, default=10, help="invalid_requests: the most user turns in one")
+    parser.add_argument("--seed", type=int, default=1, help="invalid_requests: for other histories")
