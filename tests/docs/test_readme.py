@@ -16,7 +16,14 @@ from rich.console import Console
 from everthread.demo import render, run
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "README.zh-CN.md", "docs/how-to/archive-a-langgraph-agent.md")
+PAGES = (
+    "README.md",
+    "README.zh-CN.md",
+    "docs/how-to/archive-a-langgraph-agent.md",
+    "docs/explanation/context-and-compaction.md",
+    "docs/zh/archive-a-langgraph-agent.md",
+    "docs/zh/context-and-compaction.md",
+)
 SHOWN = re.compile(r"^```python\n(?P<program>.*?)^```\n\n```text\n(?P<output>.*?)^```$", re.M | re.S)
 EXAMPLE_OUTPUT = """\
 in the checkpoint: 6
