@@ -204,9 +204,10 @@ class Conversation:
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
+        count_later = self._store.counts_later and not self.off_record
         if ingest.rough_bytes(batch) < _OFFLOAD_BYTES:
-            return ingest.prepare_all(batch)
-        return await asyncio.to_thread(ingest.prepare_all, batch)
+            return ingest.prepare_all(batch, count_later=count_later)
+        return await asyncio.to_thread(ingest.prepare_all, batch, count_later=count_later)
 
     async def edit(self, id: str, payload: object, *, activate: bool = True) -> Receipt:
         """Put another message in this one's place, on a new branch; the original and its answers stay."""

@@ -1,4 +1,4 @@
-"""Count the tokens of a text once, when it enters the log; budget and window only add the stored counts.
+"""Count the tokens of a text once, as it enters the log; budget and window only add the stored counts.
 
 The vocabulary is OpenAI's `o200k_base`, which comes inside rs-bpe: no download, no network. For other models
 the count is an estimate. Counting takes time in proportion to the length whatever the text (10 MB: 0.1 to

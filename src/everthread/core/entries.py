@@ -10,6 +10,9 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
+UNCOUNTED = -1
+"""The tokens of an entry that its store has yet to count (see `Log.counts_later`); no reader ever sees it."""
+
 
 class Kind(IntEnum):
     """What an entry is."""

@@ -106,7 +106,7 @@ class Message:
 
     @property
     def tokens(self) -> int:
-        """Counted once, at ingest, with the o200k vocabulary."""
+        """Counted once, with the o200k vocabulary."""
         return self.entry.tokens
 
     @property

@@ -80,6 +80,9 @@ class PathQuery:
 class Log(Protocol):
     """Writing and reading one conversation's log."""
 
+    counts_later: bool
+    """Whether the tokens of short messages may come in as `UNCOUNTED`, to be counted here, many at once."""
+
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         """Show the intent what it needs, and commit what it decides. Durable when this returns."""
 

@@ -16,7 +16,7 @@ import orjson
 
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
-from everthread.core.entries import Flag, Kind
+from everthread.core.entries import UNCOUNTED, Flag, Kind
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.history.secrets import find_secrets
@@ -28,6 +28,8 @@ MAX_DEPTH = 254
 A fixed limit, so that what was taken can be read back from any stack: Python's own reader goes as deep as the
 caller's stack leaves it room.
 """
+_SHORT = 8_192
+"""Characters whose tokens may be counted later, in a batch; longer texts would hold up everyone who waits there."""
 _STRICT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _DEFAULTS: tuple[tuple[str, Any], ...] = (("example", False), ("status", "success"))
 
@@ -46,9 +48,15 @@ class Prepared(NamedTuple):
     flags: Flag
 
 
-def prepare_all(messages: Sequence[object]) -> list[Prepared]:
-    """The batch, ready to be written; Invalid names the message that cannot be taken."""
-    batch = [prepare(message, field=f"messages[{position}]") for position, message in enumerate(messages)]
+def prepare_all(messages: Sequence[object], *, count_later: bool = False) -> list[Prepared]:
+    """The batch, ready to be written; Invalid names the message that cannot be taken.
+
+    With `count_later` the tokens of short texts are left to the store.
+    """
+    batch = [
+        prepare(message, field=f"messages[{position}]", count_later=count_later)
+        for position, message in enumerate(messages)
+    ]
     seen: set[str] = set()
     for position, message in enumerate(batch):
         if message.id in seen:
@@ -91,7 +99,7 @@ def _rough_block(block: object) -> int:
     return sum(len(part) for part in parts if isinstance(part, str))
 
 
-def prepare(message: object, *, field: str) -> Prepared:
+def prepare(message: object, *, field: str, count_later: bool = False) -> Prepared:
     """One message, ready to be written."""
     payload, raw = encode(message, field=field)
     role = _checked_role(payload, field)
@@ -105,7 +113,7 @@ def prepare(message: object, *, field: str) -> Prepared:
         role=role,
         raw=raw,
         payload=payload,
-        tokens=count_tokens(searchable),
+        tokens=UNCOUNTED if count_later and len(searchable) <= _SHORT else count_tokens(searchable),
         flags=Flag.SECRET if find_secrets(searchable) else Flag.NONE,
     )
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from typing import Any
+
+import orjson
 
 from everthread.core import payloads
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind
+from everthread.core.errors import StoreDamaged
 from everthread.core.ids import owner_scope
-from everthread.core.nouns import ConversationInfo, Message
+from everthread.core.nouns import ConversationInfo
 from everthread.history.words import index_text
 
 SEQ_BITS = 32
@@ -21,6 +26,8 @@ LARGE_BYTES = 65_536
 INSERT_COLUMNS = """
 key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_at, tokens, salt, chain, raw, flags"""
 """The columns written with an entry, in the order of `entry_values`."""
+
+_long_number = re.compile(rb"\d{16}").search
 
 
 def entry_key(conversation: int, seq: int) -> int:
@@ -41,7 +48,23 @@ def is_indexed(entry: Entry, *, off_record: bool) -> bool:
 
 def words_of(entry: Entry, owner: str) -> str:
     """What an entry is found by: always the same for the same entry, so that it can be taken out again."""
-    return index_text(payloads.searchable(Message(entry).payload), (owner_scope(owner),))
+    return index_text(text_of(entry.raw or b"{}"), (owner_scope(owner),))
+
+
+def text_of(raw: bytes) -> str:
+    """What is searched and counted of a payload."""
+    try:
+        return payloads.searchable(_decoded(raw))
+    except (ValueError, TypeError, AttributeError) as problem:  # no JSON, no bytes, or no object
+        raise StoreDamaged("an entry does not hold what was written: run verify") from problem
+
+
+def _decoded(raw: bytes) -> Any:
+    """As `json` reads it, for most four times as fast: orjson knows no long numbers and no half surrogate pairs."""
+    if not _long_number(raw):
+        with suppress(orjson.JSONDecodeError):
+            return orjson.loads(raw)
+    return json.loads(raw)
 
 
 def info_from_row(row: Any) -> ConversationInfo:

@@ -71,6 +71,8 @@ class _Conversation:
 class MemoryStore:
     """Conversations in memory. Everything runs between two awaits, so each call is a transaction."""
 
+    counts_later = False
+
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
         self._kept: dict[Ref, _Conversation] = {}

@@ -34,6 +34,8 @@ _NEWEST = 1 << 62
 class PostgresStore:
     """Conversations in one PostgreSQL database."""
 
+    counts_later = False
+
     def __init__(self, url: str, clock: Clock = system_clock) -> None:
         self._address = parse(url)
         self._clock = clock

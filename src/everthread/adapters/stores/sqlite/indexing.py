@@ -2,7 +2,8 @@
 
 FTS5 writes a segment at each commit: five messages cost 280 µs that way, and 40 µs when some hundred are
 indexed together. So an append only notes up to where its log is indexed (in its own transaction, so nothing is
-forgotten), the writer indexes a batch when one has gathered, and a search first has the rest indexed.
+forgotten), the writer indexes a batch when one has gathered, and a search first has the rest indexed. Tokens are
+counted in the same batch.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
-from everthread.adapters.stores.layout import entry_key, is_indexed, words_of
+from everthread.adapters.stores.layout import SEQ_MASK, entry_key, text_of
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.core.entries import Entry
+from everthread.adapters.stores.sqlite.counting import known_tokens
+from everthread.context.tokens import count_tokens
+from everthread.core.entries import UNCOUNTED, Flag, Kind
 from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
+from everthread.core.ids import owner_scope
+from everthread.history.words import index_text
 
 BATCH = 400
 """How many entries are indexed in one transaction: some 12 ms, for which other writers wait."""
@@ -36,30 +42,43 @@ def index_some(connection: sqlite3.Connection) -> None:
     reach("index.written")
 
 
+class _Waiting(NamedTuple):
+    """What the index needs of an entry it has not reached."""
+
+    key: int
+    kind: int
+    flags: int
+    tokens: int
+    chain: bytes
+    raw: bytes
+
+
 def _index_log(connection: sqlite3.Connection, behind: tuple[int, int, str, int], limit: int) -> int:
     number, after, owner, count = behind
     span = (entry_key(number, after), entry_key(number, count), limit)
-    entries = [Entry._make(row) for row in connection.execute(sql.SCAN, span)]
-    connection.executemany(
-        sql.INSERT_WORDS,
-        [
-            (entry_key(number, entry.seq), words)
-            for entry in entries
-            if is_indexed(entry, off_record=False) and not entry.is_erased
-            for words in _readable_words(entry, owner)
-        ],
-    )
-    if entries and entries[-1].seq < count:
-        connection.execute(sql.MOVE_UNINDEXED, (entries[-1].seq, number))
+    waiting = list(map(_Waiting._make, connection.execute(sql.TO_INDEX, span)))
+    readable = [(one, text) for one in waiting if not one.flags & Flag.ERASED for text in _readable(one.raw)]
+    scope = (owner_scope(owner),)
+    words = [(one.key, index_text(text, scope)) for one, text in readable if one.kind == Kind.MESSAGE]
+    connection.executemany(sql.INSERT_WORDS, words)
+    counts = [(_tokens(one, text), one.key) for one, text in readable if one.tokens == UNCOUNTED]
+    connection.executemany(sql.SET_TOKENS, counts)
+    if len(waiting) == limit and waiting[-1].key < span[1]:
+        connection.execute(sql.MOVE_UNINDEXED, (waiting[-1].key & SEQ_MASK, number))
     else:
         connection.execute(sql.DELETE_UNINDEXED, (number,))
-    return len(entries)
+    return len(waiting)
 
 
-def _readable_words(entry: Entry, owner: str) -> Iterator[str]:
-    """The words of an entry; none for a damaged one, of which `verify` tells, so that the others are still found."""
+def _readable(raw: bytes) -> Iterator[str]:
+    """The text of an entry; none for a damaged one, of which `verify` tells, so that the others are still found."""
     with suppress(StoreDamaged):
-        yield words_of(entry, owner)
+        yield text_of(raw)
+
+
+def _tokens(one: _Waiting, text: str) -> int:
+    known = known_tokens(one.chain)
+    return count_tokens(text) if known is None else known
 
 
 def is_in_index(connection: sqlite3.Connection, number: int, seq: int) -> bool:

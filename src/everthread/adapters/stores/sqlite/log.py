@@ -17,6 +17,7 @@ from everthread.adapters.stores.layout import (
 )
 from everthread.adapters.stores.sqlite import compactions
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.counting import counted
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
@@ -155,7 +156,7 @@ def path(connection: sqlite3.Connection, ref: Ref, query: PathQuery) -> list[tup
         if len(places) >= query.limit:
             break
         places += _places(connection, number, within(stretch, query), query, query.limit - len(places))
-    return [(place, _newest(connection, number, place)) for place in places]
+    return [(place, _newest(connection, number, place)) for place in map(counted, places)]
 
 
 def _places(connection: sqlite3.Connection, number: int, stretch: Segment, query: PathQuery, limit: int) -> list[Entry]:
@@ -174,13 +175,14 @@ def _places(connection: sqlite3.Connection, number: int, stretch: Segment, query
 
 
 def _newest(connection: sqlite3.Connection, number: int, place: Entry) -> Entry:
-    return by_seq(connection, number, [place.newest_seq])[0] if place.newest_seq is not None else place
+    return counted(by_seq(connection, number, [place.newest_seq])[0]) if place.newest_seq is not None else place
 
 
 def pinned(connection: sqlite3.Connection, number: int) -> list[tuple[Entry, Entry]]:
     """(place, newest revision) of the newest pinned messages, on whichever branch."""
     rows = connection.execute(sql.PINNED, (entry_key(number, 0), entry_key(number, SEQ_MASK), MOST_PINNED)).fetchall()
-    return [(place, _newest(connection, number, place)) for place in map(Entry._make, reversed(rows))]
+    places = [counted(Entry._make(row)) for row in reversed(rows)]
+    return [(place, _newest(connection, number, place)) for place in places]
 
 
 def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> list[Entry]:
@@ -202,4 +204,4 @@ def find(connection: sqlite3.Connection, ref: Ref, ids: Sequence[str], seqs: Seq
     number, _, _ = living_head(connection, ref)
     found = {entry.seq: entry for entry in by_id(connection, number, ids)}
     found.update({entry.seq: entry for entry in by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
-    return [found[seq] for seq in sorted(found)]
+    return [counted(found[seq]) for seq in sorted(found)]

@@ -37,6 +37,8 @@ _NEWEST = 1 << 62
 class SqliteStore:
     """Conversations in one SQLite file."""
 
+    counts_later = True
+
     def __init__(self, path: Path, clock: Clock = system_clock) -> None:
         self._path = path
         self._clock = clock
