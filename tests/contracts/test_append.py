@@ -11,6 +11,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Everthread, HeadMoved, Invalid
+from everthread.context.tokens import count_tokens
 from everthread.testing import ManualClock
 from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
 
@@ -237,3 +238,19 @@ async def test_i5_only_erase_lowers_the_count(et: Everthread, conv: Conversation
     assert (await et.verify()).messages == 2
     await et.erase(conversation=conv.id)
     assert (await et.verify()).messages == 0
+
+
+async def test_tokens_are_the_same_before_and_after_the_index_caught_up(et: Everthread, conv: Conversation) -> None:
+    said = ["short", "两个 词语", "a much longer sentence about nothing " * 9, "x" * 9_000]
+    await conv.append([says(text) for text in said])
+    before = [message.tokens for message in await conv.tail(10)]
+    await et.search("sentence")
+    assert before == [count_tokens(text) for text in said]
+    assert [message.tokens async for message in conv.messages()] == before
+
+
+async def test_tokens_of_a_copy_are_those_of_the_original(conv: Conversation) -> None:
+    said = ["word " * count for count in range(1, 9)]
+    await conv.append([says(text) for text in said])
+    copied = await conv.copy()
+    assert [message.tokens for message in await copied.tail(8)] == [count_tokens(text) for text in said]

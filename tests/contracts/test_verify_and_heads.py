@@ -161,6 +161,8 @@ async def test_verifying_while_others_write_finds_nothing_wrong(et: Everthread) 
         ("UPDATE entries SET depth = 9 WHERE key & 4294967295 = 2", "projection", 2),
         ("UPDATE branches SET leaf_seq = 2 WHERE number = 0", "projection", 2),
         ("UPDATE branches SET leaf_depth = 2 WHERE number = 0", "projection", 3),
+        ("UPDATE conversations SET leaf_seq = 2", "projection", 2),
+        ("UPDATE conversations SET leaf_depth = 9", "projection", 7),
         ("UPDATE branches SET fork_seq = 2 WHERE number = 1", "projection", 2),
         ("DELETE FROM branches WHERE number = 0", "projection", 0),
     ],
@@ -183,9 +185,9 @@ async def test_a_tail_cut_off_cleanly_shows_only_against_heads(durable_url: str,
         await appended(conv, "a", "b", "c")
         heads = await et.heads()
         await tamper("DELETE FROM entries WHERE key & 4294967295 = 3")
-        await tamper("UPDATE branches SET leaf_seq = 2, leaf_depth = 2")
         await tamper(
-            "UPDATE conversations SET entry_count = 2, chain = (SELECT chain FROM entries WHERE key & 4294967295 = 2)"
+            "UPDATE conversations SET entry_count = 2, leaf_seq = 2, leaf_depth = 2, "
+            "chain = (SELECT chain FROM entries WHERE key & 4294967295 = 2)"
         )
         assert (await et.verify()).ok
         report = await et.verify(against=heads)

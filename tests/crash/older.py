@@ -21,7 +21,7 @@ OLD_MESSAGES = [{"role": "user", "content": f"said long ago {number}", "id": f"o
 
 
 def make_older(url: str, folder: Path) -> None:
-    """Make an older database at this address. Its rows come from a new one in a folder: those tables are the same."""
+    """Make an older database at this address. Its rows come from a new one in a folder: a few columns more."""
     rows = asyncio.run(_written_rows(folder / "source.db"))
     if url.startswith("sqlite"):
         Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
@@ -39,6 +39,7 @@ async def _written_rows(path: Path) -> Rows:
         await conv.append(OLD_MESSAGES)
         await conv.pin("old-7")
         await conv.edit("old-40", {"role": "user", "content": "said otherwise", "id": "old-sibling"})
+        await et.search("ago")  # has every token counted, as it always was then
     engine = sa.create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
         rows = {table.name: connection.execute(table.select()).mappings().all() for table in metadata.sorted_tables}
@@ -51,9 +52,12 @@ def _fill(connection: sa.Connection, rows: Rows) -> None:
     config.set_main_option("script_location", str(files("everthread.adapters.stores") / "migrations"))
     config.attributes["connection"] = connection
     command.upgrade(config, "0001")
+    inspector = sa.inspect(connection)
     for table in metadata.sorted_tables:
         if rows[table.name]:
-            connection.execute(table.insert(), [dict(row) for row in rows[table.name]])
+            columns = {column["name"] for column in inspector.get_columns(table.name)}
+            old = [{key: value for key, value in row.items() if key in columns} for row in rows[table.name]]
+            connection.execute(table.insert(), old)
     if connection.dialect.name == "postgresql":  # numbers that were given by hand move no sequence
         connection.execute(sa.text("SELECT setval(pg_get_serial_sequence('conversations', 'number'), 1)"))
 

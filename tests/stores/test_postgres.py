@@ -120,7 +120,9 @@ async def test_an_append_that_waited_sees_the_branch_that_was_made_active_meanwh
     await conv.fork(1)
     other = await asyncpg.connect(address)
     async with other.transaction():
-        await other.execute("UPDATE conversations SET active_branch = 1 WHERE id = $1", conv.id)
+        await other.execute(
+            "UPDATE conversations SET active_branch = 1, leaf_seq = 1, leaf_depth = 1 WHERE id = $1", conv.id
+        )
         waiting = asyncio.create_task(conv.append(says("three")))
         await _until_somebody_waits(postgres_server)
     await waiting

@@ -31,6 +31,9 @@ ROLES = {
 """LangChain's names for OpenAI's roles; any other word stands for itself."""
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
 def fields(payload: Payload) -> Payload:
     """The part of the payload that holds the message's fields."""
     if "content" in payload:  # by far the most: asked four times for every message that comes in
@@ -138,5 +141,5 @@ def _calls(inner: Payload) -> Iterator[str]:
 
 def _call_text(called: object, arguments: object) -> str:
     if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+        arguments = _encode(arguments)
     return f"{called} {arguments}"

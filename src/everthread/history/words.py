@@ -41,6 +41,9 @@ SCOPE_MARK = "\ue000"
 _PIECE_CHARS = 262_144
 """Long texts are read in pieces, so that 10 MB never become millions of strings at once."""
 
+_SURELY_WITHIN_CHARS = 16_384
+"""Texts up to here cannot reach `MAX_INDEX_BYTES`, though NFKC makes 18 characters of one."""
+
 _HEAP_CHARS = 2_048
 """From this length on what NFKC makes too much of is cut.
 
@@ -97,6 +100,8 @@ def tokens(text: str) -> list[str]:
 
 def index_tokens(text: str, scope: Sequence[str] = ()) -> list[str]:
     """Give what an index stores of a text: its scope tokens, then its distinct tokens within the cap."""
+    if len(text) <= _SURELY_WITHIN_CHARS:
+        return [*map(scope_token, scope), *dict.fromkeys(_tokens_of_piece(text))]
     distinct: dict[str, None] = {}
     for piece in _pieces(text):
         distinct.update(dict.fromkeys(_tokens_of_piece(piece)))

@@ -15,6 +15,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind
 from everthread.core.errors import StoreDamaged
 from everthread.core.ids import owner_scope
+from everthread.core.log import BranchRow, Decision, Seen
 from everthread.core.nouns import ConversationInfo
 from everthread.history.words import index_text
 
@@ -39,6 +40,25 @@ def entry_values(conversation: int, entry: Entry) -> tuple[Any, ...]:
     """An entry as the values of its row."""
     raw = entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
     return (conversation << SEQ_BITS | entry.seq, *entry[1:14], raw, entry.flags)
+
+
+def settled(seen: Seen, decision: Decision[Any]) -> tuple[list[BranchRow], BranchRow]:
+    """The branch rows to write, and the branch whose leaf goes into the conversation's row: the active one.
+
+    While a branch is active and merely grows, its own row is left as it is, so that an append changes one row less.
+    """
+    rows = {**seen.branches, **{row.number: row for row in decision.branches}}
+    active = rows[seen.head.active if decision.active is None else decision.active]
+    changed = [row for row in decision.branches if row.number != active.number or not _merely_grew(seen, row)]
+    left = rows[seen.head.active]
+    if left.number != active.number and left not in changed:
+        changed.append(left)
+    return changed, active
+
+
+def _merely_grew(seen: Seen, row: BranchRow) -> bool:
+    before = seen.branches.get(row.number)
+    return before is not None and row == before._replace(leaf_seq=row.leaf_seq, leaf_depth=row.leaf_depth)
 
 
 def is_indexed(entry: Entry, *, off_record: bool) -> bool:

@@ -42,11 +42,15 @@ conversations = Table(
     Column("entry_count", Integer, nullable=False),
     Column("chain", LargeBinary, nullable=False),
     Column("active_branch", Integer, nullable=False),
+    Column("leaf_seq", BigInteger, nullable=False, server_default="0"),
+    Column("leaf_depth", Integer, nullable=False, server_default="0"),
     Index("conversations_by_id", "owner", "id", unique=True),
     Index("conversations_by_number", "owner", "number"),
     Index("conversations_by_parent", "parent_number", sqlite_where=text("parent_number IS NOT NULL")),
     sqlite_autoincrement=True,
 )
+
+"""`leaf_seq` and `leaf_depth` are those of the active branch; of the others they stand in `branches`."""
 
 branches = Table(
     "branches",

@@ -16,6 +16,7 @@ from everthread.adapters.stores.layout import (
     entry_key,
     entry_values,
     is_indexed,
+    settled,
     words_of,
 )
 from everthread.adapters.stores.postgres import compactions
@@ -44,7 +45,7 @@ async def write(connection: Connection, ref: Ref, intent: Intent[R], now: int) -
     number, seen = await _look(connection, ref, intent.needs())
     reach("append.locked")
     decision = intent.decide(seen, now)
-    await _apply(connection, number, seen.head, decision, now)
+    await _apply(connection, number, seen, decision, now)
     return decision.result
 
 
@@ -112,35 +113,37 @@ def _entries(rows: Sequence[Row]) -> list[Entry]:
 # -- writing ---------------------------------------------------------------------------------------------------
 
 
-async def _apply(connection: Connection, number: int, before: LogHead, decision: Decision[Any], now: int) -> None:
+async def _apply(connection: Connection, number: int, seen: Seen, decision: Decision[Any], now: int) -> None:
+    branches, active = settled(seen, decision)
     if decision.entries:
-        await _write_entries(connection, number, decision.entries, before)
+        await _write_entries(connection, number, decision.entries, seen.head)
     if decision.touches:
         await _touch(connection, number, decision.touches)
     if decision.changed:
         places = await by_seq(connection, number, decision.changed)
-        branches = {row.number: row for row in await all_branches(connection, number)}
-        await compactions.invalidate(connection, number, places, branches, now)
+        rows = {row.number: row for row in await all_branches(connection, number)}
+        await compactions.invalidate(connection, number, places, rows, now)
     await compactions.keep(connection, number, decision.compactions)
     if decision.answer is not None:
         await connection.execute(sql.INSERT_ANSWER, number, *decision.answer, now)
     if decision.entries or decision.active is not None:
-        await connection.execute(sql.ADVANCE, *_branches(number, decision), *_new_head(before, decision), now)
+        head = _new_head(seen.head, decision, active)
+        await connection.execute(sql.ADVANCE, *_branches(number, branches), *head, now)
         reach("fork.written")
         reach("append.head_written")
-    elif decision.branches:
-        await connection.execute(sql.WRITE_BRANCHES, *_branches(number, decision))
+    elif branches:
+        await connection.execute(sql.WRITE_BRANCHES, *_branches(number, branches))
         reach("fork.written")
 
 
-def _branches(number: int, decision: Decision[Any]) -> tuple[object, ...]:
+def _branches(number: int, branches: Sequence[BranchRow]) -> tuple[object, ...]:
     """The values of `WRITE_BRANCHES`."""
-    return (number, *_columns(decision.branches, len(BranchRow._fields)))
+    return (number, *_columns(branches, len(BranchRow._fields)))
 
 
-def _new_head(before: LogHead, decision: Decision[Any]) -> tuple[int, bytes, int]:
-    active = before.active if decision.active is None else decision.active
-    return before.entry_count + len(decision.entries), decision.chain or before.chain, active
+def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tuple[int, bytes, int, int, int]:
+    count = before.entry_count + len(decision.entries)
+    return count, decision.chain or before.chain, active.number, active.leaf_seq, active.leaf_depth
 
 
 async def _write_entries(connection: Connection, number: int, new: Sequence[Entry], before: LogHead) -> None:

@@ -71,7 +71,7 @@ e.newest_seq, e.flags, e.updated_at"""
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    b.number, b.parent, b.fork_seq, b.leaf_seq, b.leaf_depth, b.created_at
+    b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = $1 AND c.id = $2"""
 """The end of a log and its active branch."""
@@ -84,9 +84,10 @@ committed. When that writer switched the active branch, the two no longer join a
 conversation is locked all the same, and asking again finds it."""
 
 BRANCHES = """
-SELECT number, parent, fork_seq, leaf_seq, leaf_depth, created_at
-FROM branches WHERE conversation = $1 ORDER BY number"""
-"""Every branch of a conversation."""
+SELECT b.number, b.parent, b.fork_seq, CASE WHEN b.number = c.active_branch THEN c.leaf_seq ELSE b.leaf_seq END,
+    CASE WHEN b.number = c.active_branch THEN c.leaf_depth ELSE b.leaf_depth END, b.created_at
+FROM branches b JOIN conversations c ON c.number = b.conversation WHERE b.conversation = $1 ORDER BY b.number"""
+"""Every branch of a conversation; where the active one ends is in the conversation's row."""
 
 ENTRIES_BY_ID = f"""
 SELECT {ENTRY} FROM entries e
@@ -146,11 +147,13 @@ SELECT $1, * FROM unnest($2::integer[], $3::integer[], $4::bigint[], $5::bigint[
 ON CONFLICT (conversation, number) DO UPDATE
 SET parent = excluded.parent, fork_seq = excluded.fork_seq, leaf_seq = excluded.leaf_seq,
     leaf_depth = excluded.leaf_depth, created_at = excluded.created_at"""
-"""Write branches, new or grown."""
+"""Write branches, new or as another one becomes active."""
 
 ADVANCE = f"""
-WITH grown AS ({WRITE_BRANCHES})
-UPDATE conversations SET entry_count = $8, chain = $9, active_branch = $10, updated_at = $11 WHERE number = $1"""
+WITH written AS ({WRITE_BRANCHES})
+UPDATE conversations
+SET entry_count = $8, chain = $9, active_branch = $10, leaf_seq = $11, leaf_depth = $12, updated_at = $13
+WHERE number = $1"""
 """Move the head of a log together with its branches."""
 
 # -- views -----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from everthread.adapters.stores.layout import (
     SEQ_MASK,
     entry_key,
     entry_values,
+    settled,
 )
 from everthread.adapters.stores.sqlite import compactions
 from everthread.adapters.stores.sqlite import statements as sql
@@ -39,7 +40,7 @@ def write(connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int)
     number, seen = _look(connection, ref, intent.needs())
     reach("append.locked")
     decision = intent.decide(seen, now)
-    _apply(connection, number, seen.head, decision, now)
+    _apply(connection, number, seen, decision, now)
     return decision.result, len(decision.entries)
 
 
@@ -109,16 +110,17 @@ def _since(connection: sqlite3.Connection, number: int, seq: int) -> list[Entry]
     return list(map(Entry._make, rows))
 
 
-def _apply(connection: sqlite3.Connection, number: int, before: LogHead, decision: Decision[R], now: int) -> None:
+def _apply(connection: sqlite3.Connection, number: int, seen: Seen, decision: Decision[R], now: int) -> None:
+    branches, active = settled(seen, decision)
     if decision.entries:
-        _write_entries(connection, number, decision.entries, before.off_record)
+        _write_entries(connection, number, decision.entries, seen.head.off_record)
     for touch in decision.touches:
         key = entry_key(number, touch.seq)
         connection.execute(
             sql.TOUCH, (touch.newest_seq, int(touch.set_flags), int(touch.clear_flags), touch.updated_at, key)
         )
         reach("mark.written")
-    for branch in decision.branches:
+    for branch in branches:
         connection.execute(sql.INSERT_BRANCH, (number, *branch))
         reach("fork.written")
     if decision.changed:
@@ -128,9 +130,10 @@ def _apply(connection: sqlite3.Connection, number: int, before: LogHead, decisio
     if decision.answer is not None:
         connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
     if decision.entries or decision.active is not None:
-        count = before.entry_count + len(decision.entries)
-        active = before.active if decision.active is None else decision.active
-        connection.execute(sql.ADVANCE, (count, decision.chain or before.chain, active, now, number))
+        count = seen.head.entry_count + len(decision.entries)
+        chain = decision.chain or seen.head.chain
+        leaf = (active.number, active.leaf_seq, active.leaf_depth)
+        connection.execute(sql.ADVANCE, (count, chain, *leaf, now, number))
         reach("append.head_written")
 
 

@@ -47,7 +47,7 @@ VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, 0, ?, 0)"""
 INSERT_BRANCH = """
 INSERT OR REPLACE INTO branches (conversation, number, parent, fork_seq, leaf_seq, leaf_depth, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)"""
-"""Write a branch, new or grown."""
+"""Write a branch, new or as another one becomes active."""
 
 CONVERSATION_STATE = "SELECT number, erased_at FROM conversations WHERE owner = ? AND id = ?"
 """Whether an owner has, or had, a conversation."""
@@ -79,15 +79,16 @@ UPDATE_CONVERSATION = (
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    b.number, b.parent, b.fork_seq, b.leaf_seq, b.leaf_depth, b.created_at
+    b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = ? AND c.id = ?"""
 """The end of a log and its active branch."""
 
 BRANCHES = """
-SELECT number, parent, fork_seq, leaf_seq, leaf_depth, created_at
-FROM branches WHERE conversation = ? ORDER BY number"""
-"""Every branch of a conversation."""
+SELECT b.number, b.parent, b.fork_seq, iif(b.number = c.active_branch, c.leaf_seq, b.leaf_seq),
+    iif(b.number = c.active_branch, c.leaf_depth, b.leaf_depth), b.created_at
+FROM branches b JOIN conversations c ON c.number = b.conversation WHERE b.conversation = ? ORDER BY b.number"""
+"""Every branch of a conversation; where the active one ends is in the conversation's row."""
 
 ENTRIES_BY_ID = f"SELECT {ENTRY} FROM entries e WHERE e.key >> 32 = ? AND e.id IN ({{}}) AND e.kind <> 2 ORDER BY e.key"
 """Every revision of some messages; the braces take as many question marks as there are ids."""
@@ -155,7 +156,9 @@ TOUCH = """
 UPDATE entries SET newest_seq = coalesce(?, newest_seq), flags = (flags | ?) & ~?, updated_at = ? WHERE key = ?"""
 """Project a later entry onto the row of the one it speaks of."""
 
-ADVANCE = "UPDATE conversations SET entry_count = ?, chain = ?, active_branch = ?, updated_at = ? WHERE number = ?"
+ADVANCE = """
+UPDATE conversations SET entry_count = ?, chain = ?, active_branch = ?, leaf_seq = ?, leaf_depth = ?, updated_at = ?
+WHERE number = ?"""
 """Move the head of a log."""
 
 MATCH = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC"
