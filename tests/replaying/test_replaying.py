@@ -75,6 +75,15 @@ async def test_a_trial_writes_nothing_and_begins_without_summaries(et: Everthrea
     assert await et.store.scan(Ref("local", "c"), after=0, limit=10_000) == log
 
 
+async def test_a_trial_says_the_same_on_every_store(url: str, et: Everthread, conv: Conversation) -> None:
+    expected = await tried(et, POLICY, tight(3_000))
+    async with everthread.open(url) as other:
+        conversation = await other.conversations.create(id="c")
+        await tell(conversation, TURNS)
+        assert await tried(other, POLICY, tight(3_000)) == expected
+        assert [one async for one in conversation.compactions()] == []
+
+
 async def test_settings_kept_in_the_database_do_not_disturb_a_trial(et: Everthread, conv: Conversation) -> None:
     fresh = await tried(et, POLICY, Budget())
     await et.compaction_config.set({"max_message_history": 100}, conversation=conv)
