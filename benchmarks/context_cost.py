@@ -44,9 +44,9 @@ def turn(number: int) -> list[dict[str, Any]]:
 
 
 async def filled(et: Everthread, id: str, messages: int) -> Conversation:
-    """A conversation of so many messages, which is not compacted by itself."""
+    """A conversation of so many messages; nothing is compacted by itself while something else is measured."""
+    await et.compaction_config.set({"enabled": False})
     conversation = await et.conversations.create(id=id)
-    await et.compaction_config.set({"enabled": False}, conversation=conversation)
     for start in range(0, messages // 4, _BATCH):
         turns = range(start, min(start + _BATCH, messages // 4))
         await conversation.append([message for number in turns for message in turn(number)])

@@ -76,6 +76,7 @@ async def _all(talks: Sequence[Sequence[dict[str, Any]]], budget: Budget) -> lis
 
 async def _ways(messages: Sequence[dict[str, Any]], budget: Budget) -> list[Figures]:
     async with everthread.open("memory://") as et:
+        await et.compaction_config.set({"enabled": False})  # only the trials compact, each for itself
         conversation = await et.conversations.create()
         await conversation.append(list(messages))
         ref = Ref(conversation.owner, conversation.id)

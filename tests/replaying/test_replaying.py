@@ -18,11 +18,14 @@ from tests.contracts.views import tell, tight, turn
 
 POLICY = CompactionPolicy(max_message_history=20, keep_recent=6, fan_in=3, summary_max_tokens=300)
 TURNS = 40
+BY_HAND = {"enabled": False}
+"""What really happens is not to happen by itself while it is compared with what is tried."""
 
 
 @pytest.fixture
 async def et() -> AsyncIterator[Everthread]:
     async with everthread.open("memory://") as opened:
+        await opened.compaction_config.set(BY_HAND)
         yield opened
 
 
@@ -43,10 +46,11 @@ async def really_done(policy: CompactionPolicy, budget: Budget) -> tuple[int, in
     """The tokens of all requests and the number of compactions, when the conversation is really held."""
     tokens = 0
     async with everthread.open("memory://", compaction=policy) as et:
+        await et.compaction_config.set(BY_HAND)
         conversation = await et.conversations.create(id="c")
         for message in [message for number in range(TURNS) for message in turn(number)]:
             if message["role"] == "assistant":
-                view = await views.look(et.store, Ref("local", "c"), None, policy)
+                view = await views.look(et.store, Ref("local", "c"), None, policy, {"enabled": True})
                 due = views.is_due(view, views.render(view, budget), budget)
                 tokens += (await conversation.context(budget=budget)).tokens
                 if due in ("threshold", "messages"):
@@ -78,6 +82,7 @@ async def test_a_trial_writes_nothing_and_begins_without_summaries(et: Everthrea
 async def test_a_trial_says_the_same_on_every_store(url: str, et: Everthread, conv: Conversation) -> None:
     expected = await tried(et, POLICY, tight(3_000))
     async with everthread.open(url) as other:
+        await other.compaction_config.set(BY_HAND)
         conversation = await other.conversations.create(id="c")
         await tell(conversation, TURNS)
         assert await tried(other, POLICY, tight(3_000)) == expected
