@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from everthread.adapters.telling import LogsAndMetrics
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
+from everthread.compaction.written import policy_from_variables
 from everthread.conversation import Means
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
@@ -25,13 +27,16 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
+    from everthread.settings import Settings
+
 MAX_PATH_CHARACTERS = 4096
 EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
 
 
 def open(
-    url: str,
+    url: str | None = None,
     *,
+    settings: Settings | None = None,
     clock: Clock = system_clock,
     compaction: CompactionPolicy | None = None,
     summariser: Summariser | BaseChatModel | Runnable[Any, Any] | str | None = None,
@@ -40,14 +45,18 @@ def open(
     """A database of conversations, to be used as `async with everthread.open(url) as et`.
 
     `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name`, `memory://`.
-    `compaction` is how conversations are compacted unless the database says otherwise. `summariser` writes summaries:
-    a LangChain chat model, the name of one ("openai:gpt-5-mini"), or an object of your own; without one the
-    extractive summariser does. A `summary_model` that is set in the database or for a call goes before it. Summaries
-    are made from text as `redact` leaves it, which by default takes known forms of secrets out.
+    `settings` (`Settings.load()` of everthread.settings) say what is not given here; without them no file is read, and
+    of the environment only MAX_MESSAGE_HISTORY. `compaction` is how conversations are compacted unless the database
+    says otherwise. `summariser` writes summaries: a LangChain chat model, the name of one ("openai:gpt-5-mini"), or an
+    object of your own; without one the extractive summariser does. A `summary_model` that is set in the database or
+    for a call goes before it. Summaries are made from text as `redact` leaves it, which by default takes known forms
+    of secrets out.
     """
-    policy = compaction or CompactionPolicy()
+    address = url if url is not None or settings is None else settings.database
+    base = policy_from_variables(os.environ) if settings is None else settings.compaction
+    policy = compaction or base
     means = Means(
-        store=store_for(url, clock),
+        store=store_for(address, clock),
         clock=clock,
         policy=policy if summariser is None else replace(policy, summary_model=None),
         summariser=None if summariser is None else summariser_from(summariser),
@@ -58,7 +67,7 @@ def open(
     return Everthread(means)
 
 
-def store_for(url: str, clock: Clock = system_clock) -> Store:
+def store_for(url: object, clock: Clock = system_clock) -> Store:
     """The store behind an address."""
     if not isinstance(url, str):
         raise Invalid(f"must be a string such as {EXAMPLES}, not {type(url).__name__}", field="url")

@@ -1,7 +1,9 @@
 """The settings, read once, in a door's `main`, and handed on as a value; no other room reads the environment.
 
 What the command line says wins over the environment (`EVERTHREAD_…`), that over `everthread.toml` in the working
-folder, that over the one in the user's config folder, and that over the defaults.
+folder, that over the one in the user's config folder, and that over the defaults. A file that is named (`--config`,
+`EVERTHREAD_CONFIG`) is read in the place of both. The table `[compaction]` holds the fields of a `CompactionPolicy`;
+what a database has stored for all conversations or for one lies over it.
 """
 
 from __future__ import annotations
@@ -9,27 +11,26 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
-from pydantic import Field, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic import Field, PlainValidator, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from everthread.compaction import written
+from everthread.compaction.policy import CompactionPolicy
 from everthread.core.errors import Invalid
 from everthread.core.ids import LOCAL
 
 PREFIX = "EVERTHREAD_"
 FILE_NAME = "everthread.toml"
+CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 HIDDEN = "***"
+COMPACTION = "compaction"
 
 
 class LogLevel(StrEnum):
@@ -64,9 +65,15 @@ def _base(variable: str, default: str) -> Path:
     return named if named.is_absolute() else Path.home() / default
 
 
-def files() -> tuple[Path, ...]:
-    """Where settings may stand; the nearer wins."""
-    return Path.cwd() / FILE_NAME, config_folder() / FILE_NAME
+def files(config: Path | None = None) -> tuple[Path, ...]:
+    """Where settings may stand, the nearer first: the one file that is named, else the two that are looked for."""
+    named = config or Path(os.environ.get(CONFIG_VARIABLE, ""))
+    if named == Path():
+        return Path.cwd() / FILE_NAME, config_folder() / FILE_NAME
+    if not named.is_file():
+        by = CONFIG_VARIABLE if config is None else "--config"
+        raise Invalid(f"there is no file {named}, which {by} names", field="config")
+    return (named,)
 
 
 def _default_database() -> str:
@@ -92,6 +99,14 @@ class Settings(BaseSettings):
     log_format: LogFormat = LogFormat.CONSOLE
     """`console` for people, `json` for programs: one object a line, on stderr."""
 
+    compaction: Annotated[CompactionPolicy, PlainValidator(lambda given: _policy(given))] = CompactionPolicy()
+    """How conversations are compacted, unless the database says otherwise: a table of its own."""
+
+    @classmethod
+    def load(cls, config: str | Path | None = None, **given: object) -> Settings:
+        """The settings in effect here; what is given wins. Invalid names what is wrong and where it was set."""
+        return load(given, None if config is None else Path(config)).settings
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -101,7 +116,15 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, *(TomlConfigSettingsSource(settings_cls, file) for file in files())
+        return (init_settings,)  # `load` reads the sources, each by itself, and so knows what came from where
+
+
+def _policy(given: object) -> CompactionPolicy:
+    if isinstance(given, CompactionPolicy):
+        return given
+    if not isinstance(given, Mapping):
+        raise Invalid("must be a table of settings", field=COMPACTION)
+    return written.policy_from(given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,38 +133,113 @@ class Loaded:
 
     settings: Settings
     origins: Mapping[str, str]
-    """`option`, `environment`, the path of a file, or `default`, by the name of the setting."""
+    """`option`, `environment`, the path of a file, or `default`, by the name of the setting; those of compaction as
+    `compaction.threshold`."""
+    files: tuple[Path, ...]
 
 
-def load(given: Mapping[str, object]) -> Loaded:
-    """Read the settings; Invalid names what is wrong, without the value, which may be a secret."""
+def names() -> list[str]:
+    """Every setting, those of compaction with their table's name."""
+    plain = [name for name in Settings.model_fields if name != COMPACTION]
+    return [*plain, *(f"{COMPACTION}.{name}" for name in written.NAMES)]
+
+
+def variables() -> dict[str, str]:
+    """The variable of each setting."""
+    return {name: f"{PREFIX}{name.replace('.', '_').upper()}" for name in names()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """A place where settings stand, by their full names."""
+
+    origin: str
+    values: Mapping[str, object]
+
+    def where(self, name: str) -> str:
+        """As a person would look for it."""
+        return f"{variables()[name]} in the environment" if self.origin == "environment" else self.origin
+
+
+def load(given: Mapping[str, object], config: Path | None = None) -> Loaded:
+    """Read the settings; Invalid names what is wrong and where, without the value of what may be a secret."""
+    places = files(config)
+    sources = [_Source(origin="option", values=_flat(given)), *_environment(), *(_file(place) for place in places)]
+    chosen = {name: source for source in reversed(sources) for name in source.values}
+    values = {name: source.values[name] for name, source in chosen.items()}
     try:
-        settings = Settings(**given)  # type: ignore[arg-type]  # pydantic checks them
-        return Loaded(settings=settings, origins=_origins(given))
+        settings = Settings(**_nested(values))  # type: ignore[arg-type]  # pydantic checks them
     except ValidationError as problem:
-        raise Invalid("; ".join(_complaints(problem))) from None
-    except tomllib.TOMLDecodeError as problem:
-        raise Invalid(f"{' or '.join(map(str, filter(Path.is_file, files())))} is not TOML: {problem}") from problem
+        raise Invalid("; ".join(_complaints(problem, chosen))) from None
+    except Invalid as problem:
+        raise _placed(problem, chosen) from None
+    origins = {name: chosen[name].origin if name in chosen else "default" for name in names()}
+    return Loaded(settings=settings, origins=origins, files=places)
 
 
-def _complaints(problem: ValidationError) -> Iterable[str]:
+def _flat(values: Mapping[str, object]) -> dict[str, object]:
+    table = values.get(COMPACTION)
+    if not isinstance(table, Mapping):
+        return dict(values)
+    rest = {name: value for name, value in values.items() if name != COMPACTION}
+    return {**rest, **{f"{COMPACTION}.{name}": value for name, value in table.items()}}
+
+
+def _nested(values: Mapping[str, object]) -> dict[str, object]:
+    head = f"{COMPACTION}."
+    table = {name.removeprefix(head): value for name, value in values.items() if name.startswith(head)}
+    rest = {name: value for name, value in values.items() if not name.startswith(head)}
+    return {**({COMPACTION: table} if table else {}), **rest}
+
+
+def _environment() -> Iterator[_Source]:
+    """Also the one variable that has no prefix; the one that has it goes before."""
+    present = {name.upper(): text for name, text in os.environ.items() if text}
+    if (whole := f"{PREFIX}{COMPACTION}".upper()) in present:
+        raise Invalid(f"is set one by one, such as {whole}_THRESHOLD=0.7", field=whole)
+    plain: dict[str, Any] = EnvSettingsSource(Settings)()
+    for name in written.NAMES:
+        if text := present.get(f"{PREFIX}{COMPACTION}_{name}".upper()):
+            plain[f"{COMPACTION}.{name}"] = written.value_of(name, text)
+    yield _Source(origin="environment", values=plain)
+    if text := present.get(written.PLAIN_VARIABLE):
+        value = written.value_of("max_message_history", text)
+        origin = f"{written.PLAIN_VARIABLE} in the environment"
+        yield _Source(origin=origin, values={f"{COMPACTION}.max_message_history": value})
+
+
+def _file(path: Path) -> _Source:
+    if not path.is_file():
+        return _Source(origin=str(path), values={})
+    try:
+        return _Source(origin=str(path), values=_flat(tomllib.loads(path.read_text(encoding="utf-8"))))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise Invalid(f"{path} is not TOML: {problem}") from problem
+
+
+def _complaints(problem: ValidationError, chosen: Mapping[str, _Source]) -> Iterator[str]:
     for error in problem.errors(include_input=False, include_url=False):
         name = ".".join(map(str, error["loc"]))
+        where = f" (set by {_where(name, chosen)})"
         if error["type"] == "extra_forbidden":
-            yield f"there is no setting {name!r}; see `everthread config` for those there are"
+            yield f"there is no setting {name!r}{where}; see `everthread config` for those there are"
         else:
-            yield f"the setting {name!r} cannot be taken: {error['msg']}"
+            yield f"the setting {name!r} cannot be taken: {error['msg']}{where}"
 
 
-def _origins(given: Mapping[str, object]) -> Mapping[str, str]:
-    """The same sources in the same order, each asked by itself."""
-    sources: list[tuple[str, Mapping[str, object]]] = [("option", given)]
-    sources.append(("environment", EnvSettingsSource(Settings)()))
-    sources += [(str(file), TomlConfigSettingsSource(Settings, file)()) for file in files()]
-    return {
-        name: next((origin for origin, values in sources if name in values), "default")
-        for name in Settings.model_fields
-    }
+def _placed(problem: Invalid, chosen: Mapping[str, _Source]) -> Invalid:
+    """What is wrong with a policy, with the full name of the field and where it was set."""
+    field = problem.field or COMPACTION
+    name = field if field == COMPACTION else f"{COMPACTION}.{field}"
+    said = str(problem).removeprefix(f"{field}: ")
+    return Invalid(f"{said} (set by {_where(name, chosen)})", field=name)
+
+
+def _where(name: str, chosen: Mapping[str, _Source]) -> str:
+    source = chosen.get(name)
+    if source is None:
+        return "default"
+    return source.where(name) if name in variables() else source.origin
 
 
 # --- secrets in addresses ---------------------------------------------------------------------------------------

@@ -12,11 +12,13 @@ from typer.main import get_command
 
 from everthread.cli.commands import app
 from everthread.cli.errors import EXIT_CODES, ExitCode
-from everthread.settings import PREFIX, Settings
+from everthread.compaction.policy import CompactionPolicy, as_mapping, merged
+from everthread.core.errors import Invalid
+from everthread.settings import Settings, variables
 from tests.cli.conftest import Quick
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
-COMMON = {"--database", "--owner", "--json", "--help", "-h"}
+COMMON = {"--database", "--owner", "--config", "--json", "--help", "-h"}
 SECTION = re.compile(r"^### everthread (?P<name>[a-z ]+)\n(?P<text>.*?)(?=^##|\Z)", re.M | re.S)
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
@@ -86,9 +88,24 @@ def test_every_exit_code_and_error_is_documented(page: str) -> None:
 
 def test_every_setting_is_documented_and_exists() -> None:
     page = (DOCS / "settings.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `([a-z_]+)` \| `(\w+)` \|", page, re.M))
-    assert rows == {name: f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    rows = dict(re.findall(r"^\| `([a-z_.]+)` \| `(\w+)` \|", page, re.M))
+    assert rows == variables()
     assert all(field.description for field in Settings.model_fields.values())
+
+
+def test_the_default_and_the_range_of_each_setting_of_compaction_is_as_documented() -> None:
+    page = (DOCS / "settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `compaction\.(\w+)` \| `\w+` \| `?([^|`]*)`? \| ([^|]*) \|", page, re.M)
+    defaults = as_mapping(CompactionPolicy())
+    for name, default, allowed in rows:
+        assert default == ("none" if defaults[name] is None else str(defaults[name]).lower()), name
+        ends = [float(end.replace(",", "")) for end in re.findall(r"\d[\d.,]*", allowed)]
+        for end in ends:
+            fitting = {"max_message_history": 100} if name == "keep_recent" else {"keep_recent": 1}
+            merged(CompactionPolicy(), {**fitting, name: type(defaults[name])(end)})
+        for beyond in (ends[0] - 1, ends[1] + 1) if ends else ():
+            with pytest.raises(Invalid):
+                merged(CompactionPolicy(), {name: type(defaults[name])(beyond)})
 
 
 def test_the_example_prints_what_the_page_shows(page: str, quick: Quick) -> None:

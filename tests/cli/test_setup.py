@@ -21,6 +21,18 @@ def test_config_shows_each_setting_and_where_it_came_from(shell: Shell, quick: Q
     assert "ada" in quick("config").out
 
 
+def test_config_shows_the_settings_of_compaction_and_the_file_that_was_named(shell: Shell, quick: Quick) -> None:
+    named = shell.folder / "mine.toml"
+    named.write_text("[compaction]\nenabled = false\n")
+    for arguments in (["--config", str(named), "config"], ["config", "--config", str(named)]):
+        shown = quick(*arguments, "--json", env={"MAX_MESSAGE_HISTORY": "50"}).json
+        assert shown["settings"]["compaction.enabled"] == {"value": "false", "from": str(named)}
+        assert shown["settings"]["compaction.max_message_history"]["value"] == "50"
+        assert shown["files"] == [{"path": str(named), "exists": True}]
+    gone = quick("config", "--config", "gone.toml", "--json")
+    assert (gone.code, gone.error["code"]) == (2, "invalid")
+
+
 def test_without_a_database_named_the_file_is_in_the_data_folder(shell: Shell) -> None:
     shell.database = None
     assert shell("append", "c", input='{"role": "user", "content": "x"}').code == 0

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
@@ -25,6 +26,9 @@ DatabaseOption = Annotated[
     str | None, typer.Option("--database", metavar="URL", help="The database: sqlite:///file or postgresql://…")
 ]
 OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Whose conversations are meant.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="The settings, in the place of everthread.toml.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 
 app = typer.Typer(
@@ -44,12 +48,14 @@ class Given:
 
     database: str | None = None
     owner: str | None = None
+    config: Path | None = None
     json: bool = False
 
     def over(self, earlier: Given) -> Given:
         return Given(
             database=earlier.database if self.database is None else self.database,
             owner=earlier.owner if self.owner is None else self.owner,
+            config=earlier.config if self.config is None else self.config,
             json=self.json or earlier.json,
         )
 
@@ -57,9 +63,9 @@ class Given:
         from everthread.settings import load  # noqa: PLC0415 - startup
 
         named = {"database": self.database, "owner": self.owner}
-        loaded = load({name: value for name, value in named.items() if value is not None})
+        loaded = load({name: value for name, value in named.items() if value is not None}, self.config)
         listen(loaded.settings)
-        return Door(settings=loaded.settings, origins=loaded.origins, out=Output(json=self.json))
+        return Door(settings=loaded.settings, origins=loaded.origins, files=loaded.files, out=Output(json=self.json))
 
 
 @app.callback()
@@ -67,13 +73,14 @@ def everthread(
     context: typer.Context,
     database: DatabaseOption = None,
     owner: OwnerOption = None,
+    config: ConfigOption = None,
     json_output: JsonOption = False,
     version_asked: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=lambda asked: _show_version(asked), help="Show it.")
     ] = False,
 ) -> None:
     """Conversations of LLM agents that never end and never forget."""
-    context.obj = Given(database=database, owner=owner, json=json_output)
+    context.obj = Given(database=database, owner=owner, config=config, json=json_output)
 
 
 def _show_version(asked: bool) -> None:
@@ -90,10 +97,11 @@ def command(group: typer.Typer, name: str | None = None) -> Callable[[Body[P]], 
             context: typer.Context,
             database: DatabaseOption = None,
             owner: OwnerOption = None,
+            config: ConfigOption = None,
             json_output: JsonOption = False,
             **own: Any,
         ) -> None:
-            given = Given(database=database, owner=owner, json=json_output)
+            given = Given(database=database, owner=owner, config=config, json=json_output)
             _execute(body, given.over(context.obj), own)
 
         _describe(entry, body)
@@ -116,7 +124,7 @@ def _describe(entry: Callable[..., None], body: Callable[..., object]) -> None:
 
 def _in_order(parameters: Sequence[inspect.Parameter]) -> Sequence[inspect.Parameter]:
     """The common options stand last in the help."""
-    common = ("database", "owner", "json_output")
+    common = ("database", "owner", "config", "json_output")
     return sorted(parameters, key=lambda parameter: parameter.name in common)
 
 

@@ -76,9 +76,9 @@ def check_sqlite() -> Check:
 
 def check_environment() -> Check:
     """A mistyped variable is silent otherwise."""
-    from everthread.settings import PREFIX, Settings  # noqa: PLC0415 - startup
+    from everthread.settings import CONFIG_VARIABLE, PREFIX, variables  # noqa: PLC0415 - startup
 
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    known = {CONFIG_VARIABLE, *variables().values()}
     strangers = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
     if strangers:
         return Check(

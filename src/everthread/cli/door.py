@@ -14,6 +14,8 @@ from everthread.core.errors import MissingExtra, NotFound
 from everthread.instance import Everthread
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from everthread.settings import Settings
 
 
@@ -24,6 +26,8 @@ class Door:
     settings: Settings
     origins: Mapping[str, str]
     """Where each setting came from."""
+    files: tuple[Path, ...]
+    """Where settings were looked for."""
     out: Output
 
     @property
@@ -46,7 +50,7 @@ class Door:
         """The database, open. A file that is not there is not made, unless the command is there to make one."""
         if not create:
             self.require_database()
-        async with everthread.open(self.url) as et:
+        async with everthread.open(self.url, settings=self.settings) as et:
             yield et
 
     def require_database(self) -> None:

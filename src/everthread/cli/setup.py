@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.errors import ExitCode
+from everthread.compaction.policy import as_mapping
 from everthread.core.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from everthread.settings import Settings
 
 
 @command(app)
 def config(door: Door) -> None:
     """Show the settings in effect, and where each came from. Passwords are hidden."""
-    from everthread.settings import files, masked  # noqa: PLC0415 - startup
-
-    values = {name: str(value) for name, value in door.settings.model_dump().items()}
-    values["database"] = masked(values["database"])
+    values = _shown(door.settings)
     if door.out.json:
         door.out.document(
             {
                 "settings": {name: {"value": value, "from": door.origins[name]} for name, value in values.items()},
-                "files": [{"path": str(file), "exists": file.is_file()} for file in files()],
+                "files": [{"path": str(file), "exists": file.is_file()} for file in door.files],
             }
         )
         return
     door.out.table(("setting", "value", "from"), [(name, value, door.origins[name]) for name, value in values.items()])
-    for file in files():
+    for file in door.files:
         door.out.note(f"{'read' if file.is_file() else 'not there'}: {file}")
+
+
+def _shown(settings: Settings) -> dict[str, str]:
+    """Every setting as text, those of compaction by their full names."""
+    from everthread.settings import COMPACTION, masked  # noqa: PLC0415 - startup
+
+    values = {name: str(value) for name, value in settings.model_dump(exclude={COMPACTION}).items()}
+    policy = {f"{COMPACTION}.{name}": _as_text(value) for name, value in as_mapping(settings.compaction).items()}
+    return {**values, "database": masked(values["database"]), **policy}
+
+
+def _as_text(value: object) -> str:
+    """As it stands in a file; nothing for none."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @command(app)
