@@ -73,5 +73,21 @@ def test_both_readmes_have_the_same_parts() -> None:
         assert english.count(mark) == chinese.count(mark), mark
 
 
+def english_of(chinese: Path) -> Path:
+    """The page that a Chinese one names as its original, in its first link."""
+    target = re.search(r"^\[English\]\((?P<target>[^)]+)\)$", chinese.read_text(encoding="utf-8"), re.M)
+    assert target is not None, f"{chinese.name} names no original"
+    return chinese.parent / target["target"]
+
+
+TRANSLATED = sorted(page for page in (ROOT / "docs" / "zh").glob("*.md") if page.name != "index.md")
+
+
+@pytest.mark.parametrize("chinese", TRANSLATED, ids=lambda page: page.stem)
+def test_a_chinese_page_has_the_sections_of_its_original(chinese: Path) -> None:
+    original, translated = english_of(chinese).read_text(encoding="utf-8"), chinese.read_text(encoding="utf-8")
+    assert translated.count("\n## ") == original.count("\n## ")
+
+
 def test_the_example_runs(tmp_path: Path) -> None:
     assert output_of(str(ROOT / "examples/langchain_archive.py"), folder=tmp_path) == EXAMPLE_OUTPUT
