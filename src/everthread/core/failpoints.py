@@ -17,6 +17,7 @@ FAILPOINTS = (
     "mark.written",
     "fork.written",
     "compaction.written",
+    "checkpoint.written",
     "erase.words_removed",
     "erase.payloads_blanked",
     "erase.recorded",

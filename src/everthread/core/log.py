@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from everthread.core.checkpoints import CheckpointChanges, CheckpointNeeds, CheckpointsSeen
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 
@@ -91,6 +92,8 @@ class Needs:
 
     ids: Sequence[str] = ()
     """Message ids whose newest revision it wants to see."""
+    every_revision: bool = False
+    """Show of these ids every revision, on whichever branch."""
     seqs: Sequence[int] = ()
     every_branch: bool = False
     """Otherwise only the active one is shown."""
@@ -98,6 +101,7 @@ class Needs:
     compactions: CompactionQuery | None = None
     since: int | None = None
     """Show every entry with a greater seq: what has happened since the caller read."""
+    checkpoints: CheckpointNeeds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +111,14 @@ class Seen:
     head: LogHead
     branches: Mapping[int, BranchRow]
     by_id: Mapping[str, Entry]
+    """Of each id the newest revision written, on whichever branch."""
     by_seq: Mapping[int, Entry]
     answer: Answer | None
     compactions: Sequence[Compaction] = ()
     since: Sequence[Entry] = ()
+    checkpoints: CheckpointsSeen | None = None
+    revisions: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
+    """Oldest first."""
 
 
 class Touch(NamedTuple):
@@ -141,6 +149,7 @@ class Decision(Generic[R_co]):
     """Places that no longer say what they said: compactions over them are valid no more."""
     compactions: Sequence[Compaction] = ()
     """Compactions to insert or, by id, to replace."""
+    checkpoints: CheckpointChanges | None = None
 
 
 class Intent(Protocol[R_co]):

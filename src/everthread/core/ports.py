@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
@@ -159,6 +160,25 @@ class Views(Protocol):
         """What a model was shown; NotFound when nothing was kept by this id."""
 
 
+class Checkpoints(Protocol):
+    """Reading the checkpoints of agent graphs; they are written by intents, like the log."""
+
+    async def checkpoint(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+        """One checkpoint, or with None the visible one with the greatest id."""
+
+    async def checkpoints(self, query: CheckpointQuery) -> Sequence[Listed]:
+        """Visible ones, by conversation, namespace, and id from the greatest on."""
+
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+        """A checkpoint, its parent, and so on, hidden ones included; as many as there are, up to the limit."""
+
+    async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Bytes by digest; what is not there is left out."""
+
+    async def with_checkpoints(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
+        """Conversations that have checkpoints of these runs or, with None, writes that hold messages."""
+
+
 class Candidate(NamedTuple):
     """A message that matches a search, before ranking."""
 
@@ -207,7 +227,7 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(Conversations, Log, Views, Search, Keeping, Protocol):
+class Store(Conversations, Log, Views, Checkpoints, Search, Keeping, Protocol):
     """One database."""
 
     async def open(self) -> None: ...

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 import orjson
 
 from everthread.core import payloads
+from everthread.core.checkpoints import StoredCheckpoint, StoredWrite, Thread
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind
 from everthread.core.errors import StoreDamaged
 from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Decision, Seen
-from everthread.core.nouns import ConversationInfo
+from everthread.core.nouns import ConversationInfo, Message
 from everthread.history.words import index_text
 
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
 LARGE_BYTES = 65_536
 """Payloads over this size live in a table of their own, so that reading the log's pages stays cheap."""
+
+_LONG_TEXT_BYTES = 16
 
 INSERT_COLUMNS = """
 key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_at, tokens, salt, chain, raw, flags"""
@@ -59,6 +63,38 @@ def settled(seen: Seen, decision: Decision[Any]) -> tuple[list[BranchRow], Branc
 def _merely_grew(seen: Seen, row: BranchRow) -> bool:
     before = seen.branches.get(row.number)
     return before is not None and row == before._replace(leaf_seq=row.leaf_seq, leaf_depth=row.leaf_depth)
+
+
+def revisions_of(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Entries by message id, in their order."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.id, []).append(entry)
+    return found
+
+
+def traces_of(entries: Iterable[Entry]) -> list[bytes]:
+    """The bytes by which the values of checkpoints tell that they hold one of these messages: its id as a field, and
+    what it says. A short text counts only as a whole string, a longer one wherever it stands.
+    """
+    found: dict[bytes, None] = {}
+    for entry in entries:
+        found[b"\xa2id" + _packed(entry.id.encode())] = None
+        said = payloads.text(Message(entry).payload).encode("utf-8", "surrogatepass")
+        if said:
+            found[said if len(said) >= _LONG_TEXT_BYTES else _packed(said)] = None
+    return list(found)
+
+
+def _packed(text: bytes) -> bytes:
+    """A text as MessagePack writes it."""
+    size = len(text)
+    if size < 32:
+        return bytes([0xA0 | size]) + text
+    for head, width in ((0xD9, 1), (0xDA, 2)):
+        if size < 1 << 8 * width:
+            return bytes([head]) + size.to_bytes(width, "big") + text
+    return b"\xdb" + size.to_bytes(4, "big") + text
 
 
 def is_indexed(entry: Entry, *, off_record: bool) -> bool:
@@ -138,6 +174,40 @@ def compaction_from_row(row: Any) -> Compaction:
 
 COMPACTION_COLUMNS = "id, first_seq, last_seq, record, created_at, undone_at, invalid_at, branch, after_seq, level"
 """The last three stand in the record too; they are columns so that rows can be found by them."""
+
+
+CHECKPOINT_COLUMNS = (
+    "key, namespace, id, parent_id, run_id, state, log_count, branch, leaf_seq, leaf_depth, body, metadata"
+)
+WRITE_COLUMNS = "key, task_id, idx, task_path, channel, kind, value, is_held"
+THREAD_COLUMNS = "made, tip, epoch, is_closed, erasures"
+
+
+def checkpoint_from_row(row: Any) -> StoredCheckpoint:
+    """A checkpoint from the columns of `CHECKPOINT_COLUMNS`."""
+    return StoredCheckpoint._make((row[0] & SEQ_MASK, *row[1:]))
+
+
+def write_from_row(row: Any) -> StoredWrite:
+    """A write from the columns of `WRITE_COLUMNS`."""
+    return StoredWrite._make((row[0] & SEQ_MASK, *row[1:7], bool(row[7])))
+
+
+def thread_from_row(row: Any) -> Thread:
+    """From the columns of `THREAD_COLUMNS`; a conversation without checkpoints has no row."""
+    return Thread() if row is None else Thread(row[0], row[1], row[2], bool(row[3]), row[4])
+
+
+def checkpoint_values(conversation: int, row: StoredCheckpoint) -> tuple[Any, ...]:
+    """A checkpoint as the values of its row."""
+    return (entry_key(conversation, row.number), *row[1:])
+
+
+def write_values(conversation: int, write: StoredWrite) -> tuple[Any, ...]:
+    """A write as the values of its row."""
+    return (entry_key(conversation, write.checkpoint), *write[1:7], int(write.is_held))
+
+
 _RECORD = (
     "level", "after_seq", "branch", "span_hash", "children", "summary", "strategy", "model", "trigger",
     "original_count", "new_count", "tokens_before", "tokens_after", "facts_total", "facts_kept", "seconds",

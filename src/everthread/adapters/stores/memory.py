@@ -14,9 +14,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS, is_indexed, words_of
+from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS, is_indexed, revisions_of, traces_of, words_of
+from everthread.adapters.stores.memory_checkpoints import Shelf
 from everthread.compaction.view import shown
 from everthread.core.chain import commitment_of, genesis
+from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
@@ -55,6 +57,7 @@ class _Conversation:
     policy: bytes | None = None
     manifests: dict[str, bytes] = field(default_factory=dict)
     prompts: dict[str, bytes] = field(default_factory=dict)
+    shelf: Shelf = field(default_factory=Shelf)
 
     @property
     def head(self) -> LogHead:
@@ -258,6 +261,35 @@ class MemoryStore:
         except KeyError:
             raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}") from None
 
+    # -- checkpoints ---------------------------------------------------------------------------------------
+
+    def _shelf(self, ref: Ref) -> Shelf:
+        row = self._rows.get(ref)
+        return Shelf() if row is None or row.is_erased else row.shelf
+
+    async def checkpoint(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+        return self._shelf(ref).read(namespace, id)
+
+    async def checkpoints(self, query: CheckpointQuery) -> Sequence[Listed]:
+        found = [
+            Listed(ref.id, saved)
+            for ref in sorted(self._rows)
+            if ref.owner == query.owner and query.conversation in (None, ref.id)
+            for saved in self._shelf(ref).listed(query, ref.id)
+        ]
+        return found[: query.limit]
+
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+        return self._shelf(ref).ancestors(namespace, id, limit)
+
+    async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        kept = self._shelf(ref).blobs
+        return {digest: kept[digest] for digest in digests if digest in kept}
+
+    async def with_checkpoints(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
+        mine = [ref for ref in sorted(self._rows) if owner in (None, ref.owner)]
+        return [ref for ref in mine if self._shelf(ref).is_of(run_ids)]
+
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
@@ -355,6 +387,8 @@ def _seen(row: _Conversation, needs: Needs) -> Seen:
         answer=row.answers.get(needs.idempotency_key) if needs.idempotency_key is not None else None,
         compactions=_compactions(row, needs.compactions) if needs.compactions else (),
         since=row.entries[needs.since :] if needs.since is not None else (),
+        checkpoints=None if needs.checkpoints is None else row.shelf.look(needs.checkpoints),
+        revisions=revisions_of(entry for id in needs.ids for entry in row.by_id(id)) if needs.every_revision else {},
     )
 
 
@@ -387,12 +421,13 @@ def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
             flags=int((old.flags | touch.set_flags) & ~touch.clear_flags),
             updated_at=touch.updated_at,
         )
-    for branch in decision.branches:
-        row.branches[branch.number] = branch
+    row.branches.update({branch.number: branch for branch in decision.branches})
     for seq in decision.changed:
         _invalidate(row, seq, from_micros(now))
     for compaction in decision.compactions:
         row.compactions[compaction.id] = compaction
+    if decision.checkpoints is not None:
+        row.shelf.apply(decision.checkpoints)
     if decision.answer is not None:
         row.answers[decision.answer.key] = decision.answer
     if decision.active is not None:
@@ -437,6 +472,7 @@ def _to_erase(row: _Conversation, message: str | None) -> list[Entry]:
 
 
 def _blank(row: _Conversation, message: str | None, now: datetime, reached: Counter[str]) -> None:
+    reached.update(row.shelf.forget(None if message is None else traces_of(_to_erase(row, message))))
     for entry in _to_erase(row, message):
         row.entries[entry.seq - 1] = entry._replace(
             raw=None,

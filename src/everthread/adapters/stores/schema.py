@@ -186,6 +186,64 @@ prompts = Table(
 )
 """What models were told beside the messages (system prompts, tool schemas), once for all manifests that name it."""
 
+
+threads = Table(
+    "threads",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("made", Integer, nullable=False),
+    Column("tip", Integer, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("is_closed", SmallInteger, nullable=False),
+    Column("erasures", Integer, nullable=False),
+)
+"""What a conversation with checkpoints keeps about them as a whole."""
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("key", _Number, primary_key=True, autoincrement=False),
+    Column("namespace", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("parent_id", Text),
+    Column("run_id", Text),
+    Column("state", SmallInteger, nullable=False),
+    Column("log_count", Integer, nullable=False),
+    Column("branch", Integer, nullable=False),
+    Column("leaf_seq", BigInteger, nullable=False),
+    Column("leaf_depth", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("metadata", LargeBinary, nullable=False),
+)
+Index("checkpoints_by_id", text("(key >> 32)"), checkpoints.c.namespace, checkpoints.c.id, unique=True)
+Index("checkpoints_by_run", checkpoints.c.run_id, sqlite_where=text("run_id IS NOT NULL"))
+
+writes = Table(
+    "writes",
+    metadata,
+    Column("key", BigInteger, primary_key=True, autoincrement=False),
+    Column("task_id", Text, primary_key=True),
+    Column("idx", Integer, primary_key=True, autoincrement=False),
+    Column("task_path", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    Column("is_held", SmallInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What tasks wrote on top of a checkpoint, by the checkpoint's key."""
+Index("writes_held", writes.c.key, sqlite_where=text("is_held = 1"))
+
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("digest", LargeBinary, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Values of checkpoints, by content, shared only within a conversation."""
+
 ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone",
     "branches": "numbers only: kept",
@@ -196,6 +254,10 @@ ERASE_RULES = {
     "policies": "row of the conversation deleted",
     "manifests": "rows of the conversation deleted; seqs and digests of a single message stay",
     "prompts": "rows of the conversation deleted; a program's own words, so none of a single message's",
+    "threads": "numbers only: kept",
+    "checkpoints": "rows of the conversation deleted; those that only refer to an erased message leave it out",
+    "writes": "rows of the conversation deleted, and of a message those that hold its id or its text",
+    "blobs": "rows of the conversation deleted, and of a message those that hold its id or its text",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",

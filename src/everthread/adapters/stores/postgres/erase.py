@@ -14,11 +14,12 @@ from dataclasses import replace
 
 import asyncpg
 
-from everthread.adapters.stores.layout import CANNOT_REACH
+from everthread.adapters.stores.layout import CANNOT_REACH, traces_of
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection
 from everthread.core.clock import from_micros
+from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.log import Answer
@@ -34,6 +35,11 @@ STILL_SEEN = "old rows that another transaction still reads (the next opening of
 NOT_OWNED = "old rows of tables that this user does not own (the next opening by their owner removes them)"
 NOT_REWRITTEN = "old rows of tables that could not be rewritten (the next opening of the database tries again)"
 
+_ABOUT = {
+    "checkpoints": sql.DELETE_CHECKPOINTS_ABOUT,
+    "writes": sql.DELETE_WRITES_ABOUT,
+    "blobs": sql.DELETE_BLOBS_ABOUT,
+}
 _WAIT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
@@ -64,10 +70,14 @@ async def blank(
 
 
 async def _blank_all(connection: Connection, numbers: Sequence[int], message: str | None, now: int) -> dict[str, int]:
+    traces: list[bytes | None] = [None] if message is None else await _traces(connection, numbers, message)
     reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, numbers, message))}
     reach("erase.words_removed")
     reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
     reached["payloads"] = _count(await connection.execute(sql.DELETE_PAYLOADS, numbers, message))
+    for trace in traces:
+        await _forget_checkpoints(connection, numbers, trace, reached)
+    await connection.execute(sql.NOTE_ERASURE, numbers)
     if message is not None:
         reached["compactions"] = await _destroy_summaries(connection, numbers, message)
         reached["answers"] = await _blank_answers(connection, numbers, message)
@@ -89,6 +99,20 @@ async def _destroy_summaries(connection: Connection, numbers: Sequence[int], mes
             if entry.is_place:
                 destroyed += await compactions.destroy(connection, number, entry, branches)
     return destroyed
+
+
+async def _traces(connection: Connection, numbers: Sequence[int], message: str) -> list[bytes | None]:
+    rows = await connection.fetch(sql.ENTRIES_TO_ERASE, numbers, message)
+    return [*traces_of(map(Entry._make, rows))]
+
+
+async def _forget_checkpoints(
+    connection: Connection, numbers: Sequence[int], trace: bytes | None, reached: dict[str, int]
+) -> None:
+    """Destroy all checkpoints of conversations, or what they hold of a message."""
+    for table, statement in _ABOUT.items():
+        found = _count(await connection.execute(statement, numbers, trace))
+        reached[table] = reached.get(table, 0) + found
 
 
 async def _blank_answers(connection: Connection, numbers: Sequence[int], message: str) -> int:

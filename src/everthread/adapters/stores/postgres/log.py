@@ -16,10 +16,11 @@ from everthread.adapters.stores.layout import (
     entry_key,
     entry_values,
     is_indexed,
+    revisions_of,
     settled,
     words_of,
 )
-from everthread.adapters.stores.postgres import compactions
+from everthread.adapters.stores.postgres import checkpoints, compactions
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, Row
 from everthread.core.entries import Entry, Flag, Kind, Revision
@@ -56,14 +57,17 @@ async def _look(connection: Connection, ref: Ref, needs: Needs) -> tuple[int, Se
     answer = None
     if needs.idempotency_key is not None:
         answer = await connection.fetchrow(sql.ANSWER, number, needs.idempotency_key)
+    named = await by_id(connection, number, needs.ids)
     seen = Seen(
         head=log_head,
         branches={branch.number: branch for branch in rows},
-        by_id={entry.id: entry for entry in await by_id(connection, number, needs.ids) if entry.how != Revision.STUB},
+        by_id={entry.id: entry for entry in named if entry.how != Revision.STUB},
         by_seq={entry.seq: entry for entry in await by_seq(connection, number, needs.seqs)},
         answer=None if answer is None else Answer(*answer),
         compactions=await compactions.found(connection, number, needs.compactions) if needs.compactions else (),
         since=await _since(connection, number, needs.since) if needs.since is not None else (),
+        checkpoints=await checkpoints.look(connection, number, needs.checkpoints) if needs.checkpoints else None,
+        revisions=revisions_of(named) if needs.every_revision else {},
     )
     return number, seen
 
@@ -124,6 +128,8 @@ async def _apply(connection: Connection, number: int, seen: Seen, decision: Deci
         rows = {row.number: row for row in await all_branches(connection, number)}
         await compactions.invalidate(connection, number, places, rows, now)
     await compactions.keep(connection, number, decision.compactions)
+    if decision.checkpoints is not None:
+        await checkpoints.apply(connection, number, decision.checkpoints)
     if decision.answer is not None:
         await connection.execute(sql.INSERT_ANSWER, number, *decision.answer, now)
     if decision.entries or decision.active is not None:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.stores.layout import info_from_row
+from everthread.adapters.stores.postgres import checkpoints as saved
 from everthread.adapters.stores.postgres import compactions, dump, erase, errors, log, search, tables, views
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
 from everthread.core.chain import genesis
+from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -179,6 +181,23 @@ class PostgresStore:
 
     async def manifest(self, ref: Ref, id: str) -> bytes:
         return await self._on.read(lambda c: views.manifest(c, ref, id))
+
+    # -- checkpoints ---------------------------------------------------------------------------------------
+
+    async def checkpoint(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+        return await self._on.read(lambda c: saved.read(c, ref, namespace, id))
+
+    async def checkpoints(self, query: CheckpointQuery) -> Sequence[Listed]:
+        return await self._on.read(lambda c: saved.list_some(c, query))
+
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+        return await self._on.read(lambda c: saved.ancestors(c, ref, namespace, id, limit))
+
+    async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        return await self._on.read(lambda c: saved.blobs(c, ref, digests))
+
+    async def with_checkpoints(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
+        return await self._on.read(lambda c: saved.with_checkpoints(c, owner, run_ids))
 
     # -- search --------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, words_of
+from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, traces_of, words_of
 from everthread.adapters.stores.sqlite import compactions, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.indexing import is_in_index
@@ -36,7 +36,9 @@ def blank(
         raise NotFound(f"no conversation {conversation!r}")
     reached: Counter[str] = Counter()
     for number in numbers:
+        traces = traces_of(_to_erase(connection, number, message)) if message is not None else None
         erased = _blank_entries(connection, number, owner, message, now, reached)
+        _forget_checkpoints(connection, number, traces, reached)
         if message is not None:
             reached["compactions"] += _destroy_summaries(connection, number, erased)
             reached["answers"] += _blank_answers(connection, number, message)
@@ -89,6 +91,22 @@ def _blank_entries(
 def _destroy_summaries(connection: sqlite3.Connection, number: int, places: Sequence[Entry]) -> int:
     branches = {row.number: row for row in log.all_branches(connection, number)}
     return sum(compactions.destroy(connection, number, place, branches) for place in places)
+
+
+def _forget_checkpoints(
+    connection: sqlite3.Connection, number: int, traces: Sequence[bytes] | None, reached: Counter[str]
+) -> None:
+    """Destroy all checkpoints of a conversation, or what they hold of some messages."""
+    span = (entry_key(number, 0), entry_key(number, SEQ_MASK))
+    connection.execute(sql.NOTE_ERASURE, (number,))
+    if traces is None:
+        reached["checkpoints"] += connection.execute(sql.DELETE_CHECKPOINTS_OF, span).rowcount
+        reached["writes"] += connection.execute(sql.DELETE_WRITES_OF, span).rowcount
+        reached["blobs"] += connection.execute(sql.DELETE_BLOBS_OF, (number,)).rowcount
+    for trace in traces or ():
+        reached["checkpoints"] += connection.execute(sql.DELETE_CHECKPOINTS_ABOUT, (*span, trace)).rowcount
+        reached["writes"] += connection.execute(sql.DELETE_WRITES_ABOUT, (*span, trace)).rowcount
+        reached["blobs"] += connection.execute(sql.DELETE_BLOBS_ABOUT, (number, trace)).rowcount
 
 
 def _blank_answers(connection: sqlite3.Connection, number: int, message: str) -> int:

@@ -14,9 +14,10 @@ from everthread.adapters.stores.layout import (
     SEQ_MASK,
     entry_key,
     entry_values,
+    revisions_of,
     settled,
 )
-from everthread.adapters.stores.sqlite import compactions
+from everthread.adapters.stores.sqlite import checkpoints, compactions
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import counted
 from everthread.core.entries import Entry, Flag, Kind, Revision
@@ -66,14 +67,17 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs) -> tuple[int, 
     answer = None
     if needs.idempotency_key is not None:
         answer = connection.execute(sql.ANSWER, (number, needs.idempotency_key)).fetchone()
+    named = list(by_id(connection, number, needs.ids))
     seen = Seen(
         head=log_head,
         branches={row.number: row for row in rows},
-        by_id=_newest_by_id(connection, number, needs.ids),
+        by_id={entry.id: entry for entry in named if entry.how != Revision.STUB},
         by_seq={entry.seq: entry for entry in by_seq(connection, number, needs.seqs)},
         answer=None if answer is None else Answer(*answer),
         compactions=compactions.found(connection, number, needs.compactions) if needs.compactions else (),
         since=_since(connection, number, needs.since) if needs.since is not None else (),
+        checkpoints=None if needs.checkpoints is None else checkpoints.look(connection, number, needs.checkpoints),
+        revisions=revisions_of(named) if needs.every_revision else {},
     )
     return number, seen
 
@@ -84,10 +88,6 @@ def all_branches(connection: sqlite3.Connection, number: int) -> list[BranchRow]
 
 def _by_number(connection: sqlite3.Connection, number: int) -> Mapping[int, BranchRow]:
     return {row.number: row for row in all_branches(connection, number)}
-
-
-def _newest_by_id(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> Mapping[str, Entry]:
-    return {entry.id: entry for entry in by_id(connection, number, ids) if entry.how != Revision.STUB}
 
 
 def by_id(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> Iterator[Entry]:
@@ -127,6 +127,8 @@ def _apply(connection: sqlite3.Connection, number: int, seen: Seen, decision: De
         places = by_seq(connection, number, decision.changed)
         compactions.invalidate(connection, number, places, _by_number(connection, number), now)
     compactions.keep(connection, number, decision.compactions)
+    if decision.checkpoints is not None:
+        checkpoints.apply(connection, number, decision.checkpoints)
     if decision.answer is not None:
         connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
     if decision.entries or decision.active is not None:

@@ -1,0 +1,159 @@
+"""Checkpoints over an open connection: shown to intents, written as decided, read for their users."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from everthread.adapters.stores.layout import (
+    SEQ_MASK,
+    checkpoint_from_row,
+    checkpoint_values,
+    entry_key,
+    thread_from_row,
+    write_from_row,
+    write_values,
+)
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core.checkpoints import (
+    CheckpointChanges,
+    CheckpointNeeds,
+    CheckpointQuery,
+    CheckpointsSeen,
+    Listed,
+    Saved,
+    StoredCheckpoint,
+    StoredWrite,
+    Thread,
+)
+from everthread.core.failpoints import reach
+from everthread.core.nouns import Ref
+
+
+def look(connection: sqlite3.Connection, number: int, needs: CheckpointNeeds) -> CheckpointsSeen:
+    """What an intent about checkpoints asks for."""
+    if needs.everything:
+        rows = connection.execute(sql.CHECKPOINTS, _span(number)).fetchall()
+        writes = [write_from_row(row) for row in connection.execute(sql.ALL_WRITES, _span(number))]
+        return CheckpointsSeen(
+            thread=_thread(connection, number),
+            held=[write for write in writes if write.is_held],
+            all=[checkpoint_from_row(row) for row in rows],
+            writes=writes,
+            digests=[row[0] for row in connection.execute(sql.DIGESTS, (number,))],
+            chunks=dict(connection.execute(sql.CHUNKS, (number,)).fetchall()),
+        )
+    parent = _one(connection, number, needs.namespace, needs.parent_id)
+    return CheckpointsSeen(
+        thread=_thread(connection, number),
+        own=_one(connection, number, needs.namespace, needs.id),
+        parent=parent,
+        held=() if parent is None else _held(connection, _around(number, parent)),
+    )
+
+
+def _span(number: int) -> tuple[int, int]:
+    return entry_key(number, 0), entry_key(number, SEQ_MASK)
+
+
+def _around(number: int, row: StoredCheckpoint) -> tuple[int, int]:
+    return entry_key(number, row.number) - 1, entry_key(number, row.number)
+
+
+def _thread(connection: sqlite3.Connection, number: int) -> Thread:
+    return thread_from_row(connection.execute(sql.THREAD, (number,)).fetchone())
+
+
+def _one(connection: sqlite3.Connection, number: int, namespace: str, id: str | None) -> StoredCheckpoint | None:
+    row = None if id is None else connection.execute(sql.CHECKPOINT, (number, namespace, id)).fetchone()
+    return None if row is None else checkpoint_from_row(row)
+
+
+def _held(connection: sqlite3.Connection, span: tuple[int, int]) -> list[StoredWrite]:
+    return [write_from_row(row) for row in connection.execute(sql.HELD_WRITES, span)]
+
+
+def apply(connection: sqlite3.Connection, number: int, changes: CheckpointChanges) -> None:
+    """Write what was decided."""
+    for dropped in changes.drop:
+        connection.execute(sql.DELETE_CHECKPOINT, (entry_key(number, dropped),))
+        connection.execute(sql.DELETE_WRITES, (entry_key(number, dropped),))
+    for digest in changes.drop_blobs:
+        connection.execute(sql.DELETE_BLOB, (number, digest))
+    for digest, body in changes.blobs.items():
+        connection.execute(sql.KEEP_BLOB, (number, digest, body))
+    for row in changes.put:
+        connection.execute(sql.PUT_CHECKPOINT, checkpoint_values(number, row))
+    for write in changes.writes:
+        connection.execute(sql.KEEP_WRITE, write_values(number, write))
+    for write in changes.settled:
+        connection.execute(sql.SETTLE_WRITE, write_values(number, write))
+    if changes.thread is not None:
+        connection.execute(sql.WRITE_THREAD, (number, *changes.thread[:3], *map(int, changes.thread[3:])))
+    reach("checkpoint.written")
+
+
+def read(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+    """One checkpoint, or the newest; None when the conversation or the checkpoint is not there."""
+    number = _number(connection, ref)
+    if number is None:
+        return None
+    if id is None:
+        row = connection.execute(sql.NEWEST_CHECKPOINT, (number, namespace)).fetchone()
+    else:
+        row = connection.execute(sql.CHECKPOINT, (number, namespace, id)).fetchone()
+    return None if row is None else _saved(connection, row, _thread(connection, number))
+
+
+def _number(connection: sqlite3.Connection, ref: Ref) -> int | None:
+    row = connection.execute(sql.CONVERSATION_STATE, ref).fetchone()
+    return None if row is None or row[1] is not None else row[0]
+
+
+def _saved(connection: sqlite3.Connection, row: Sequence[Any], thread: Thread) -> Saved:
+    writes = [write_from_row(write) for write in connection.execute(sql.WRITES, (row[0],))]
+    return Saved(checkpoint_from_row(row), writes, thread)
+
+
+def list_some(connection: sqlite3.Connection, query: CheckpointQuery) -> list[Listed]:
+    """One page."""
+    after = query.after or (None, None, None)
+    values = {
+        "owner": query.owner,
+        "conversation": query.conversation,
+        "namespace": query.namespace,
+        "id": query.id,
+        "before": query.before,
+        "after_thread": after[0],
+        "after_namespace": after[1],
+        "after_id": after[2],
+        "limit": query.limit,
+    }
+    rows = connection.execute(sql.LIST_CHECKPOINTS, values).fetchall()
+    return [Listed(row[0], _saved(connection, row[1:], _thread(connection, row[1] >> 32))) for row in rows]
+
+
+def ancestors(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str, limit: int) -> list[Saved]:
+    """A checkpoint and those it was made from."""
+    number = _number(connection, ref)
+    if number is None:
+        return []
+    values = {"number": number, "namespace": namespace, "id": id, "limit": limit}
+    thread = _thread(connection, number)
+    return [_saved(connection, row, thread) for row in connection.execute(sql.ANCESTORS, values).fetchall()]
+
+
+def blobs(connection: sqlite3.Connection, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+    """Bytes by digest."""
+    number = _number(connection, ref)
+    found = ((digest, connection.execute(sql.BLOB, (number, digest)).fetchone()) for digest in digests)
+    return {digest: row[0] for digest, row in found if row is not None}
+
+
+def with_checkpoints(connection: sqlite3.Connection, owner: str | None, run_ids: Sequence[str] | None) -> list[Ref]:
+    """Conversations with checkpoints of these runs, or with held messages."""
+    if run_ids is None:
+        return [Ref(*row) for row in connection.execute(sql.WITH_HELD, {"owner": owner})]
+    found = {Ref(*row) for run in run_ids for row in connection.execute(sql.OF_RUN, {"run_id": run, "owner": owner})}
+    return sorted(found)
