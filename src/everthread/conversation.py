@@ -300,18 +300,11 @@ class Conversation:
     async def _whole(self) -> tuple[list[Entry], Sequence[BranchRow], int]:
         """The log and its branches as they were at one moment."""
         for _ in range(_MOST_TRIES):
-            entries = [entry async for entry in self._log()]
+            entries = [entry async for entry in reading.log(self._store, self._ref)]
             rows, active = await self._store.branches(self._ref)
             if (await self._store.get(self._ref)).entry_count == len(entries):
                 return entries, rows, active
         raise Conflict(f"conversation {self.id!r} is being written to all the time; nothing was copied: try again")
-
-    async def _log(self) -> AsyncIterator[Entry]:
-        after = 0
-        while page := await self._store.scan(self._ref, after=after, limit=reading.PAGE):
-            for entry in page:
-                yield entry
-            after = page[-1].seq
 
     # -- reading -------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import orjson
 
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
-from everthread.core.entries import UNCOUNTED, Flag, Kind
+from everthread.core.entries import UNCOUNTED, Entry, Flag, Kind
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.history.secrets import find_secrets
@@ -116,6 +116,13 @@ def prepare(message: object, *, field: str, count_later: bool = False) -> Prepar
         tokens=UNCOUNTED if count_later and len(searchable) <= _SHORT else count_tokens(searchable),
         flags=Flag.SECRET if find_secrets(searchable) else Flag.NONE,
     )
+
+
+def counted(message: Prepared) -> Prepared:
+    """With its tokens counted, where that was left to the store."""
+    if message.tokens != UNCOUNTED:
+        return message
+    return message._replace(tokens=count_tokens(payloads.searchable(message.payload)))
 
 
 def _checked_role(payload: Mapping[str, Any], field: str) -> str:
@@ -247,6 +254,13 @@ def canonical(payload: Mapping[str, Any]) -> str:
     else:
         said = {key: _said(value) if value is inner else value for key, value in payload.items()}
     return json.dumps(said, sort_keys=True, default=str)
+
+
+def says_the_same(message: Prepared, known: Entry) -> bool:
+    """Whether an entry holds just this message, in whatever form."""
+    if known.raw == message.raw:
+        return True
+    return known.raw is not None and canonical(json.loads(known.raw)) == canonical(message.payload)
 
 
 def _said(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,17 +11,16 @@ Transcribe   another conversation's entries, as this one's own (for a copy)
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from everthread.core import chain
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
 from everthread.core.log import Answer, BranchName, BranchRow, Decision, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
-from everthread.history.ingest import Prepared, canonical
+from everthread.history.ingest import Prepared
+from everthread.history.pen import Pen, add, revise
 
 _MARKS = {
     Mark.DELETED: (Flag.DELETED, Flag.NONE),
@@ -30,57 +29,6 @@ _MARKS = {
     Mark.UNPINNED: (Flag.NONE, Flag.PINNED),
 }
 """Which flag a mark sets and which it clears."""
-
-
-class _Pen:
-    """Writes entries one after the other: gives each the next seq and links the chain."""
-
-    def __init__(self, seen: Seen, now: int, salts: int) -> None:
-        self._seq = seen.head.entry_count
-        self._now = now
-        self._salts = os.urandom(chain.SALT_BYTES * salts)
-        self.chain = seen.head.chain
-        self.written: list[Entry] = []
-
-    def write(
-        self,
-        *,
-        id: str,
-        kind: Kind,
-        role: str,
-        raw: bytes,
-        tokens: int = 0,
-        revises: int | None = None,
-        how: int | None = None,
-        revision: int = 1,
-        parent_seq: int | None = None,
-        branch: int = 0,
-        depth: int = 0,
-        flags: int = 0,
-        created_at: int | None = None,
-    ) -> int:
-        self._seq += 1
-        start = len(self.written) * chain.SALT_BYTES
-        salt = self._salts[start : start + chain.SALT_BYTES]
-        at = self._now if created_at is None else created_at
-        self.chain = chain.link(
-            self.chain,
-            seq=self._seq,
-            id=id,
-            kind=int(kind),
-            revises=revises,
-            how=how,
-            parent_seq=parent_seq,
-            role=role,
-            created_at=at,
-            commitment=chain.commit(salt, raw),
-        )
-        entry = Entry(
-            self._seq, id, int(kind), role, revises, how, revision, parent_seq, branch, depth, at, tokens, salt,
-            self.chain, raw, None, None, int(flags), None,
-        )  # fmt: skip
-        self.written.append(entry)
-        return self._seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,18 +51,18 @@ class Append:
     def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
         if seen.answer is not None:
             return self._same_answer(seen.answer)
-        _refuse_erased(seen)
-        branch = _branch_to_extend(seen, self.branch, now)
-        pen = _Pen(seen, now, len(self.messages))
+        refuse_erased(seen)
+        branch = branch_to_extend(seen, self.branch, now)
+        pen = Pen(seen, now, len(self.messages))
         touches: list[Touch] = []
         grown = branch
         receipts: list[Receipt] = []
         for message in self.messages:
             known = seen.by_id.get(message.id)
             if known is None:
-                grown, receipt = self._add(message, pen, grown)
+                grown, receipt = add(message, pen, grown)
             else:
-                receipt = self._revise(message, known, pen, touches, now)
+                receipt = revise(message, known, pen, touches, now)
             receipts.append(receipt)
         if pen.written:
             self._check_head(branch.leaf_seq)
@@ -127,51 +75,6 @@ class Append:
             answer=self._answer(receipts),
             changed=[touch.seq for touch in touches],
         )
-
-    @staticmethod
-    def _add(message: Prepared, pen: _Pen, branch: BranchRow) -> tuple[BranchRow, Receipt]:
-        """A message first seen. A framework's summary is kept, but has no place in the order."""
-        is_message = message.kind is Kind.MESSAGE
-        seq = pen.write(
-            id=message.id,
-            kind=message.kind,
-            role=message.role,
-            raw=message.raw,
-            tokens=message.tokens,
-            parent_seq=(branch.leaf_seq or None) if is_message else None,
-            branch=branch.number,
-            depth=branch.leaf_depth + 1 if is_message else 0,
-            flags=message.flags,
-        )
-        receipt = Receipt(message.id, seq, 1, True)
-        return (branch._replace(leaf_seq=seq, leaf_depth=branch.leaf_depth + 1) if is_message else branch), receipt
-
-    @staticmethod
-    def _revise(message: Prepared, known: Entry, pen: _Pen, touches: list[Touch], now: int) -> Receipt:
-        """A message whose id is in the log: the same again is nothing new, other content is a revision of it."""
-        if known.raw is None:
-            raise Erased(f"message {message.id!r} was erased; a message with its id cannot be written again")
-        if known.raw == message.raw or canonical(json.loads(known.raw)) == canonical(message.payload):
-            return Receipt(message.id, known.seq, known.revision, False)
-        is_place = known.how in (None, Revision.EDIT)
-        place = known.seq if is_place else known.revises
-        assert place is not None
-        seq = pen.write(
-            id=message.id,
-            kind=Kind(known.kind),
-            role=message.role,
-            raw=message.raw,
-            tokens=message.tokens,
-            revises=place,
-            how=Revision.REPLACE,
-            revision=known.revision + 1,
-            parent_seq=known.parent_seq,
-            branch=known.branch,
-            depth=known.depth,
-            flags=message.flags | known.flags & (Flag.DELETED | Flag.PINNED),
-        )
-        touches.append(Touch(place, now, newest_seq=seq))
-        return Receipt(message.id, seq, known.revision + 1, True)
 
     def _check_head(self, leaf: int) -> None:
         if self.expected_head is not None and self.expected_head != leaf:
@@ -219,7 +122,7 @@ class Edit:
         return Needs(ids=ids, every_branch=True)
 
     def decide(self, seen: Seen, now: int) -> Decision[Receipt]:
-        _refuse_erased(seen)
+        refuse_erased(seen)
         original = _known_message(seen, self.target)
         if self.message.id in seen.by_id:
             raise Conflict(
@@ -228,7 +131,7 @@ class Edit:
             )
         place_seq = original.seq if original.how in (None, Revision.EDIT) else original.revises
         number = max(seen.branches) + 1
-        pen = _Pen(seen, now, 1)
+        pen = Pen(seen, now, 1)
         seq = pen.write(
             id=self.message.id,
             kind=Kind.MESSAGE,
@@ -273,14 +176,14 @@ class MarkMessage:
         return Needs(ids=[self.target])
 
     def decide(self, seen: Seen, now: int) -> Decision[None]:
-        _refuse_erased(seen)
+        refuse_erased(seen)
         newest = _known_message(seen, self.target)
         place = newest.seq if newest.how in (None, Revision.EDIT) else newest.revises
         assert place is not None
         on, off = _MARKS[self.mark]
         if (newest.flags | on) & ~off == newest.flags:
             return Decision(result=None)
-        pen = _Pen(seen, now, 1)
+        pen = Pen(seen, now, 1)
         raw = json.dumps({"mark": self.mark.name.lower()}).encode()
         pen.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, how=self.mark)
         touches = [Touch(seq, now, set_flags=on, clear_flags=off) for seq in sorted({place, newest.seq})]
@@ -305,7 +208,7 @@ class Fork:
         return Needs(seqs=[self.at_seq] if self.at_seq else [], every_branch=True)
 
     def decide(self, seen: Seen, now: int) -> Decision[tuple[BranchRow, int]]:
-        _refuse_erased(seen)
+        refuse_erased(seen)
         branch = _new_branch(seen, self.at_seq, now)
         active = branch.number if self.activate else None
         return Decision(
@@ -325,8 +228,8 @@ class SetActive:
         return Needs(seqs=[self.branch] if isinstance(self.branch, int) else [], every_branch=True)
 
     def decide(self, seen: Seen, now: int) -> Decision[BranchRow]:
-        _refuse_erased(seen)
-        branch = _branch_to_extend(seen, self.branch, now)
+        refuse_erased(seen)
+        branch = branch_to_extend(seen, self.branch, now)
         known = branch.number in seen.branches
         return Decision(result=branch, branches=[] if known else [branch], active=branch.number)
 
@@ -345,13 +248,8 @@ class Transcribe:
     def decide(self, seen: Seen, now: int) -> Decision[int]:
         if seen.head.entry_count:
             raise Conflict(f"conversation {seen.head.id!r} has messages already; copy into a new one")
-        erased = {entry.seq for entry in self.entries if entry.raw is None}
-        kept = [
-            entry
-            for entry in self.entries
-            if entry.seq not in erased and (entry.revises not in erased or entry.is_place)
-        ]
-        pen = _Pen(seen, now, len(kept))
+        kept = transcribed(self.entries)
+        pen = Pen(seen, now, len(kept))
         moved, depths = {0: 0}, {0: 0}
         for entry in kept:
             parent = _moved_parent(self.entries, moved, entry.parent_seq)
@@ -392,6 +290,12 @@ class Transcribe:
         )
 
 
+def transcribed(entries: Sequence[Entry]) -> list[Entry]:
+    """Those that a copy gets, in their order: what was erased stays behind, with what is said about it."""
+    erased = {entry.seq for entry in entries if entry.raw is None}
+    return [entry for entry in entries if entry.seq not in erased and (entry.revises not in erased or entry.is_place)]
+
+
 def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int | None) -> int | None:
     """Where a seq went; when that entry was erased and left behind, where its nearest kept ancestor went."""
     while seq and seq not in moved:
@@ -399,7 +303,7 @@ def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int |
     return moved[seq] if seq else None
 
 
-def _refuse_erased(seen: Seen) -> None:
+def refuse_erased(seen: Seen) -> None:
     if seen.head.is_erased:
         raise Erased(f"conversation {seen.head.id!r} was erased; nothing can be written to it again: use a new id")
 
@@ -413,7 +317,7 @@ def _known_message(seen: Seen, id: str) -> Entry:
     return known
 
 
-def _branch_to_extend(seen: Seen, name: BranchName, now: int) -> BranchRow:
+def branch_to_extend(seen: Seen, name: BranchName, now: int) -> BranchRow:
     """The branch a caller means; a seq in the middle of a path means a new branch from there."""
     if name is None:
         return seen.branches[seen.head.active]

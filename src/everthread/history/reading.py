@@ -44,6 +44,15 @@ async def _active(log: Log, ref: Ref) -> str:
     return next(row.id for row in rows if row.number == active)
 
 
+async def log(log: Log, ref: Ref) -> AsyncIterator[Entry]:
+    """Every entry of a log, in order."""
+    after = 0
+    while page := await log.scan(ref, after=after, limit=PAGE):
+        for entry in page:
+            yield entry
+        after = page[-1].seq
+
+
 async def tail(log: Log, ref: Ref, count: int, *, branch: BranchName, include_deleted: bool) -> list[Message]:
     """The newest messages of a path, in order."""
     query = PathQuery(branch=branch, limit=count, newest_first=True, include_deleted=include_deleted)
@@ -55,9 +64,12 @@ async def one(log: Log, ref: Ref, id: str) -> Message:
     found = [entry for entry in await log.find(ref, ids=[id]) if entry.how != Revision.STUB]
     if not found:
         raise NotFound(f"no message {id!r} in conversation {ref.id!r}")
-    if found[0].is_erased:
+    newest = found[-1]
+    if newest.is_erased:
         raise NotFound(f"message {id!r} was erased from conversation {ref.id!r}")
-    return Message(found[-1], found[0])
+    # On several branches an id has several places: the newest revision says which one is its own.
+    place = newest if newest.how != Revision.REPLACE else next(e for e in found if e.seq == newest.revises)
+    return Message(newest, place)
 
 
 def _newest(pairs: Sequence[tuple[Entry, Entry]]) -> list[Message]:

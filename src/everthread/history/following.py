@@ -1,0 +1,153 @@
+"""A framework's list of messages, followed into the log: what is new gets a place, what changed a revision, what is
+gone a mark. Captures bring whole lists again and again; only the difference is written.
+
+A message is known to a branch when its place lies on the branch's path. The same id elsewhere (on another branch, or
+before the thread was deleted and begun anew) is another place: each branch tells its own story.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from everthread.core.entries import Entry, Kind, Mark, Revision
+from everthread.core.errors import Erased
+from everthread.core.log import BranchName, BranchRow, Decision, Needs, Seen, Touch
+from everthread.core.nouns import Receipt
+from everthread.core.paths import segments
+from everthread.history.ingest import Prepared, counted
+from everthread.history.intents import branch_to_extend, refuse_erased
+from everthread.history.pen import Pen, add, revise
+
+
+class Written(TypedDict):
+    """Fields of a `Decision`."""
+
+    entries: Sequence[Entry]
+    touches: Sequence[Touch]
+    branches: Sequence[BranchRow]
+    active: int | None
+    chain: bytes | None
+    changed: Sequence[int]
+
+
+class Scribe:
+    """Writes to one branch what a list brings, inside a decision."""
+
+    def __init__(self, seen: Seen, branch: BranchRow, now: int, room: int) -> None:
+        refuse_erased(seen)
+        self._seen = seen
+        self._now = now
+        self._pen = Pen(seen, now, room)
+        self._new: dict[str, Entry] = {}
+        self._path = segments({**seen.branches, branch.number: branch}, branch.number)
+        self.branch = branch
+        self.touches: list[Touch] = []
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        return self._pen.written
+
+    def written(self, *, activate: bool = True) -> Written:
+        """All of it, as the part of a decision that the log is concerned with."""
+        is_other = self._seen.head.active != self.branch.number
+        return {
+            "entries": self._pen.written,
+            "touches": self.touches,
+            "branches": [self.branch] if self._seen.branches.get(self.branch.number) != self.branch else [],
+            "active": self.branch.number if activate and is_other else None,
+            "chain": self._pen.chain if self._pen.written else None,
+            "changed": [touch.seq for touch in self.touches],
+        }
+
+    def known(self, id: str) -> Entry | None:
+        """The newest revision of a message on this path."""
+        if id in self._new:
+            return self._new[id]
+        older = [entry for entry in self._seen.revisions.get(id, ()) if entry.how != Revision.STUB]
+        return next((entry for entry in reversed(older) if self._is_on_path(entry)), None)
+
+    def _is_on_path(self, entry: Entry) -> bool:
+        if entry.kind != Kind.MESSAGE:
+            return True
+        return any(one.branch == entry.branch and one.after < place_of(entry) <= one.last for one in self._path)
+
+    def write(self, message: Prepared) -> Receipt:
+        """Give a message its place, or a known one its revision; the same again is nothing new."""
+        known = self.known(message.id)
+        if self._seen.head.off_record:  # which is never indexed, and tokens left to the store are counted there
+            message = counted(message)
+        if known is None:
+            self._refuse_erased(message.id)
+            self.branch, receipt = add(message, self._pen, self.branch)
+        else:
+            receipt = revise(message, known, self._pen, self.touches, self._now)
+        if receipt.new:
+            self._new[message.id] = self._pen.written[-1]
+        return receipt
+
+    def _refuse_erased(self, id: str) -> None:
+        if any(entry.raw is None for entry in self._seen.revisions.get(id, ())):
+            raise Erased(f"message {id!r} was erased; a message with its id cannot be written again")
+
+    def edit(self, message: Prepared, original: Entry) -> Receipt:
+        """A sibling of a message, as the first of a new branch: the other branches go on showing the original."""
+        seq = self._pen.write(
+            id=message.id,
+            kind=Kind.MESSAGE,
+            role=message.role,
+            raw=message.raw,
+            tokens=message.tokens,
+            revises=place_of(original),
+            how=Revision.EDIT,
+            revision=original.revision + 1,
+            parent_seq=self.branch.leaf_seq or None,
+            branch=self.branch.number,
+            depth=self.branch.leaf_depth + 1,
+            flags=message.flags,
+        )
+        self.branch = self.branch._replace(leaf_seq=seq, leaf_depth=self.branch.leaf_depth + 1)
+        self._new[message.id] = self._pen.written[-1]
+        return Receipt(message.id, seq, original.revision + 1, True)
+
+    def remove(self, entries: Iterable[Entry]) -> None:
+        """Mark that a framework no longer has these messages in its state; history goes on showing them."""
+        raw = json.dumps({"mark": Mark.REMOVED.name.lower()}).encode()
+        for entry in entries:
+            self._pen.write(id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=place_of(entry), how=Mark.REMOVED)
+
+
+def new_branch(seen: Seen, parent: int | None, fork_seq: int, depth: int, now: int) -> BranchRow:
+    """A branch that shares another one's path up to a message; with no parent, one that begins anew."""
+    return BranchRow(max(seen.branches) + 1, parent, fork_seq, fork_seq, depth, now)
+
+
+def place_of(entry: Entry) -> int:
+    """The seq of the place that an entry speaks of: its own, or that of the message it revises."""
+    return entry.revises or 0 if entry.how in (Revision.REPLACE, Revision.STUB) else entry.seq
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follow:
+    """One state of a list: its messages in order, and the ids of those that have left it."""
+
+    messages: Sequence[Prepared]
+    removed: Sequence[str] = ()
+    branch: BranchName = None
+
+    def needs(self) -> Needs:
+        return Needs(
+            ids=[*(message.id for message in self.messages), *self.removed],
+            every_revision=True,
+            seqs=[self.branch] if isinstance(self.branch, int) else [],
+            every_branch=True,
+        )
+
+    def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
+        branch = branch_to_extend(seen, self.branch, now)
+        scribe = Scribe(seen, branch, now, len(self.messages) + len(self.removed))
+        receipts = [scribe.write(message) for message in self.messages]
+        scribe.remove(entry for entry in map(scribe.known, self.removed) if entry is not None)
+        return Decision(result=receipts, **scribe.written(activate=False))

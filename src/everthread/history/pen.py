@@ -1,0 +1,108 @@
+"""The pen that intents write entries with: each gets the next seq and a link of the chain."""
+
+from __future__ import annotations
+
+import os
+
+from everthread.core import chain
+from everthread.core.entries import Entry, Flag, Kind, Revision
+from everthread.core.errors import Erased
+from everthread.core.log import BranchRow, Seen, Touch
+from everthread.core.nouns import Receipt
+from everthread.history.ingest import Prepared, says_the_same
+
+
+class Pen:
+    """Writes entries one after the other: gives each the next seq and links the chain."""
+
+    def __init__(self, seen: Seen, now: int, salts: int) -> None:
+        self._seq = seen.head.entry_count
+        self._now = now
+        self._salts = os.urandom(chain.SALT_BYTES * salts)
+        self.chain = seen.head.chain
+        self.written: list[Entry] = []
+
+    def write(
+        self,
+        *,
+        id: str,
+        kind: Kind,
+        role: str,
+        raw: bytes,
+        tokens: int = 0,
+        revises: int | None = None,
+        how: int | None = None,
+        revision: int = 1,
+        parent_seq: int | None = None,
+        branch: int = 0,
+        depth: int = 0,
+        flags: int = 0,
+        created_at: int | None = None,
+    ) -> int:
+        self._seq += 1
+        start = len(self.written) * chain.SALT_BYTES
+        salt = self._salts[start : start + chain.SALT_BYTES]
+        at = self._now if created_at is None else created_at
+        self.chain = chain.link(
+            self.chain,
+            seq=self._seq,
+            id=id,
+            kind=int(kind),
+            revises=revises,
+            how=how,
+            parent_seq=parent_seq,
+            role=role,
+            created_at=at,
+            commitment=chain.commit(salt, raw),
+        )
+        entry = Entry(
+            self._seq, id, int(kind), role, revises, how, revision, parent_seq, branch, depth, at, tokens, salt,
+            self.chain, raw, None, None, int(flags), None,
+        )  # fmt: skip
+        self.written.append(entry)
+        return self._seq
+
+
+def add(message: Prepared, pen: Pen, branch: BranchRow) -> tuple[BranchRow, Receipt]:
+    """A message first seen. A framework's summary is kept, but has no place in the order."""
+    is_message = message.kind is Kind.MESSAGE
+    seq = pen.write(
+        id=message.id,
+        kind=message.kind,
+        role=message.role,
+        raw=message.raw,
+        tokens=message.tokens,
+        parent_seq=(branch.leaf_seq or None) if is_message else None,
+        branch=branch.number,
+        depth=branch.leaf_depth + 1 if is_message else 0,
+        flags=message.flags,
+    )
+    receipt = Receipt(message.id, seq, 1, True)
+    return (branch._replace(leaf_seq=seq, leaf_depth=branch.leaf_depth + 1) if is_message else branch), receipt
+
+
+def revise(message: Prepared, known: Entry, pen: Pen, touches: list[Touch], now: int) -> Receipt:
+    """A message whose id is in the log: the same again is nothing new, other content is a revision of it."""
+    if known.raw is None:
+        raise Erased(f"message {message.id!r} was erased; a message with its id cannot be written again")
+    if says_the_same(message, known):
+        return Receipt(message.id, known.seq, known.revision, False)
+    is_place = known.how in (None, Revision.EDIT)
+    place = known.seq if is_place else known.revises
+    assert place is not None
+    seq = pen.write(
+        id=message.id,
+        kind=Kind(known.kind),
+        role=message.role,
+        raw=message.raw,
+        tokens=message.tokens,
+        revises=place,
+        how=Revision.REPLACE,
+        revision=known.revision + 1,
+        parent_seq=known.parent_seq,
+        branch=known.branch,
+        depth=known.depth,
+        flags=message.flags | known.flags & (Flag.DELETED | Flag.PINNED),
+    )
+    touches.append(Touch(place, now, newest_seq=seq))
+    return Receipt(message.id, seq, known.revision + 1, True)
