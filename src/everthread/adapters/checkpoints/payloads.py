@@ -1,14 +1,17 @@
-"""The way into the log: a LangChain message as the payload that `append` keeps."""
+"""The way into the log: a LangChain message as the payload that `append` keeps, and its id where it has none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from everthread.adapters.checkpoints.plain import to_plain
 from everthread.core.errors import Invalid
-from everthread.integrations.langchain.plain import to_plain
+from everthread.history.ingest import canonical
 
 
 def from_langchain(message: BaseMessage) -> dict[str, Any]:
@@ -26,3 +29,15 @@ def from_langchain(message: BaseMessage) -> dict[str, Any]:
 def plain_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     """A payload of its own, all JSON; a later change of the original does not reach it."""
     return {key: to_plain(value) for key, value in payload.items()}
+
+
+def made_id(scope: Sequence[str], position: int, payload: Mapping[str, Any]) -> str:
+    """An id for a message that has none, which every capture of the same list makes again."""
+    said = canonical(payload)
+    return "made-" + sha256(json.dumps([list(scope), position, said]).encode()).hexdigest()[:32]
+
+
+def child_id(thread_id: str, namespace: Sequence[str], first_message_id: str) -> str:
+    """The id of the conversation that a subgraph's own messages go to; the same again for a resumed run."""
+    name = json.dumps([thread_id, list(namespace), first_message_id])
+    return "subagent-" + sha256(name.encode()).hexdigest()[:32]

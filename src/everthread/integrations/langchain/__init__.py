@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everthread.integrations.langchain.payloads import from_langchain
+from everthread.adapters.checkpoints.payloads import from_langchain
 from everthread.integrations.langchain.reviving import to_langchain
 
 __all__ = ["from_langchain", "to_langchain"]

@@ -21,12 +21,12 @@ from langchain_core.messages import (
 )
 from pydantic import ValidationError
 
+from everthread.adapters.checkpoints.plain import from_plain
 from everthread.context.assemble import Context
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.nouns import Message
 from everthread.integrations.langchain.calls import calls_of
-from everthread.integrations.langchain.plain import from_plain
 
 Payload = Mapping[str, Any]
 

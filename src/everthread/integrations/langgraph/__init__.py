@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from everthread.integrations.langgraph.saver import EverthreadSaver, make_saver
 from everthread.integrations.langgraph.stream import archive_stream
 
-__all__ = ["archive_stream"]
+__all__ = ["EverthreadSaver", "archive_stream", "make_saver"]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
+from everthread.adapters.checkpoints.payloads import from_langchain, made_id, plain_payload
 from everthread.core import payloads
 from everthread.core.errors import Invalid
-from everthread.history.ingest import canonical
-from everthread.integrations.langchain.payloads import from_langchain, plain_payload
 
 
 class Found(NamedTuple):
@@ -95,8 +92,7 @@ class Naming:
         return Named(self._made(found, position) if found.own_id is None else found.own_id, found)
 
     def _made(self, found: Found, position: int) -> str:
-        said = canonical(found.payload())
-        return "made-" + sha256(json.dumps([self._scope, position, said]).encode()).hexdigest()[:32]
+        return made_id(self._scope, position, found.payload())
 
 
 def with_id(payload: dict[str, Any], id: str) -> dict[str, Any]:

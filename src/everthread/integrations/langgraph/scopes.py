@@ -6,10 +6,9 @@ event costs a comparison for each message, and a write only for what is new or w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 
+from everthread.adapters.checkpoints.payloads import child_id
 from everthread.core import payloads
 from everthread.instance import Everthread
 from everthread.integrations.langgraph.events import Namespace
@@ -100,5 +99,4 @@ class Scopes:
         """
         if payloads.is_summary(first.payload()) and (found := await self._thread.child_of(list(namespace))):
             return found
-        name = json.dumps([self._thread.id, namespace, first.id])
-        return "subagent-" + sha256(name.encode()).hexdigest()[:32]
+        return child_id(self._thread.id, namespace, first.id)

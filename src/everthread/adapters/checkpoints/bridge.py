@@ -1,0 +1,63 @@
+"""One bridge for callers that are not async: a loop in a thread of its own, where everything runs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from everthread.core.errors import Conflict
+
+R = TypeVar("R")
+
+
+class Bridge:
+    """The loop that a database is open in, for whoever calls from elsewhere."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread | None = None) -> None:
+        self._loop = loop
+        self._thread = thread
+
+    @classmethod
+    def here(cls) -> Bridge:
+        """The running loop; its owner keeps it running."""
+        return cls(asyncio.get_running_loop())
+
+    @classmethod
+    def start(cls) -> Bridge:
+        """A loop of its own, until `stop`."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="everthread-bridge", daemon=True)
+        thread.start()
+        return cls(loop, thread)
+
+    def call(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run it there and wait. From inside the loop that would wait for ever, so it is refused."""
+        if _running() is self._loop:
+            work.close()
+            raise Conflict(
+                "a call that blocks was made from the loop that has to answer it; use the async verb (aget_tuple, "
+                "aput, ainvoke …), or open the saver with `with EverthreadSaver.from_url(…)`"
+            )
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def run(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run it there, from this loop or another."""
+        if _running() is self._loop:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def stop(self) -> None:
+        """End a loop of its own."""
+        if self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,124 @@
+"""A subgraph's messages. What it was handed refers to the thread's log; what is first seen there goes to a child
+conversation, before the checkpoint that refers to it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from everthread.adapters.checkpoints.drafting import Draft
+from everthread.adapters.checkpoints.elements import Blobs, Entry, Ref
+from everthread.adapters.checkpoints.holding import HISTORY, Held, WriteKey, settled
+from everthread.adapters.checkpoints.moulds import Cast, Form
+from everthread.adapters.checkpoints.payloads import child_id
+from everthread.adapters.checkpoints.putting import Awaited, Item, Waiting
+from everthread.adapters.checkpoints.values import pack_blob
+from everthread.core import nouns
+from everthread.core.checkpoints import StoredWrite
+from everthread.core.entries import Entry as LogEntry
+from everthread.core.entries import Revision
+from everthread.core.errors import NotFound
+from everthread.history.following import Follow
+from everthread.history.ingest import Prepared
+from everthread.instance import Everthread
+
+
+class _New(NamedTuple):
+    prepared: Prepared
+    cast: Cast
+
+
+class Children:
+    """Follows the list of one subgraph."""
+
+    def __init__(self, et: Everthread, thread: nouns.Ref, draft: Draft) -> None:
+        self._et = et
+        self._thread = thread
+        self._draft = draft
+
+    async def follow(self, writes: Sequence[StoredWrite], held: Mapping[WriteKey, Held]) -> dict[WriteKey, StoredWrite]:
+        """Log what is new in the list, and what the parent's writes hold beside it; give those writes, settled."""
+        draft = self._draft
+        items = draft.items(of_thread_too=True)
+        waiting = draft.waiting(held, items)
+        unnamed = [one for wait in waiting.values() for one in wait.awaited if one.prepared is not None]
+        new = [_New(one.prepared, one.part.cast) for one in unnamed if one.prepared is not None]
+        fresh = [item for item in items if item.ref is None]
+        new += [_New(item.prepared, item.cast) for item in fresh if item.prepared is not None and item.cast is not None]
+        refs = await self._logged(new, items)
+        by_part = dict(zip((id(one.part) for one in unnamed), refs, strict=False))
+        rest = iter(refs[len(unnamed) :])
+        standing = [next(rest) if item.ref is None else item.ref for item in items]
+        if HISTORY in draft.lists:
+            draft.lists[HISTORY].refs[:] = standing
+        return {(write.task_id, write.idx): self._settled(write, waiting, items, standing, by_part) for write in writes}
+
+    def _settled(
+        self,
+        write: StoredWrite,
+        waiting: Mapping[WriteKey, Waiting],
+        items: Sequence[Item],
+        standing: Sequence[Ref],
+        by_part: Mapping[int, Ref],
+    ) -> StoredWrite:
+        wait = waiting[write.task_id, write.idx]
+
+        def reference(one: Awaited) -> Ref | None:
+            if one.place is None:
+                return by_part.get(id(one.part))
+            return standing[one.place] if items[one.place].cast == one.part.cast else None
+
+        return settled(write, wait.held, [reference(one) for one in wait.awaited], self._draft.blobs)
+
+    async def _logged(self, new: Sequence[_New], items: Sequence[Item]) -> list[Ref]:
+        """Where messages stand: in the thread's log where that has just them, else in the child's."""
+        if not new:
+            return []
+        handed = await self._handed(new)
+        own = [one for one, ref in zip(new, handed, strict=True) if ref is None]
+        seqs = iter(await self._append(own, items) if own else [])
+        refs = [next(seqs) if ref is None else ref for ref in handed]
+        self._draft.memory.casts.update(zip(refs, (one.cast for one in new), strict=True))
+        return refs
+
+    async def _handed(self, new: Sequence[_New]) -> list[Ref | None]:
+        try:
+            found = await self._et.store.find(self._thread, ids=[one.prepared.id for one in new])
+        except NotFound:
+            return [None] * len(new)
+        newest = {entry.id: entry for entry in found if entry.how != Revision.STUB}
+        return [self._same(one, newest.get(one.prepared.id)) for one in new]
+
+    def _same(self, one: _New, entry: LogEntry | None) -> Ref | None:
+        if entry is None or entry.raw != one.prepared.raw:
+            return None
+        return self._reference(entry.seq, None, one.cast, self._draft.blobs)
+
+    async def _append(self, own: Sequence[_New], items: Sequence[Item]) -> list[Ref]:
+        namespace = self._draft.spot.namespace.split("|")
+        home = self._home(namespace, own, items)
+        await self._et.conversations.ensure(self._thread.id, self._thread.owner)
+        await self._et.conversations.ensure(
+            home, self._thread.owner, parent_id=self._thread.id, metadata={"namespace": namespace}
+        )
+        intent = Follow(messages=[one.prepared for one in own])
+        receipts = await self._et.store.write(nouns.Ref(self._thread.owner, home), intent)
+        return [
+            self._reference(receipt.seq, home, one.cast, self._draft.blobs)
+            for one, receipt in zip(own, receipts, strict=True)
+        ]
+
+    def _home(self, namespace: Sequence[str], own: Sequence[_New], items: Sequence[Item]) -> str:
+        """The child that the list before refers to, or one named after the first message."""
+        for ref in self._draft.before():
+            if isinstance(ref, Entry) and ref.home is not None:
+                return ref.home
+        first = items[0].message.id if items else None
+        return child_id(self._thread.id, namespace, first or own[0].prepared.id)
+
+    @staticmethod
+    def _reference(seq: int, home: str | None, cast: Cast, blobs: Blobs) -> Ref:
+        if isinstance(cast, Form):
+            return Entry(seq, home, pack_blob(*cast, blobs))
+        return seq if home is None else Entry(seq, home, None)

@@ -1,0 +1,118 @@
+"""A copy of a thread: its log transcribed, and its checkpoints referring to the transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import ormsgpack
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from everthread.adapters.checkpoints.elements import Blobs, Entry, Loose, Ref, pack, unpack
+from everthread.adapters.checkpoints.moulds import Cast, Form
+from everthread.adapters.checkpoints.values import DELTA, Body, pack_blob, pack_body, pack_list, refs_in, unpack_body
+from everthread.core.checkpoints import (
+    REFERS,
+    CheckpointChanges,
+    CheckpointNeeds,
+    CheckpointsSeen,
+    StoredCheckpoint,
+    StoredWrite,
+)
+from everthread.core.errors import Conflict
+from everthread.core.log import Decision, Needs, Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtAll:
+    """Everything about a thread's checkpoints, at one moment."""
+
+    def needs(self) -> Needs:
+        return Needs(checkpoints=CheckpointNeeds(everything=True))
+
+    def decide(self, seen: Seen, now: int) -> Decision[CheckpointsSeen]:
+        assert seen.checkpoints is not None
+        return Decision(result=seen.checkpoints)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutAll:
+    """All checkpoints of a thread at once, into one that has none."""
+
+    changes: CheckpointChanges
+
+    def needs(self) -> Needs:
+        return Needs(checkpoints=CheckpointNeeds(everything=True))
+
+    def decide(self, seen: Seen, now: int) -> Decision[None]:
+        assert seen.checkpoints is not None
+        if seen.checkpoints.all:
+            raise Conflict(f"thread {seen.head.id!r} has checkpoints already; copy to a new one")
+        return Decision(result=None, checkpoints=self.changes)
+
+
+class Copy:
+    """Rewrites references: to where the transcript has an entry, or to bytes where only another log has it."""
+
+    def __init__(
+        self,
+        moved: Mapping[int, int],
+        casts: Mapping[Ref, Cast],
+        blobs: Mapping[bytes, bytes],
+        serde: SerializerProtocol,
+    ) -> None:
+        self._moved = moved
+        self._casts = casts
+        self._serde = serde
+        self._source = blobs
+        self._blobs: Blobs = dict(blobs)
+
+    def changes(self, found: CheckpointsSeen) -> CheckpointChanges:
+        """What the copy is to have."""
+        return CheckpointChanges(
+            thread=found.thread._replace(epoch=0, erasures=0),
+            put=[self._row(row) for row in found.all],
+            writes=[self._write(write) for write in found.writes],
+            blobs=self._blobs,
+        )
+
+    def _row(self, row: StoredCheckpoint) -> StoredCheckpoint:
+        if not row.body:
+            return row
+        body = unpack_body(row.body, self._serde)
+        lists = {
+            channel: pack_list(self._refs(refs), body.values[channel][0] == DELTA, self._blobs)
+            for channel, refs in refs_in(body.values, self._source).items()
+        }
+        packed = pack_body(Body(body.checkpoint, {**body.values, **lists}), self._serde)
+        return row._replace(body=packed, leaf_seq=self._moved.get(row.leaf_seq, 0))
+
+    def _write(self, write: StoredWrite) -> StoredWrite:
+        if write.kind != REFERS:
+            return write
+        shape, elements = ormsgpack.unpackb(write.value)
+        refs = self._refs(unpack(elements, self._source))
+        return write._replace(value=ormsgpack.packb([shape, pack(refs, self._blobs)]))
+
+    def _refs(self, refs: Sequence[Ref]) -> list[Ref]:
+        found = (self._ref(ref) for ref in refs)
+        return [ref for ref in found if ref is not None]
+
+    def _ref(self, ref: Ref) -> Ref | None:
+        """None for what was erased."""
+        if isinstance(ref, int):
+            return self._moved.get(ref)
+        if isinstance(ref, Loose):
+            return ref
+        if ref.home is None:
+            seq = self._moved.get(ref.seq)
+            return None if seq is None else ref._replace(seq=seq)
+        return self._loosened(ref)
+
+    def _loosened(self, ref: Entry) -> Ref | None:
+        """A subgraph's message: the child that has it is the source's, and may be erased with it."""
+        cast = self._casts.get(ref)
+        if cast is None:
+            return None
+        form = cast if isinstance(cast, Form) else Form(*self._serde.dumps_typed(cast.cast(self._serde)))
+        return Loose(pack_blob(*form, self._blobs))

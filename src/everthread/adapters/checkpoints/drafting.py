@@ -1,0 +1,294 @@
+"""From a checkpoint, as LangGraph puts it, to the intent that stores it: which values are new, which messages are
+known by their objects, and what of the rest is to be logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import ormsgpack
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.base import Checkpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from everthread.adapters.checkpoints.elements import Blobs, Entry, Loose, Ref
+from everthread.adapters.checkpoints.holding import HISTORY, Held, Part, WriteKey
+from everthread.adapters.checkpoints.lists import is_message_list
+from everthread.adapters.checkpoints.moulds import Cast, Form, Mould, is_logged, of_payload
+from everthread.adapters.checkpoints.payloads import from_langchain, made_id
+from everthread.adapters.checkpoints.putting import Awaited, Item, Put, PutResult, Waiting
+from everthread.adapters.checkpoints.remembering import Memory, Remembered
+from everthread.adapters.checkpoints.spots import Spot
+from everthread.adapters.checkpoints.values import (
+    Body,
+    Packed,
+    messages_of,
+    pack_blob,
+    pack_body,
+    pack_list,
+    pack_value,
+)
+from everthread.core.checkpoints import StoredWrite
+from everthread.history import ingest
+from everthread.history.ingest import Prepared
+
+
+class MessageList(NamedTuple):
+    """A channel that holds messages."""
+
+    messages: Sequence[BaseMessage]
+    is_delta: bool
+    refs: list[Ref | None]
+    """Where each stands, as far as that is known."""
+
+
+class Ready(NamedTuple):
+    """A message ready to be logged."""
+
+    prepared: Prepared
+    cast: Cast
+
+
+@dataclass(slots=True)
+class Draft:
+    """One checkpoint on its way to the store."""
+
+    spot: Spot
+    checkpoint: Checkpoint
+    serde: SerializerProtocol
+    memory: Memory
+    parent: Remembered | None
+    values: dict[str, Packed] = field(default_factory=dict)
+    """Those that are no lists, and those carried over."""
+    lists: dict[str, MessageList] = field(default_factory=dict)
+    carried: dict[str, Sequence[Ref]] = field(default_factory=dict)
+    blobs: Blobs = field(default_factory=dict)
+    is_thorough: bool = False
+    """Prepare every message of the list, known or not."""
+
+    def take(self, new_versions: Mapping[str, Any]) -> None:
+        """Sort the channels: what is as it was in the parent is carried over, the rest is packed."""
+        before = self.parent.versions if self.parent is not None else {}
+        for channel, version in self.checkpoint["channel_versions"].items():
+            if channel not in new_versions and before.get(channel) == version:
+                self._carry(channel)
+            elif channel in self.checkpoint["channel_values"]:
+                self._pack(channel, self.checkpoint["channel_values"][channel])
+
+    def _carry(self, channel: str) -> None:
+        assert self.parent is not None
+        if channel in self.parent.values:
+            self.values[channel] = self.parent.values[channel]
+        if channel in self.parent.lists:
+            self.carried[channel] = self.parent.lists[channel]
+
+    def _pack(self, channel: str, value: object) -> None:
+        messages, is_delta = messages_of(value)
+        if is_message_list(messages):
+            assert isinstance(messages, list)
+            self.lists[channel] = MessageList(messages, is_delta, self._known(channel, messages))
+        else:
+            self.values[channel] = pack_value(value, self.serde, self.blobs)
+
+    def _known(self, channel: str, messages: Sequence[BaseMessage]) -> list[Ref | None]:
+        return self.memory.known(self.spot.namespace, channel, messages)
+
+    def loosen(self) -> None:
+        """What feeds no history, and is in no log, is kept as bytes."""
+        for channel, found in self.lists.items():
+            for place, message in enumerate(found.messages):
+                if found.refs[place] is None and not (channel == HISTORY and is_logged(message)):
+                    found.refs[place] = self._loose(message)
+
+    def _loose(self, message: BaseMessage) -> Ref:
+        form = Form(*self.serde.dumps_typed(message))
+        ref = Loose(pack_blob(*form, self.blobs))
+        self.memory.casts[ref] = form
+        return ref
+
+    # -- the list that feeds history -----------------------------------------------------------------------
+
+    def before(self) -> Sequence[Ref]:
+        """The parent's list."""
+        return () if self.parent is None else self.parent.lists.get(HISTORY, ())
+
+    def items(self, *, of_thread_too: bool = False) -> list[Item]:
+        """The messages of the list: known ones by reference, others ready to be logged.
+
+        History is told by one path, so what the list before has not is looked up on the path by its id; a subgraph,
+        which feeds no history, may refer to any entry of the thread.
+        """
+        found = self.lists.get(HISTORY)
+        if found is None:
+            return []
+        before = self.before()
+        refs = found.refs
+        if of_thread_too:
+            pass
+        elif list(refs[: len(before)]) != list(before):
+            standing = set(before)
+            refs = [ref if ref in standing or isinstance(ref, Loose) else None for ref in refs]
+        elif len(refs) > len(before):
+            tail = [ref if isinstance(ref, Loose) else None for ref in refs[len(before) :]]
+            refs = [*refs[: len(before)], *tail]
+        return [
+            self._item(place, message, ref)
+            for place, (message, ref) in enumerate(zip(found.messages, refs, strict=True))
+        ]
+
+    def _item(self, place: int, message: BaseMessage, ref: Ref | None) -> Item:
+        if ref is not None and not (self.is_thorough and is_logged(message)):
+            return Item(message, ref, None, self.memory.casts.get(ref))
+        ready = self.ready(place, message)
+        if ref is None and message.id is None:
+            ref = self._same_place(place, ready.cast)
+        spare = self._spare_id(place, message, ready.prepared)
+        return Item(message, ref, ready.prepared, ready.cast, spare)
+
+    def _same_place(self, place: int, cast: Cast) -> Ref | None:
+        """A message without an id that is just what stood at this place of the list before is that one."""
+        before = self.before()
+        ref = before[place] if place < len(before) else None
+        return ref if ref is not None and self.memory.casts.get(ref) == cast else None
+
+    def ready(self, place: int, message: BaseMessage) -> Ready:
+        """A message, ready to be logged under its own id or one made for it."""
+        payload = from_langchain(message)
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{place}]")
+        if message.id is None or not prepared.has_own_id:
+            id = self._given_id(message) or made_id(self._scope(), place, payload)
+            prepared = prepared._replace(id=id, has_own_id=True)
+        return Ready(prepared, of_payload(prepared.payload, message, self.serde))
+
+    def _scope(self) -> list[str]:
+        return [self.spot.thread_id, *(self.spot.namespace.split("|") if self.spot.namespace else [])]
+
+    def _given_id(self, message: BaseMessage) -> str | None:
+        """The id that the log gave to a message without one, which has been changed since."""
+        refs = (kept.ref(message) for kept in self.memory.snapshots(self.spot.namespace, HISTORY))
+        return next((self.memory.ids[ref] for ref in refs if ref is not None and ref in self.memory.ids), None)
+
+    def _spare_id(self, place: int, message: BaseMessage, prepared: Prepared) -> str | None:
+        if message.id or not prepared.id.startswith("made-") or self._given_id(message) is not None:
+            return None
+        return made_id([*self._scope(), self.checkpoint["id"]], place, prepared.payload)
+
+    def removed(self, items: Sequence[Item]) -> list[int]:
+        """Entries of the parent's list that are not in this one."""
+        before = self.before()
+        if HISTORY not in self.lists or (
+            all(item.ref == ref for item, ref in zip(items, before, strict=False)) and len(items) >= len(before)
+        ):
+            return []
+        standing = {item.ref for item in items}
+        return [seq for ref in before if ref not in standing and (seq := _own_seq(ref)) is not None]
+
+    def waiting(self, held: Mapping[WriteKey, Held], items: Sequence[Item]) -> dict[WriteKey, Waiting]:
+        """The parent's writes that hold messages, matched with the list."""
+        taken: set[int] = set()
+        return {
+            key: Waiting(one, [self._awaited(key, place, part, items, taken) for place, part in enumerate(one.parts)])
+            for key, one in held.items()
+        }
+
+    def _awaited(self, key: WriteKey, number: int, part: Part, items: Sequence[Item], taken: set[int]) -> Awaited:
+        place = _place_in(part, items, taken)
+        if place is not None:
+            taken.add(place)
+            return Awaited(part, None, place)
+        if not is_logged(part.message):
+            return Awaited(part, None, None)
+        return Awaited(part, self.unnamed(key, number, part), None)
+
+    def unnamed(self, key: WriteKey, number: int, part: Part) -> Prepared:
+        """A message that no list names, ready to be logged; without an id it is called after its write."""
+        payload = from_langchain(part.message)
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{number}]")
+        if part.message.id:
+            return prepared
+        scope = [*self._scope(), "held", self.spot.id or "", key[0], str(key[1])]
+        return prepared._replace(id=made_id(scope, number, payload), has_own_id=True)
+
+    # -- the intent ----------------------------------------------------------------------------------------
+
+    def intent(
+        self,
+        metadata: Mapping[str, Any],
+        *,
+        items: Sequence[Item] = (),
+        waiting: Mapping[WriteKey, Waiting] | None = None,
+        settled: Mapping[WriteKey, StoredWrite] | None = None,
+    ) -> Put:
+        """Everything together."""
+        run_id = metadata.get("run_id")
+        return Put(
+            serde=self.serde,
+            namespace=self.spot.namespace,
+            id=self.checkpoint["id"],
+            parent_id=self.spot.id,
+            run_id=run_id if isinstance(run_id, str) else None,
+            metadata=ormsgpack.packb(list(self.serde.dumps_typed(metadata))),
+            body=self._body,
+            blobs=self.blobs,
+            needs_parent=self.parent is not None,
+            items=items,
+            removed=self.removed(items) if items or HISTORY in self.lists else [],
+            waiting=waiting or {},
+            log_count=0 if self.parent is None else self.parent.log_count,
+            settled=settled,
+        )
+
+    def _body(self, refs: Sequence[Ref], blobs: Blobs) -> bytes:
+        rest = {key: value for key, value in self.checkpoint.items() if key != "channel_values"}
+        for channel, found in self.lists.items():
+            self.values[channel] = pack_list(self._refs(channel, refs), found.is_delta, blobs)
+        return pack_body(Body(rest, self.values), self.serde)
+
+    def _refs(self, channel: str, refs: Sequence[Ref]) -> Sequence[Ref]:
+        if channel == HISTORY and refs:
+            return refs
+        return [ref for ref in self.lists[channel].refs if ref is not None]
+
+    def remember(self, result: PutResult) -> None:
+        """What the next checkpoint will be compared with."""
+        for ref, (id, cast) in result.logged.items():
+            self.memory.casts[ref] = cast
+            self.memory.ids[ref] = id
+        lists = {channel: self._refs(channel, result.refs) for channel in self.lists}
+        for channel, found in self.lists.items():
+            self.memory.keep_list(self.spot.namespace, channel, found.messages, lists[channel])
+        row = result.row
+        remembered = Remembered(
+            row.number, row.log_count, self.checkpoint["channel_versions"], self.values, {**self.carried, **lists}
+        )
+        self.memory.keep_checkpoint(row.namespace, row.id, remembered)
+
+
+def _own_seq(ref: Ref) -> int | None:
+    """The seq of an entry of the thread's own conversation."""
+    if isinstance(ref, int):
+        return ref
+    return ref.seq if isinstance(ref, Entry) and ref.home is None else None
+
+
+def _place_in(part: Part, items: Sequence[Item], taken: set[int]) -> int | None:
+    """Where a list has a message: by the object, by its id or, for one without, by what it says. From the end: what
+    has just been written stands there.
+    """
+    places = range(len(items) - 1, -1, -1)
+    message = part.message
+    for place in places:
+        if items[place].message is message:
+            return place
+    if message.id is not None:
+        return next((place for place in places if items[place].message.id == message.id), None)
+    return next((p for p in reversed(places) if p not in taken and _is_new_and_says(items[p], part.cast)), None)
+
+
+def _is_new_and_says(item: Item, cast: Cast) -> bool:
+    if item.ref is not None or not isinstance(item.cast, Mould) or not isinstance(cast, Mould):
+        return False
+    named, bare = {**item.cast.plain, "id": None}, {**cast.plain, "id": None}
+    return item.cast._replace(plain=named) == cast._replace(plain=bare)

@@ -1,0 +1,80 @@
+"""What a task's write holds of messages, until a checkpoint names them.
+
+Writes arrive in the order of completion, which is not that of the conversation; so nothing of them is logged yet.
+The messages wait in the write's row, durably. The checkpoint that follows makes the entries, in the order of its
+list, and the row then refers to them. What it does not name becomes an entry of its own, except chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import ormsgpack
+from langchain_core.messages import BaseMessage, convert_to_messages
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.types import Overwrite
+
+from everthread.adapters.checkpoints.elements import Blobs, Ref, pack
+from everthread.adapters.checkpoints.moulds import Cast, is_logged, of_payload
+from everthread.core.checkpoints import REFERS, StoredWrite
+
+HISTORY = "messages"
+"""The one channel that feeds history."""
+
+WriteKey = tuple[str, int]
+
+
+class Part(NamedTuple):
+    """One message in a write, as it was when it was written."""
+
+    message: BaseMessage
+    cast: Cast
+
+
+class Held(NamedTuple):
+    """The messages of one write."""
+
+    shape: str
+    """`one`, `list`, or `other` when they stand inside something else: then the value's bytes are kept."""
+    parts: tuple[Part, ...]
+
+
+def hold(value: object, serde: SerializerProtocol) -> Held | None:
+    """The messages in a value; None when there are none that could be logged."""
+    shape, messages = _messages_in(value)
+    if not any(map(is_logged, messages)):
+        return None
+    return Held(shape, tuple(Part(message, _cast(message, serde)) for message in messages))
+
+
+def _cast(message: BaseMessage, serde: SerializerProtocol) -> Cast:
+    return of_payload(message.model_dump(warnings=False), message, serde)
+
+
+def _messages_in(value: object) -> tuple[str, Sequence[BaseMessage]]:
+    if isinstance(value, BaseMessage):
+        return "one", [value]
+    if value.__class__ is list and all(isinstance(item, BaseMessage) for item in value):
+        return "list", value
+    if isinstance(value, Overwrite):
+        return "other", _messages_in(value.value)[1]
+    if isinstance(value, list | tuple | str | Mapping):
+        return "other", _spoken(value)
+    return "other", ()
+
+
+def _spoken(value: Any) -> Sequence[BaseMessage]:
+    """LangChain's shorthands, `"hi"`, `("user", "hi")` and dicts, as the messages they mean."""
+    try:
+        return convert_to_messages(value if isinstance(value, list) else [value])
+    except (ValueError, NotImplementedError, TypeError):
+        return ()
+
+
+def settled(write: StoredWrite, held: Held, references: Sequence[Ref | None], blobs: Blobs) -> StoredWrite:
+    """The write with references in the place of its messages, or as it is where one differs from its entry."""
+    refs = [ref for ref in references if ref is not None]
+    if held.shape == "other" or len(refs) < len(references):
+        return write._replace(is_held=False)
+    return write._replace(kind=REFERS, value=ormsgpack.packb([held.shape, pack(refs, blobs)]), is_held=False)

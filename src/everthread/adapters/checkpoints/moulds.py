@@ -1,0 +1,150 @@
+"""One message as it is stored, ready to be cast again and again: whoever is handed a message gets a clone, so that
+no edit of theirs reaches what others are handed.
+
+Most messages come back equal from their JSON. Those that do not (artifacts, classes of one's own, chunks) are kept as
+the serializer's bytes too, and cast from these.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import NoneType
+from typing import Any, NamedTuple
+
+import orjson
+import ormsgpack
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+IMMUTABLE = frozenset({str, int, float, bool, bytes, NoneType})
+"""Values that cannot be changed in place."""
+
+_CLASSES: dict[str, type[BaseMessage]] = {
+    "ai": AIMessage,
+    "chat": ChatMessage,
+    "function": FunctionMessage,
+    "human": HumanMessage,
+    "system": SystemMessage,
+    "tool": ToolMessage,
+}
+"""What stored JSON may become; anything else needs the serializer's bytes."""
+
+_EXACT = frozenset(_CLASSES.values())
+_FIELDS = {kind: frozenset(kind.model_fields) for kind in _EXACT}
+_DEFAULTS: dict[type[BaseMessage], dict[str, Any]] = {
+    kind: {
+        name: field.get_default(call_default_factory=True)
+        for name, field in kind.model_fields.items()
+        if not field.is_required()
+    }
+    for kind in _EXACT
+}
+"""What a field is that a payload leaves out; never handed out itself."""
+
+
+def is_logged(message: object) -> bool:
+    """Whether it is something that was said: no chunk, and no instruction to a reducer."""
+    return isinstance(message, BaseMessage) and not isinstance(message, RemoveMessage | BaseMessageChunk)
+
+
+class Mould(NamedTuple):
+    """A message that comes back from its JSON."""
+
+    kind: type[BaseMessage]
+    plain: Mapping[str, Any]
+    """Its fields that cannot be changed in place."""
+    empty: tuple[tuple[str, type], ...]
+    packed: bytes
+    """Its fields that can, as MessagePack; b"" when there are none."""
+    extra: bytes
+
+    def cast(self, serde: SerializerProtocol) -> BaseMessage:
+        """A message of its own. Pydantic's constructor would take ten times as long, to check what was checked."""
+        message = self.kind.__new__(self.kind)
+        fields = dict(self.plain)
+        for name, kind in self.empty:
+            fields[name] = kind()
+        if self.packed:
+            fields.update(ormsgpack.unpackb(self.packed))
+        _set(message, "__dict__", fields)
+        _set(message, "__pydantic_fields_set__", set(fields))
+        _set(message, "__pydantic_extra__", ormsgpack.unpackb(self.extra) if self.extra else {})
+        _set(message, "__pydantic_private__", None)
+        return message
+
+
+_set = object.__setattr__
+
+
+class Form(NamedTuple):
+    """A message that only the serializer brings back."""
+
+    kind: str
+    body: bytes
+
+    def cast(self, serde: SerializerProtocol) -> BaseMessage:
+        message: BaseMessage = serde.loads_typed((self.kind, self.body))
+        return message
+
+
+Cast = Mould | Form
+
+
+def mould(payload: Mapping[str, Any]) -> Mould | None:
+    """The mould for a payload of LangChain's own fields; None when it is of another shape."""
+    kind = _CLASSES.get(str(payload.get("type")))
+    if kind is None or "content" not in payload:
+        return None
+    known = _FIELDS[kind]
+    fields = _DEFAULTS[kind] | {name: value for name, value in payload.items() if name in known}
+    extra = {name: value for name, value in payload.items() if name not in known}
+    changeable = {name: value for name, value in fields.items() if value.__class__ not in IMMUTABLE}
+    full = {name: value for name, value in changeable.items() if value}
+    return Mould(
+        kind,
+        {name: value for name, value in fields.items() if name not in changeable},
+        tuple((name, value.__class__) for name, value in changeable.items() if not value),
+        _packed(full),
+        _packed(extra),
+    )
+
+
+def _packed(fields: dict[str, Any]) -> bytes:
+    try:
+        return ormsgpack.packb(fields) if fields else b""
+    except ormsgpack.MsgpackEncodeError:  # integers over 64 bits, half of a surrogate pair
+        return _UNPACKABLE
+
+
+_UNPACKABLE = b"\xc1"
+"""A byte that MessagePack never uses: such a message is kept as a form."""
+
+
+def of_payload(payload: Mapping[str, Any], message: BaseMessage, serde: SerializerProtocol) -> Cast:
+    """The cast of a message: a mould where that gives the message back exactly, else the serializer's form."""
+    if type(message) in _EXACT:
+        made = mould(payload)
+        if made is not None and _UNPACKABLE not in (made.packed, made.extra) and made.cast(serde) == message:
+            return made
+    return Form(*serde.dumps_typed(message))
+
+
+def of_raw(raw: bytes) -> Mould | None:
+    """The mould for an entry's bytes."""
+    try:
+        payload = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        payload = json.loads(raw)
+    made = mould(payload) if isinstance(payload, dict) else None
+    return None if made is None or _UNPACKABLE in (made.packed, made.extra) else made

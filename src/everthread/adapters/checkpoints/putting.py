@@ -1,0 +1,297 @@
+"""The intent behind `put`: what of a checkpoint enters the log, and what its row says, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from everthread.adapters.checkpoints.elements import Blobs, Entry, Loose, Ref
+from everthread.adapters.checkpoints.holding import Held, Part, WriteKey, settled
+from everthread.adapters.checkpoints.moulds import Cast, Form
+from everthread.adapters.checkpoints.values import pack_blob
+from everthread.core import entries, log
+from everthread.core.checkpoints import (
+    CheckpointChanges,
+    CheckpointNeeds,
+    CheckpointsSeen,
+    CheckpointState,
+    StoredCheckpoint,
+    StoredWrite,
+    Thread,
+)
+from everthread.core.errors import Conflict
+from everthread.core.log import BranchRow, Decision, Needs, Seen
+from everthread.core.paths import segments
+from everthread.history.following import Scribe, new_branch, place_of
+from everthread.history.ingest import Prepared, says_the_same
+
+
+class Unprepared(Conflict):
+    """The store holds what this process did not know of; the caller prepares it and tries again."""
+
+    def __init__(self, writes: Sequence[StoredWrite] = (), rows: Mapping[int, StoredCheckpoint] | None = None) -> None:
+        super().__init__("the thread was changed by somebody else at the same time; nothing was stored: try again")
+        self.writes = writes
+        """Writes that hold messages."""
+        self.rows = rows or {}
+        """Their checkpoints, by number."""
+
+
+class Item(NamedTuple):
+    """One message of the list that feeds history."""
+
+    message: BaseMessage
+    ref: Ref | None
+    """Where it stands in the log, if it is known to stand there unchanged."""
+    prepared: Prepared | None
+    """What is to be written otherwise."""
+    cast: Cast | None
+    spare_id: str | None = None
+    """For a message without an id: what it is called when the log has another one by the name that it would get."""
+
+
+class Awaited(NamedTuple):
+    """A message that a write holds."""
+
+    part: Part
+    prepared: Prepared | None
+    """What is to be written when no list names it; None for what is never logged."""
+    place: int | None
+    """Where it stands in the list."""
+
+
+class Waiting(NamedTuple):
+    """A write that holds messages, ready to be settled."""
+
+    held: Held
+    awaited: Sequence[Awaited]
+
+
+class PutResult(NamedTuple):
+    """What became of a put."""
+
+    row: StoredCheckpoint
+    refs: Sequence[Ref]
+    logged: Mapping[Ref, tuple[str, Cast]]
+    """By reference: the id in the log, and the cast."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """A checkpoint, and the entries it makes."""
+
+    serde: SerializerProtocol
+    namespace: str
+    id: str
+    parent_id: str | None
+    run_id: str | None
+    metadata: bytes
+    body: Callable[[Sequence[Ref], Blobs], bytes]
+    """The row's bytes, once it is known where the messages of the list stand."""
+    blobs: Mapping[bytes, bytes]
+    needs_parent: bool = False
+    """Whether values are carried over from the parent, which must then be there."""
+    items: Sequence[Item] = ()
+    removed: Sequence[int] = ()
+    """Entries that the parent's list has and this one has not."""
+    waiting: Mapping[WriteKey, Waiting] = field(default_factory=dict)
+    """The writes on the parent that hold messages."""
+    log_count: int = 0
+    """How many entries the log had when the parent was made."""
+    settled: Mapping[WriteKey, StoredWrite] | None = None
+    """Those writes as they are to be, where their messages went to another conversation's log."""
+
+    def needs(self) -> Needs:
+        messages = [item.prepared for item in self.items if item.prepared is not None]
+        messages += [one.prepared for wait in self.waiting.values() for one in wait.awaited if one.prepared is not None]
+        spare = [item.spare_id for item in self.items if item.spare_id is not None]
+        return Needs(
+            ids=list(dict.fromkeys([*(message.id for message in messages), *spare])),
+            every_revision=True,
+            seqs=self.removed,
+            every_branch=True,
+            checkpoints=CheckpointNeeds(namespace=self.namespace, id=self.id, parent_id=self.parent_id),
+        )
+
+    def decide(self, seen: Seen, now: int) -> Decision[PutResult]:
+        found = seen.checkpoints
+        assert found is not None
+        self._check(found)
+        writing = _Writing(self, seen, found, now)
+        refs = writing.follow()
+        row = self._row(seen, found, writing.scribe)
+        blobs = {**self.blobs, **writing.blobs}
+        row = row._replace(body=self.body(refs, blobs))
+        changed = writing.settle(refs, blobs)
+        return Decision(
+            result=PutResult(row, refs, writing.logged),
+            **writing.scribe.written(),
+            checkpoints=CheckpointChanges(thread=_after(found.thread, row), put=[row], blobs=blobs, settled=changed),
+        )
+
+    def _check(self, found: CheckpointsSeen) -> None:
+        if self.needs_parent and _standing_parent(found) is None:
+            raise Unprepared
+        known = self.waiting if self.settled is None else self.settled
+        if unknown := [write for write in found.held if (write.task_id, write.idx) not in known]:
+            raise Unprepared(unknown)
+
+    def _row(self, seen: Seen, found: CheckpointsSeen, scribe: Scribe) -> StoredCheckpoint:
+        return StoredCheckpoint(
+            number=found.thread.made + 1 if found.own is None else found.own.number,
+            namespace=self.namespace,
+            id=self.id,
+            parent_id=self.parent_id,
+            run_id=self.run_id,
+            state=CheckpointState.VISIBLE,
+            log_count=seen.head.entry_count + len(scribe.entries),
+            branch=scribe.branch.number,
+            leaf_seq=scribe.branch.leaf_seq,
+            leaf_depth=scribe.branch.leaf_depth,
+            body=b"",
+            metadata=self.metadata,
+        )
+
+
+def _after(thread: Thread, row: StoredCheckpoint) -> Thread:
+    thread = thread._replace(made=max(thread.made, row.number))
+    return thread if row.namespace else thread._replace(tip=row.number, is_closed=False)
+
+
+def _standing_parent(found: CheckpointsSeen) -> StoredCheckpoint | None:
+    parent = found.parent
+    return None if parent is None or parent.state == CheckpointState.AWAITED else parent
+
+
+class _Writing:
+    """One decision on its way: the list is followed into the log, then the writes become references to it."""
+
+    def __init__(self, put: Put, seen: Seen, found: CheckpointsSeen, now: int) -> None:
+        self._put = put
+        self._seen = seen
+        self._found = found
+        self._unnamed: dict[int, Ref] = {}
+        self.blobs: Blobs = {}
+        self.logged: dict[Ref, tuple[str, Cast]] = {}
+        fork = self._fork()
+        branch = self._standing(now) if fork is None else _branched(seen, *fork, now)
+        self._edited = None if fork is None else self._first_edit(branch, now)
+        if self._edited is not None and fork is not None:
+            original = self._edited[1]
+            branch = _branched(seen, fork[0], original.parent_seq or 0, original.depth - 1, now)
+        self._is_fork = fork is not None
+        room = len(put.items) + len(put.removed) + sum(len(one.awaited) for one in put.waiting.values())
+        self.scribe = Scribe(seen, branch, now, room)
+
+    def _fork(self) -> tuple[BranchRow, int, int] | None:
+        """Where the path is left when the parent does not stand at its end."""
+        parent = _standing_parent(self._found)
+        if parent is None or self._put.namespace or parent.branch not in self._seen.branches:
+            return None
+        branch = self._seen.branches[parent.branch]
+        is_at_end = parent.number == self._found.thread.tip or branch.leaf_seq == parent.leaf_seq
+        return None if is_at_end else (branch, parent.leaf_seq, parent.leaf_depth)
+
+    def _standing(self, now: int) -> BranchRow:
+        """The parent's branch; without a parent the active one, or after a deletion one that begins anew."""
+        parent, active = _standing_parent(self._found), self._seen.branches[self._seen.head.active]
+        if parent is not None and not self._put.namespace:
+            return self._seen.branches.get(parent.branch, active)
+        if self._found.thread.is_closed and active.leaf_seq and not self._put.namespace:
+            return new_branch(self._seen, None, 0, 0, now)
+        return active
+
+    def _first_edit(self, branch: BranchRow, now: int) -> tuple[int, entries.Entry] | None:
+        """The first changed message: on a fork that is an edit, and the path it leaves keeps the original."""
+        path = Scribe(self._seen, branch, now, 0)
+        for position, item in enumerate(self._put.items):
+            known = path.known(item.prepared.id) if item.prepared is not None and item.ref is None else None
+            if known is None or known.kind != entries.Kind.MESSAGE or item.prepared is None:
+                continue
+            if not says_the_same(item.prepared, known):
+                if any(later.prepared is None for later in self._put.items[position:]):
+                    raise Unprepared
+                return position, known
+        return None
+
+    def follow(self) -> list[Ref]:
+        """Write what is new; give where each message of the list stands."""
+        for one in self._awaited():
+            if one.prepared is not None and one.place is None:
+                self._unnamed[id(one.part)] = self._written(one.prepared, *one.part)
+        refs = [self._followed(position, item) for position, item in enumerate(self._put.items)]
+        if not self._is_fork:
+            self._mark_removed(refs)
+        return refs
+
+    def _awaited(self) -> Iterator[Awaited]:
+        if self._put.settled is None:
+            for write in self._found.held:
+                yield from self._put.waiting[write.task_id, write.idx].awaited
+
+    def _followed(self, position: int, item: Item) -> Ref:
+        is_after_edit = self._edited is not None and position > self._edited[0]
+        if item.ref is not None and not is_after_edit:
+            return item.ref
+        assert item.prepared is not None
+        assert item.cast is not None
+        if self._edited is not None and position == self._edited[0]:
+            receipt = self.scribe.edit(item.prepared, self._edited[1])
+            return self._reference(receipt.seq, item.prepared.id, item.cast)
+        return self._written(self._called(item, item.prepared), item.message, item.cast)
+
+    def _called(self, item: Item, prepared: Prepared) -> Prepared:
+        """By its name; a message without one that was said before, and is not in the list before, is another one."""
+        known = self.scribe.known(prepared.id)
+        is_another = item.spare_id is not None and known is not None and known.seq <= self._put.log_count
+        return prepared._replace(id=item.spare_id or prepared.id) if is_another else prepared
+
+    def _written(self, prepared: Prepared, message: BaseMessage, cast: Cast) -> Ref:
+        receipt = self.scribe.write(prepared)
+        known = self.scribe.known(prepared.id)
+        if known is not None and known.raw != prepared.raw and not isinstance(cast, Form):
+            cast = Form(*self._put.serde.dumps_typed(message))
+        return self._reference(receipt.seq, prepared.id, cast)
+
+    def _reference(self, seq: int, id: str, cast: Cast) -> Ref:
+        """To an entry; with the serializer's bytes where the entry's own do not give the message back."""
+        ref: Ref = Entry(seq, None, pack_blob(*cast, self.blobs)) if isinstance(cast, Form) else seq
+        self.logged[ref] = (id, cast)
+        return ref
+
+    def _mark_removed(self, refs: Sequence[Ref]) -> None:
+        standing = {ref if isinstance(ref, int) else ref.seq for ref in refs if not isinstance(ref, Loose)}
+        revised = {place_of(entry) for entry in self.scribe.entries}
+        self.scribe.remove(
+            entry
+            for entry in self._seen.by_seq.values()
+            if entry.kind == entries.Kind.MESSAGE and entry.seq not in standing and place_of(entry) not in revised
+        )
+
+    def settle(self, refs: Sequence[Ref], blobs: Blobs) -> list[StoredWrite]:
+        """The writes on the parent, with references in the place of their messages."""
+        if self._put.settled is not None:
+            return [self._put.settled[write.task_id, write.idx] for write in self._found.held]
+        return [self._settled(write, refs, blobs) for write in self._found.held]
+
+    def _settled(self, write: StoredWrite, refs: Sequence[Ref], blobs: Blobs) -> StoredWrite:
+        waiting = self._put.waiting[write.task_id, write.idx]
+        references = [self._reference_to(one, refs, blobs) for one in waiting.awaited]
+        return settled(write, waiting.held, references, blobs)
+
+    def _reference_to(self, one: Awaited, refs: Sequence[Ref], blobs: Blobs) -> Ref | None:
+        if one.place is not None:
+            return refs[one.place] if self._put.items[one.place].cast == one.part.cast else None
+        if one.prepared is None:
+            return Loose(pack_blob(*one.part.cast, blobs)) if isinstance(one.part.cast, Form) else None
+        return self._unnamed[id(one.part)]
+
+
+def _branched(seen: Seen, branch: BranchRow, seq: int, depth: int, now: int) -> log.BranchRow:
+    """A new branch that shares a branch's path up to a message on it."""
+    owner = next((one.branch for one in segments(seen.branches, branch.number) if one.after < seq <= one.last), None)
+    return new_branch(seen, owner, seq if owner is not None else 0, depth if owner is not None else 0, now)

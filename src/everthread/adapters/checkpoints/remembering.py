@@ -1,0 +1,114 @@
+"""What a saver remembers of a conversation, so that a checkpoint costs what is new in it.
+
+Entries never change, so what is remembered of them stays true, but for an erase: the store counts those, and a
+memory of before is dropped. All of this can be lost at any time; the store has everything.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from langchain_core.messages import BaseMessage
+
+from everthread.adapters.checkpoints.elements import Ref
+from everthread.adapters.checkpoints.holding import Held, WriteKey
+from everthread.adapters.checkpoints.lists import Snapshot
+from everthread.adapters.checkpoints.moulds import Cast
+from everthread.core import nouns
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MOST_CONVERSATIONS = 64
+_MOST_LISTS = 3
+"""How many lists of one channel are remembered: those of as many readers at a time are told from new ones."""
+_MOST_CHANNELS = 16
+_MOST_CHECKPOINTS = 64
+
+
+class Remembered(NamedTuple):
+    """A checkpoint: what the next one carries over from it."""
+
+    number: int
+    log_count: int
+    versions: Mapping[str, Any]
+    values: Mapping[str, Any]
+    """Packed, by channel."""
+    lists: Mapping[str, Sequence[Ref]]
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of one conversation."""
+
+    erasures: int = 0
+    casts: dict[Ref, Cast] = field(default_factory=dict)
+    ids: dict[Ref, str] = field(default_factory=dict)
+    """The ids that messages without one were given in the log."""
+    lists: OrderedDict[tuple[str, str], deque[Snapshot]] = field(default_factory=OrderedDict)
+    """By namespace and channel, newest first."""
+    checkpoints: OrderedDict[tuple[str, str], Remembered] = field(default_factory=OrderedDict)
+    held: OrderedDict[tuple[str, str], dict[WriteKey, Held]] = field(default_factory=OrderedDict)
+
+    def keep_list(self, namespace: str, channel: str, messages: Sequence[BaseMessage], refs: Sequence[Ref]) -> None:
+        """Remember a list; one that it continues, object by object, is remembered no longer."""
+        kept = self.lists.get((namespace, channel), deque())
+        others = [one for one in kept if not one.is_continued_by(messages)]
+        lists = deque([Snapshot(messages, refs), *others][:_MOST_LISTS])
+        _keep(self.lists, (namespace, channel), lists, _MOST_CHANNELS)
+
+    def snapshots(self, namespace: str, channel: str) -> Iterator[Snapshot]:
+        """The lists that may share objects with a new one, the likeliest first."""
+        yield from self.lists.get((namespace, channel), ())
+        for key, kept in self.lists.items():
+            if key != (namespace, channel):
+                yield from kept
+
+    def known(self, namespace: str, channel: str, messages: Sequence[BaseMessage]) -> list[Ref | None]:
+        """Where messages stand that are known by their objects, and unchanged."""
+        refs: list[Ref | None] = [None] * len(messages)
+        for kept in self.snapshots(namespace, channel):
+            if size := kept.known_prefix(messages):
+                refs[:size] = kept.refs
+                break
+        rest = [place for place, ref in enumerate(refs) if ref is None]
+        for kept in self.snapshots(namespace, channel) if rest else ():
+            rest = [place for place in rest if refs[place] is None]
+            for place, ref in zip(rest, kept.known([messages[place] for place in rest]), strict=True):
+                refs[place] = ref
+        return refs
+
+    def keep_checkpoint(self, namespace: str, id: str, row: Remembered) -> None:
+        _keep(self.checkpoints, (namespace, id), row, _MOST_CHECKPOINTS)
+
+    def hold(self, namespace: str, checkpoint: str, key: WriteKey, held: Held) -> None:
+        kept = self.held.get((namespace, checkpoint), {})
+        _keep(self.held, (namespace, checkpoint), {**kept, key: held}, _MOST_CHECKPOINTS)
+
+
+class Memories:
+    """The conversations used last."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[nouns.Ref, Memory] = OrderedDict()
+
+    def of(self, ref: nouns.Ref, erasures: int | None = None) -> Memory:
+        """What is remembered of a conversation; nothing when something of it was erased since."""
+        found = self._kept.get(ref)
+        if found is None or (erasures is not None and found.erasures != erasures):
+            found = Memory(erasures=erasures or 0)
+        _keep(self._kept, ref, found, _MOST_CONVERSATIONS)
+        return found
+
+    def forget(self, ref: nouns.Ref) -> None:
+        self._kept.pop(ref, None)
+
+
+def _keep(kept: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)

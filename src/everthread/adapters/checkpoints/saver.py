@@ -1,0 +1,222 @@
+"""LangGraph's checkpointer over the log: its verbs, each async, with a twin that waits for it.
+
+The work is in `threads`; what is here says where a config points to and in which loop it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from everthread.adapters.checkpoints.bridge import Bridge
+from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
+from everthread.adapters.checkpoints.spots import OWNER, check_filter, spot_of
+from everthread.adapters.checkpoints.threads import Threads
+from everthread.core.checkpoints import CheckpointQuery
+from everthread.core.errors import Conflict, Invalid
+from everthread.core.ids import LOCAL, check_id
+from everthread.instance import Everthread
+
+R = TypeVar("R")
+OnDelete = Literal["keep", "erase"]
+STRATEGIES = ("keep_latest", "delete")
+
+
+class LogSaver(BaseCheckpointSaver[Any]):
+    """A checkpointer over an open database; `everthread.integrations.langgraph` has the one to use."""
+
+    def __init__(
+        self,
+        et: Everthread,
+        *,
+        owner: str = LOCAL,
+        on_delete: OnDelete = "keep",
+        allowed: Allowed = (),
+        serde: SerializerProtocol | None = None,
+        bridge: Bridge | None = None,
+    ) -> None:
+        super().__init__(serde=serde or StrictSerializer(allowed))
+        if on_delete not in ("keep", "erase"):
+            raise Invalid(f'must be "keep" or "erase", not {on_delete!r}', field="on_delete")
+        self._owner = check_id(owner, "owner")
+        self._threads = Threads(et, on_delete)
+        self._bridge = bridge
+
+    @property
+    def _over(self) -> Bridge:
+        if self._bridge is None:
+            raise Conflict(
+                "the saver knows no loop to work in; make it inside the one that the database is open in, or use "
+                "`with EverthreadSaver.from_url(…)`"
+            )
+        return self._bridge
+
+    def _call(self, work: Coroutine[Any, Any, R]) -> R:
+        try:
+            bridge = self._over
+        except Conflict:
+            work.close()
+            raise
+        return bridge.call(work)
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """Whole numbers; where another saver has begun with its kind of versions, these go on."""
+        if isinstance(current, str):
+            return f"{int(current.split('.')[0]) + 1:032}.{'0' * 16}"
+        return 1 if current is None else current + 1
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint; what is new in its messages enters the log in the same transaction."""
+        spot = spot_of(config, self._owner)
+        kept = {key: value for key, value in get_checkpoint_metadata(config, metadata).items() if key != OWNER}
+        await self._over.run(self._threads.put(spot, checkpoint, kept, new_versions, self.serde))
+        return spot.config(checkpoint["id"])
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task wrote on top of a checkpoint."""
+        spot = spot_of(config, self._owner)
+        if spot.id is None:
+            raise Invalid("is missing: writes belong to a checkpoint", field="checkpoint_id")
+        await self._over.run(self._threads.put_writes(spot, writes, task_id, task_path, self.serde))
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """A checkpoint, or the newest of its namespace."""
+        return await self._over.run(self._threads.get(spot_of(config, self._owner), self.serde))
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Checkpoints, newest first within a namespace; without a config, of all threads of the owner."""
+        for found in await self._over.run(self._listed(config, filter, before, limit)):
+            yield found
+
+    async def _listed(
+        self,
+        config: RunnableConfig | None,
+        filter: Mapping[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> list[CheckpointTuple]:
+        query = self._query(config, before)
+        found = self._threads.list(query, check_filter(filter), limit, self.serde)
+        return [one async for one in found]
+
+    def _query(self, config: RunnableConfig | None, before: RunnableConfig | None) -> CheckpointQuery:
+        until = None if before is None else before["configurable"].get("checkpoint_id")
+        if config is None:
+            return CheckpointQuery(owner=self._owner, before=until)
+        spot = spot_of(config, self._owner)
+        return CheckpointQuery(
+            owner=spot.owner,
+            conversation=spot.thread_id,
+            namespace=config["configurable"].get("checkpoint_ns"),
+            id=spot.id,
+            before=until,
+        )
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What delta channels are rebuilt from."""
+        if not channels:
+            return {}
+        spot = spot_of(config, self._owner)
+        return await self._over.run(self._threads.delta_history(spot, channels, self.serde))
+
+    # -- removing and copying ------------------------------------------------------------------------------
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Remove a thread's checkpoints. Its log is kept, or erased, as the saver was made."""
+        await self._over.run(self._threads.delete(self._owner, check_id(thread_id, "thread_id"), self.serde))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints that some runs made."""
+        if run_ids:
+            await self._over.run(self._threads.delete_runs(self._owner, list(run_ids), self.serde))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """A thread with a log and checkpoints of its own, as the source has them now."""
+        source, target = check_id(source_thread_id, "thread_id"), check_id(target_thread_id, "thread_id")
+        await self._over.run(self._threads.copy(self._owner, source, target, self.serde))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep of each thread the newest checkpoint per namespace, or with `delete` none. The log is not touched."""
+        if strategy not in STRATEGIES:
+            raise Invalid(f"must be one of {', '.join(STRATEGIES)}, not {strategy!r}", field="strategy")
+        for thread_id in thread_ids:
+            await self._over.run(self._threads.prune(self._owner, thread_id, strategy, self.serde))
+
+    # -- the twins -----------------------------------------------------------------------------------------
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return self._call(self.aput(config, checkpoint, metadata, new_versions))
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        self._call(self.aput_writes(config, writes, task_id, task_path))
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return self._call(self.aget_tuple(config))
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        yield from self._call(self._listed(config, filter, before, limit))
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return self._call(self.aget_delta_channel_history(config=config, channels=channels))
+
+    def delete_thread(self, thread_id: str) -> None:
+        self._call(self.adelete_thread(thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        self._call(self.adelete_for_runs(run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        self._call(self.acopy_thread(source_thread_id, target_thread_id))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        self._call(self.aprune(thread_ids, strategy=strategy))
