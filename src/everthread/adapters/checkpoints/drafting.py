@@ -65,6 +65,8 @@ class Draft:
     lists: dict[str, MessageList] = field(default_factory=dict)
     carried: dict[str, Sequence[Ref]] = field(default_factory=dict)
     blobs: Blobs = field(default_factory=dict)
+    counts_later: bool = False
+    """Whether the store counts tokens by itself."""
     is_thorough: bool = False
     """Prepare every message of the list, known or not."""
 
@@ -156,7 +158,7 @@ class Draft:
     def ready(self, place: int, message: BaseMessage) -> Ready:
         """A message, ready to be logged under its own id or one made for it."""
         payload = from_langchain(message)
-        prepared = ingest.prepare(payload, field=f"{HISTORY}[{place}]")
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{place}]", count_later=self.counts_later)
         if message.id is None or not prepared.has_own_id:
             id = self._given_id(message) or made_id(self._scope(), place, payload)
             prepared = prepared._replace(id=id, has_own_id=True)
@@ -205,7 +207,7 @@ class Draft:
     def unnamed(self, key: WriteKey, number: int, part: Part) -> Prepared:
         """A message that no list names, ready to be logged; without an id it is called after its write."""
         payload = from_langchain(part.message)
-        prepared = ingest.prepare(payload, field=f"{HISTORY}[{number}]")
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{number}]", count_later=self.counts_later)
         if part.message.id:
             return prepared
         scope = [*self._scope(), "held", self.spot.id or "", key[0], str(key[1])]

@@ -101,6 +101,7 @@ class Threads:
             memory.checkpoints.clear()
         draft = Draft(spot, checkpoint, serde, memory, await self._parent(ref, spot, serde, memory))
         draft.is_thorough = is_retry
+        draft.counts_later = self._store.counts_later
         draft.take(new_versions)
         draft.loosen()
         return draft
