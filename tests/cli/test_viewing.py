@@ -94,10 +94,8 @@ def test_an_empty_conversation_has_an_empty_context(quick: Quick) -> None:
     ("tokens", "mark"), [([1], 0.8), ([0, 5, 1], 0.05), ([50, 50], 1.0), ([40, 1, 60], 0.5), ([], 0.5)]
 )
 def test_a_gauge_is_as_wide_as_it_should_be_and_every_part_is_seen(tokens: list[int], mark: float) -> None:
-    drawn = [
-        sign
-        for sign, _ in gauge([(f"p{at}", size) for at, size in enumerate(tokens)], 100, mark, width=10, signs=ASCII)
-    ]
+    parts = [(f"p{at}", size) for at, size in enumerate(tokens)]
+    drawn = "".join(signs for signs, _ in gauge(parts, 100, mark, width=10, signs=ASCII))
     assert len(drawn) == 11
     assert drawn.index("|") == round(mark * 10)
     assert {ASCII.shades[at] for at, size in enumerate(tokens) if size} <= set(drawn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from everthread.cli.output import Styled
 
@@ -38,7 +39,8 @@ def gauge(parts: Sequence[tuple[str, int]], limit: int, mark: float, *, width: i
     drawn = [(legend(at, signs), _STYLES.get(kind, "")) for at, (kind, _) in enumerate(parts) for _ in range(cells[at])]
     drawn += [(signs.free, "dim")] * (width - len(drawn))
     drawn.insert(min(width, round(mark * width)), (signs.mark, "bold red"))
-    yield from drawn
+    for (_, style), run in groupby(drawn):
+        yield "".join(sign for sign, _ in run), style
 
 
 def legend(at: int, signs: Signs) -> str:
