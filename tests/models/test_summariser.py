@@ -107,18 +107,19 @@ async def test_an_error_names_its_kind_and_never_what_the_provider_said() -> Non
     assert raised.value.__cause__ is problem
 
 
-async def test_thoughts_and_a_fence_around_it_are_no_part_of_the_summary() -> None:
+async def test_thoughts_and_what_stands_around_it_are_no_part_of_the_summary() -> None:
     model = ModelSummariser(
         ScriptedModel(
             [
                 "<think>what do they want?</think>\n- a [#1]",
                 "```markdown\n- b [#1]\n```",
+                "<transcript>\n- d [#1]\n</transcript>",
                 AIMessage([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "- c"}]),
             ]
         )
     )
-    texts = [await model.summarise("text", kind="chat", max_tokens=100, is_terse=False) for _ in range(3)]
-    assert texts == ["- a [#1]", "- b [#1]", "- c"]
+    texts = [await model.summarise("text", kind="chat", max_tokens=100, is_terse=False) for _ in range(4)]
+    assert [text.strip() for text in texts] == ["- a [#1]", "- b [#1]", "- d [#1]", "- c"]
 
 
 # --- what it is asked ---

@@ -11,6 +11,7 @@ from everthread.compaction.sources import Language, language_of_text
 
 _TAG = "transcript"
 _FORGED = re.compile(rf"<(?=\s*/?\s*{_TAG}\b)", re.IGNORECASE)
+_REPEATED = re.compile(rf"^\s*</?{_TAG}>[ \t]*\n?", re.MULTILINE)
 _SAID_BY_PEOPLE = re.compile(r"^\[#\d+\] (?:user|human)\b[^:\n]*: (.*)$", re.MULTILINE)
 _ASKED = ("goal", "decisions", "facts", "open", "tools")
 
@@ -88,6 +89,11 @@ def instructions(language: Language, kind: Kind, *, max_tokens: int, is_terse: b
 def delimited(text: str, language: Language) -> str:
     """The transcript as data; it cannot close its own delimiter."""
     return f"<{_TAG}>\n{_FORGED.sub('&lt;', text)}\n</{_TAG}>\n\n{_CLOSING[language]}"
+
+
+def without_delimiters(answer: str) -> str:
+    """The answer without our own tags, which small models repeat."""
+    return _REPEATED.sub("", answer)
 
 
 def language_of_transcript(text: str) -> Language:

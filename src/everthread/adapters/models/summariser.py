@@ -16,7 +16,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from everthread.adapters.models.prompt import delimited, instructions, language_of_transcript
+from everthread.adapters.models.prompt import delimited, instructions, language_of_transcript, without_delimiters
 from everthread.compaction.kinds import Kind
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 
@@ -100,6 +100,6 @@ def _text_of(answer: object) -> str:
     said = str(answer.text) if isinstance(answer, BaseMessage) else answer
     if not isinstance(said, str):
         raise ModelError(f"the summary model wrote {type(said).__name__}, not text")
-    said = _THOUGHTS.sub("", said)
+    said = without_delimiters(_THOUGHTS.sub("", said))
     fenced = _FENCE.match(said)
     return fenced[1] if fenced else said
