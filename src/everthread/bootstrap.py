@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from everthread.adapters.blobs import blobs_at
 from everthread.adapters.models.choosing import NamedSummariser, summariser_from
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.telling import LogsAndMetrics
@@ -16,6 +17,7 @@ from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
 from everthread.compaction.written import policy_from_variables
 from everthread.conversation import Means
+from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.ids import check_text
@@ -36,6 +38,7 @@ EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
 def open(
     url: str | None = None,
     *,
+    blobs: str | None = None,
     settings: Settings | None = None,
     clock: Clock = system_clock,
     compaction: CompactionPolicy | None = None,
@@ -50,14 +53,18 @@ def open(
     says otherwise. `summariser` writes summaries: a LangChain chat model, the name of one ("openai:gpt-5-mini"), or an
     object of your own; without one the extractive summariser does. A `summary_model` that is set in the database or
     for a call goes before it. Summaries are made from text as `redact` leaves it, which by default takes known forms
-    of secrets out.
+    of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or `s3://bucket/folder`) payloads over
+    64 KiB are kept there.
     """
     address = url if url is not None or settings is None else settings.database
     base = policy_from_variables(os.environ) if settings is None else settings.compaction
     policy = compaction or base
+    place = blobs if blobs is not None or settings is None else settings.blobs
+    kept = None if place is None else blobs_at(place)
     means = Means(
-        store=store_for(address, clock),
+        store=store_for(address, clock, kept),
         clock=clock,
+        blobs=kept,
         policy=policy if summariser is None else replace(policy, summary_model=None),
         summariser=None if summariser is None else summariser_from(summariser),
         summariser_named=NamedSummariser,
@@ -67,8 +74,8 @@ def open(
     return Everthread(means)
 
 
-def store_for(url: object, clock: Clock = system_clock) -> Store:
-    """The store behind an address."""
+def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = None) -> Store:
+    """The store behind an address; `blobs` is a place for large payloads, which a store in memory does not need."""
     if not isinstance(url, str):
         raise Invalid(f"must be a string such as {EXAMPLES}, not {type(url).__name__}", field="url")
     scheme, separator, rest = url.partition("://")
@@ -77,13 +84,13 @@ def store_for(url: object, clock: Clock = system_clock) -> Store:
     if scheme == "memory":
         return MemoryStore(clock)
     if scheme == "sqlite":
-        return _sqlite(rest, clock)
+        return _sqlite(rest, clock, blobs)
     if scheme in ("postgresql", "postgres"):
-        return _postgres(url, clock)
+        return _postgres(url, clock, blobs)
     raise Invalid(f"no store for {scheme!r}; write {EXAMPLES}", field="url")
 
 
-def _sqlite(rest: str, clock: Clock) -> Store:
+def _sqlite(rest: str, clock: Clock, blobs: Blobs | None) -> Store:
     from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - a memory store needs no SQLite
 
     path = unquote(rest.partition("?")[0]).removeprefix("/")
@@ -91,12 +98,12 @@ def _sqlite(rest: str, clock: Clock) -> Store:
         raise Invalid("a SQLite address names a file: sqlite:///data/et.db; for none, use memory://", field="url")
     if len(path) > MAX_PATH_CHARACTERS:
         raise Invalid(f"a file's path has at most {MAX_PATH_CHARACTERS} characters, this has {len(path)}", field="url")
-    return SqliteStore(Path(check_text(path, "url")), clock)
+    return SqliteStore(Path(check_text(path, "url")), clock, blobs)
 
 
-def _postgres(url: str, clock: Clock) -> Store:
+def _postgres(url: str, clock: Clock, blobs: Blobs | None) -> Store:
     try:
         from everthread.adapters.stores.postgres import PostgresStore  # noqa: PLC0415 - an extra
     except ImportError as problem:
         raise MissingExtra("PostgreSQL needs an extra: pip install 'everthread[postgres]'") from problem
-    return PostgresStore(url, clock)
+    return PostgresStore(url, clock, blobs)

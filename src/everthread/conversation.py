@@ -22,10 +22,11 @@ from everthread.context.assemble import Context, tools_text
 from everthread.context.budget import Budget
 from everthread.context.shape import Provider
 from everthread.context.tokens import count_tokens
+from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
-from everthread.core.errors import Conflict, Erased, Invalid, NotFound
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.events import Listener, Silence
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow, CompactionQuery
@@ -60,6 +61,8 @@ class Means:
 
     store: Store
     clock: Clock
+    blobs: Blobs | None = None
+    """Where large payloads are, when that is not the database."""
     listener: Listener = field(default_factory=Silence)
     """Hears of compactions."""
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
@@ -303,7 +306,7 @@ class Conversation:
             entries = [entry async for entry in reading.log(self._store, self._ref)]
             rows, active = await self._store.branches(self._ref)
             if (await self._store.get(self._ref)).entry_count == len(entries):
-                return entries, rows, active
+                return [_with_payload(entry) for entry in entries], rows, active
         raise Conflict(f"conversation {self.id!r} is being written to all the time; nothing was copied: try again")
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -514,6 +517,13 @@ class Conversation:
         for compaction in await self._store.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
             return compaction
         raise NotFound(f"no compaction {id!r} in conversation {self.id!r}")
+
+
+def _with_payload(entry: Entry) -> Entry:
+    """What was erased is left out of a copy; what is missing must not be left out silently."""
+    if entry.raw is None and not entry.is_erased:
+        raise StoreDamaged(f"the payload of entry {entry.seq} is missing; nothing was copied: run verify")
+    return entry
 
 
 def _with_tools(budget: Budget, tools: Sequence[Mapping[str, Any]]) -> Budget:

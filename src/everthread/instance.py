@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,13 +16,15 @@ import orjson
 
 from everthread.compaction.policy import CompactionPolicy, laid_over, merged
 from everthread.conversation import Conversation, Means, check_title, dump_metadata
+from everthread.core.blobs import BlobInfo
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.nouns import EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
-from everthread.history import searching, verifying
+from everthread.history import searching, sweeping, verifying
 from everthread.history.arguments import check_count
+from everthread.history.sweeping import BlobReport
 
 MAX_PAGE = 1000
 MAX_QUERY_CHARACTERS = 100_000
@@ -152,6 +155,8 @@ class Everthread:
     def __init__(self, means: Means) -> None:
         self._means = means
         self._store = means.store
+        self._blobs = means.blobs
+        self._clock = means.clock
         self._door = asyncio.Lock()
         """Opening and closing take turns, so that each happens once however many tasks ask for it."""
         self.conversations = Conversations(means)
@@ -242,6 +247,21 @@ class Everthread:
                     yield id
             if position is None:
                 return
+
+    async def check_blobs(self) -> BlobReport:
+        """Hold the blob store against the log: what is missing, damaged, or left over."""
+        return await sweeping.check(self._store, self._blobs) if self._blobs else BlobReport(referred=0)
+
+    async def sweep_blobs(
+        self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False
+    ) -> Sequence[BlobInfo]:
+        """Delete blobs that a crash left without a reference; give those that went, or would go.
+
+        Younger ones are left: somebody may be about to refer to them.
+        """
+        if self._blobs is None:
+            return ()
+        return await sweeping.sweep(self._store, self._blobs, before=self._clock() - older_than, dry_run=dry_run)
 
     async def stats(self) -> Mapping[str, int]:
         """Counts and bytes of the whole database."""

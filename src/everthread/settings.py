@@ -89,6 +89,9 @@ class Settings(BaseSettings):
 
     database: str = Field(default_factory=_default_database, min_length=1, repr=False)
     """The address of the database: `sqlite:///data/et.db` or `postgresql://user@host/name`."""
+    blobs: str | None = Field(default=None, repr=False)
+    """Where payloads over 64 KiB are kept: `file:///var/lib/everthread/blobs` or `s3://bucket/folder`; in the database
+    when nothing is set."""
     owner: str = Field(default=LOCAL, min_length=1)
     """Whose conversations are meant."""
     models_dir: Path = Field(default_factory=lambda: data_folder() / "models")

@@ -32,6 +32,33 @@ def compact_a_talk(url: str, kill: str) -> None:
     asyncio.run(compact(url))
 
 
+BIG = "a ledger of zirconium " * 5_000
+
+
+def append_a_blob(url: str, blobs: str, kill: str) -> None:
+    """Append something large until the plug is pulled."""
+    failpoints.arm(plug(kill))
+    asyncio.run(append_big(url, blobs))
+
+
+def erase_a_blob(url: str, blobs: str, kill: str) -> None:
+    """Append something large, then erase it until the plug is pulled."""
+    asyncio.run(append_big(url, blobs))
+    failpoints.arm(plug(kill))
+    asyncio.run(erase(url, blobs))
+
+
+async def append_big(url: str, blobs: str) -> None:
+    async with everthread.open(url, blobs=blobs) as et:
+        conv = await et.conversations.ensure("c")
+        await conv.append([{"role": "user", "content": BIG, "id": "big"}])
+
+
+async def erase(url: str, blobs: str) -> None:
+    async with everthread.open(url, blobs=blobs) as et:
+        await et.erase(conversation="c", message="big")
+
+
 async def talk(url: str) -> None:
     async with everthread.open(url) as et:
         conv = await et.conversations.ensure("c")

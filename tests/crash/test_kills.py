@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 import everthread
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED
 from everthread.core.failpoints import FAILPOINTS
-from tests.crash.crowd import TALK_MESSAGES
+from tests.crash.crowd import BIG, TALK_MESSAGES, append_big
 from tests.crash.nursery import Nursery
 from tests.crash.trial import KILLED, NewTrial
 
@@ -25,8 +27,9 @@ WITHIN_SECONDS = {"sqlite": 0.3, "postgres": 0.8}
 
 
 def points(store: str) -> Sequence[str]:
-    """Those that the script reaches: PostgreSQL indexes in the append itself, and compactions have a test below."""
-    elsewhere = {"compaction.written", "checkpoint.written", *(() if store == "sqlite" else ("index.written",))}
+    """Those that the script reaches: PostgreSQL indexes in the append itself, and the others have tests below."""
+    elsewhere = {"compaction.written", "checkpoint.written", "blob.written", "blob.deleted"}
+    elsewhere |= {"index.written"} if store == "postgres" else set()
     return [point for point in FAILPOINTS if point not in elsewhere]
 
 
@@ -68,6 +71,47 @@ def test_i9_a_kill_while_a_compaction_is_written_leaves_the_former_view(
     child = nursery.start("tests.crash.crowd:compact_a_talk", url=empty_url, kill="compaction.written:1")
     assert child.wait() == KILLED, child.said()
     asyncio.run(compact_again(empty_url))
+
+
+@pytest.mark.parametrize("store", list(KILLS))
+def test_i1_a_kill_between_a_blob_and_its_commit_leaves_a_log_without_it(
+    store: str, empty_url: str, nursery: Nursery, tmp_path: Path
+) -> None:
+    blobs = f"file://{tmp_path / 'blobs'}"
+    child = nursery.start("tests.crash.crowd:append_a_blob", url=empty_url, blobs=blobs, kill="blob.written:1")
+    assert child.wait() == KILLED, child.said()
+    asyncio.run(append_again(empty_url, blobs))
+
+
+async def append_again(url: str, blobs: str) -> None:
+    async with everthread.open(url, blobs=blobs) as et:
+        conv = await et.conversations.get("c")
+        assert [message async for message in conv.messages()] == []
+        assert (await et.verify()).ok
+        assert len((await et.check_blobs()).unused) == 1
+        assert len(await et.sweep_blobs(older_than=timedelta(0))) == 1
+        await append_big(url, blobs)
+        assert [message.text async for message in conv.messages()] == [BIG]
+        found = await et.check_blobs()
+        assert (found.ok, found.referred, list(found.unused)) == (True, 1, [])
+
+
+@pytest.mark.parametrize("point", ["erase.committed", "blob.deleted"])
+@pytest.mark.parametrize("store", list(KILLS))
+def test_i22_a_kill_while_blobs_are_erased_leaves_none_after_the_next_opening(
+    store: str, point: str, empty_url: str, nursery: Nursery, tmp_path: Path
+) -> None:
+    folder = tmp_path / "blobs"
+    blobs = f"file://{folder}"
+    child = nursery.start("tests.crash.crowd:erase_a_blob", url=empty_url, blobs=blobs, kill=f"{point}:1")
+    assert child.wait() == KILLED, child.said()
+    asyncio.run(opened_and_verified(empty_url, blobs))
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+async def opened_and_verified(url: str, blobs: str) -> None:
+    async with everthread.open(url, blobs=blobs) as et:
+        assert (await et.verify()).ok
 
 
 async def compact_again(url: str) -> None:

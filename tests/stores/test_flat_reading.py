@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import everthread
 from everthread.adapters.stores.sqlite import views
+from everthread.adapters.stores.sqlite.engine import connect
 from everthread.core.nouns import Ref
 from tests.contracts.views import tell
 
@@ -29,7 +29,7 @@ def steps(file: Path) -> float:
         nonlocal taken
         taken += 1
 
-    with closing(sqlite3.connect(file)) as connection:
+    with closing(connect(file)) as connection:
         connection.set_progress_handler(count, 1)
         outlook = views.outlook(connection, Ref("local", "c"), None)
     return taken / (len(outlook.row) + 1)

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from everthread.cli.output import size
 
 if TYPE_CHECKING:
+    from everthread.history.sweeping import BlobReport
     from everthread.settings import Settings
 
 OLDEST_SQLITE = (3, 35, 0)
-EXTRAS = {"postgres": "asyncpg", "langgraph": "langgraph", "langchain": "langchain"}
+EXTRAS = {"postgres": "asyncpg", "s3": "s3fs", "langgraph": "langgraph", "langchain": "langchain"}
 """Each extra, and the module that shows it is installed."""
 LITTLE_BYTES = 100_000_000
 SAMPLE = 25
@@ -162,6 +163,26 @@ def check_index(*, indexed: int, wanted: int, waiting: int = 0) -> Check:
 def check_sample(*, found: int, drawn: int) -> Check:
     """A message must be found by its own words."""
     return _judged("search sample", found == drawn, f"{found} of {drawn} are found by their own words")
+
+
+def check_blobs(report: BlobReport) -> Check:
+    """A blob that is missing is a message whose text is gone."""
+    lost = [*report.missing, *report.damaged]
+    if lost:
+        return Check(
+            name="blobs",
+            state=State.DAMAGED,
+            found=f"{len(report.missing)} missing and {len(report.damaged)} damaged of {report.referred}: {lost[0]} …",
+            advice="restore the blob store from its copy; `everthread verify` names every message",
+        )
+    if report.unused:
+        return Check(
+            name="blobs",
+            state=State.WARN,
+            found=f"{report.referred} in order; {len(report.unused)} that nothing refers to",
+            advice="everthread sweep deletes those that are older than a day",
+        )
+    return Check(name="blobs", state=State.OK, found=f"{report.referred} in order")
 
 
 def _judged(name: str, is_good: bool, found: str) -> Check:

@@ -40,7 +40,9 @@ KEYS = "SELECT coalesce(min(key), 0), coalesce(max(key), 0) FROM entries"
 SOME_MESSAGE = f"""
 SELECT e.key, c.owner, {sql.ENTRY}
 FROM entries e JOIN conversations c ON c.number = e.key >> 32
-WHERE e.key >= $1 AND {TO_BE_INDEXED} ORDER BY e.key LIMIT 1"""
+WHERE e.key >= $1 AND {TO_BE_INDEXED}
+  AND NOT EXISTS (SELECT 1 FROM payloads p WHERE p.key = e.key AND p.blob IS NOT NULL)
+ORDER BY e.key LIMIT 1"""
 """The next message, from a key on, that the index must hold."""
 
 IS_FOUND = "SELECT count(*) FROM words WHERE key = $1 AND tokens @@ $2::text::tsquery"

@@ -13,6 +13,7 @@ from everthread.adapters.stores import migrating
 from everthread.adapters.stores.layout import words_of
 from everthread.adapters.stores.restoring import unfinished
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.blobs import teach
 from everthread.cli.checks import (
     SAMPLE,
     SAMPLE_WORDS,
@@ -46,6 +47,7 @@ SELECT e.key, c.owner, {sql.ENTRY}
 FROM entries e JOIN conversations c ON c.number = e.key >> 32 LEFT JOIN unindexed u ON u.conversation = c.number
 WHERE e.key >= ? AND e.kind = 0 AND e.flags & 4 = 0 AND c.off_record = 0
   AND (u.after_seq IS NULL OR e.key & 4294967295 <= u.after_seq)
+  AND NOT EXISTS (SELECT 1 FROM payloads p WHERE p.key = e.key AND p.blob IS NOT NULL)
 ORDER BY e.key LIMIT 1"""
 """The next message, from a key on, that the index must hold."""
 
@@ -60,6 +62,7 @@ def check_file(path: Path) -> Iterator[Check]:
         return
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
+            teach(connection, lambda: None)
             yield from _check_opened(connection, path)
     except sqlite3.DatabaseError as problem:
         yield _unreadable(problem)

@@ -22,6 +22,8 @@ async def doctor(door: Door) -> None:
     from everthread.cli.checks import State, check_machine  # noqa: PLC0415 - startup
 
     checks = [*check_machine(door.settings), *[check async for check in _check_database(door)]]
+    if door.settings.blobs is not None and all(check.state in (State.OK, State.WARN) for check in checks):
+        checks.append(await _check_blobs(door))
     if door.out.json:
         for check in checks:
             door.out.document(asdict(check))
@@ -32,6 +34,13 @@ async def doctor(door: Door) -> None:
         raise typer.Exit(ExitCode.INTEGRITY)
     if State.FAIL in states:
         raise typer.Exit(ExitCode.ERROR)
+
+
+async def _check_blobs(door: Door) -> Check:
+    from everthread.cli.checks import check_blobs  # noqa: PLC0415 - startup
+
+    async with door.open() as et:
+        return check_blobs(await et.check_blobs())
 
 
 async def _check_database(door: Door) -> AsyncIterator[Check]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,6 +73,25 @@ async def backup(
 
 
 @command(app)
+async def sweep(
+    door: Door,
+    hours: Annotated[
+        float, typer.Option("--older-than", metavar="HOURS", min=0, help="Leave what was written since.")
+    ] = 24,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+) -> None:
+    """Delete blobs that nothing refers to: a crash between a blob and its commit leaves one."""
+    async with door.open() as et:
+        gone = await et.sweep_blobs(older_than=timedelta(hours=hours), dry_run=dry_run)
+    if door.out.json:
+        for one in gone:
+            door.out.document({"name": one.name, "bytes": one.size_bytes, "written_at": one.written_at})
+    else:
+        done = "would be deleted" if dry_run else "deleted"
+        door.out.text(f"{len(gone)} blobs {done}, {size(sum(one.size_bytes for one in gone))}")
+
+
+@command(app)
 async def restore(
     door: Door,
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A file that `everthread backup` wrote.")],
@@ -96,17 +115,19 @@ async def restore(
 
 
 async def _restore(door: Door, source: Path, more: Sequence[Erasure], force: bool, keep_old: bool) -> Restored:
-    from everthread.adapters.stores.restoring import restore_sqlite, sqlite_file  # noqa: PLC0415 - startup
+    from everthread.adapters.blobs import blobs_at  # noqa: PLC0415 - startup
+    from everthread.adapters.stores.restoring import restore_sqlite, sqlite_file  # noqa: PLC0415
 
     target = sqlite_file(door.url)
+    blobs = None if door.settings.blobs is None else blobs_at(door.settings.blobs)
     if target is not None:
-        return await restore_sqlite(source, target, erasures=more, force=force, keep_old=keep_old)
+        return await restore_sqlite(source, target, erasures=more, force=force, keep_old=keep_old, blobs=blobs)
     if not is_postgres(door.url):
         raise Invalid("only a SQLite file or a PostgreSQL database can be restored")
     require_postgres()
     from everthread.adapters.stores.restoring_postgres import restore_postgres  # noqa: PLC0415 - an extra
 
-    return await restore_postgres(door.url, source, erasures=more, force=force, keep_old=keep_old)
+    return await restore_postgres(door.url, source, erasures=more, force=force, keep_old=keep_old, blobs=blobs)
 
 
 def _as_json(restored: Restored) -> dict[str, object]:

@@ -8,6 +8,8 @@ FAILPOINTS = (
     "create.written",
     "append.locked",
     "append.entries_written",
+    "blob.written",
+    "blob.deleted",
     "append.search_written",
     "append.head_written",
     "index.written",

@@ -83,6 +83,8 @@ class Message:
     @cached_property
     def payload(self) -> dict[str, Any]:
         """What came in."""
+        if self.entry.raw is None and not self.entry.is_erased:
+            raise StoreDamaged(f"the payload of entry {self.entry.seq} is missing: run verify, restore the blobs")
         try:
             decoded: dict[str, Any] = json.loads(self.entry.raw) if self.entry.raw else {}
         except ValueError as problem:
@@ -237,7 +239,7 @@ class Problem:
     """One thing that `verify` found wrong."""
 
     kind: str
-    """gap | payload | chain | head | count | missing | cut | rewritten | projection"""
+    """gap | payload | blob | chain | head | count | missing | cut | rewritten | projection"""
     owner: str
     conversation_id: str
     seq: int | None

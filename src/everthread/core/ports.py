@@ -223,6 +223,15 @@ class Keeping(Protocol):
     async def stats(self) -> Mapping[str, int]:
         """Counts and bytes, by name."""
 
+    async def payload_blobs(self) -> Mapping[str, int]:
+        """The blobs that payloads are in, and their sizes."""
+
+    async def blob_at(self, ref: Ref, seq: int) -> str | None:
+        """The blob that holds the payload of an entry, if one does."""
+
+    async def delete_unused_blobs(self, names: Sequence[str]) -> int:
+        """Delete those that no payload is in; how many. Whoever writes one at the same time is waited for."""
+
     async def backup(self, target: Path) -> None:
         """Write a consistent copy while others go on working."""
 

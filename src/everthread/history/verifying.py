@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from everthread.core import chain
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
@@ -31,7 +31,9 @@ async def verify(store: Store, against: Iterable[Head] | None = None) -> VerifyR
     expected = {(head.owner, head.conversation_id): head for head in map(_checked, against or ())}
     tally = _Tally()
     for info in await store.heads():
+        before = len(tally.problems)
         await _verify_one(store, info, expected.pop((info.owner, info.id), None), tally)
+        tally.problems[before:] = [await _with_blob(store, problem) for problem in tally.problems[before:]]
     for head in expected.values():
         tally.problem("missing", Ref(head.owner, head.conversation_id), None, "the conversation is gone")
     return VerifyReport(
@@ -41,6 +43,17 @@ async def verify(store: Store, against: Iterable[Head] | None = None) -> VerifyR
         erased=tally.erased,
         problems=tuple(tally.problems),
     )
+
+
+async def _with_blob(store: Store, problem: Problem) -> Problem:
+    """The same, naming the blob where the payload is in one: that is what is to be restored."""
+    if problem.kind not in ("payload", "chain") or problem.seq is None:
+        return problem
+    name = await store.blob_at(Ref(problem.owner, problem.conversation_id), problem.seq)
+    if name is None:
+        return problem
+    what = "is missing" if problem.kind == "payload" else "does not hold what was written"
+    return replace(problem, kind="blob", detail=f"the blob {name} {what}: restore it from a copy of the blob store")
 
 
 def _checked(head: object) -> Head:

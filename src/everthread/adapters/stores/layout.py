@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from everthread.core import payloads
+from everthread.core.blobs import Blobs, blob_name
+from everthread.core.chain import commitment_of
 from everthread.core.checkpoints import StoredCheckpoint, StoredWrite, Thread
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind
 from everthread.core.errors import StoreDamaged
+from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Decision, Seen
-from everthread.core.nouns import ConversationInfo, Message
+from everthread.core.nouns import ConversationInfo, Message, Ref
 from everthread.history.words import index_text
 
 SEQ_BITS = 32
@@ -80,7 +83,7 @@ def traces_of(entries: Iterable[Entry]) -> list[bytes]:
     found: dict[bytes, None] = {}
     for entry in entries:
         found[b"\xa2id" + _packed(entry.id.encode())] = None
-        said = payloads.text(Message(entry).payload).encode("utf-8", "surrogatepass")
+        said = payloads.text(Message(entry).payload).encode("utf-8", "surrogatepass") if entry.raw is not None else b""
         if said:
             found[said if len(said) >= _LONG_TEXT_BYTES else _packed(said)] = None
     return list(found)
@@ -95,6 +98,31 @@ def _packed(text: bytes) -> bytes:
         if size < 1 << 8 * width:
             return bytes([head]) + size.to_bytes(width, "big") + text
     return b"\xdb" + size.to_bytes(4, "big") + text
+
+
+class PayloadRow(NamedTuple):
+    """A row of `payloads`: the bytes, or the name of the blob that holds them."""
+
+    key: int
+    body: bytes
+    blob: str | None = None
+    blob_bytes: int | None = None
+    commitment: bytes | None = None
+
+
+def payload_rows(conversation: int, ref: Ref, entries: Sequence[Entry], blobs: Blobs | None) -> list[PayloadRow]:
+    """The rows of large payloads; with a blob store they are durable there when this returns."""
+    large = [(entry, entry.raw) for entry in entries if entry.raw is not None and len(entry.raw) > LARGE_BYTES]
+    return [_payload_row(entry_key(conversation, entry.seq), ref, entry, raw, blobs) for entry, raw in large]
+
+
+def _payload_row(key: int, ref: Ref, entry: Entry, raw: bytes, blobs: Blobs | None) -> PayloadRow:
+    if blobs is None:
+        return PayloadRow(key, raw)
+    name = blob_name(ref, raw)
+    blobs.put(name, raw)
+    reach("blob.written")
+    return PayloadRow(key, b"", name, len(raw), commitment_of(entry))
 
 
 def is_indexed(entry: Entry, *, off_record: bool) -> bool:

@@ -368,6 +368,15 @@ class MemoryStore:
             "database_bytes": 0,
         }
 
+    async def payload_blobs(self) -> Mapping[str, int]:
+        return {}
+
+    async def blob_at(self, ref: Ref, seq: int) -> str | None:
+        return None
+
+    async def delete_unused_blobs(self, names: Sequence[str]) -> int:
+        return 0
+
     async def backup(self, target: Path) -> None:
         raise StoreError("a database in memory cannot be backed up; open a file with sqlite:///…")
 

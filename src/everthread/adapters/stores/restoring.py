@@ -21,6 +21,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from everthread.adapters.stores import migrating
+from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreBusy, StoreDamaged
 from everthread.core.nouns import VerifyReport
@@ -81,16 +82,24 @@ def _appearing_whole(target: Path) -> Iterator[Path]:
 
 
 async def restore_sqlite(
-    source: Path, target: Path, *, erasures: Sequence[Erasure] = (), force: bool = False, keep_old: bool = False
+    source: Path,
+    target: Path,
+    *,
+    erasures: Sequence[Erasure] = (),
+    force: bool = False,
+    keep_old: bool = False,
+    blobs: Blobs | None = None,
 ) -> Restored:
     """Put a backup in the place of a database file, without what was erased since.
+
+    A backup holds no blobs: `blobs` is where they are, and they are verified with the rest.
 
     When the copy does not verify, `Restored.report` says so and the old database stands untouched.
     """
     target = _free_place(target, force)
     with _held(target) as old, _copied(source, target) as copy:
-        applied = _erase_again(copy, [*old.erasures, *erasures])
-        report = await _verified(copy)
+        applied = _erase_again(copy, [*old.erasures, *erasures], blobs)
+        report = await _verified(copy, blobs)
         kept = _take_place(copy, target, keep_old) if report.ok else None
     return Restored(erasures=applied, is_old_list_read=old.is_readable, kept=kept, report=report)
 
@@ -203,14 +212,14 @@ def _bring_up_to_date(source: Path, copy: Path) -> None:
     engine.migrate(copy)
 
 
-def _erase_again(copy: Path, erasures: Sequence[Erasure]) -> list[Erasure]:
+def _erase_again(copy: Path, erasures: Sequence[Erasure], blobs: Blobs | None) -> list[Erasure]:
     """Apply, under their first date, the erasures that the backup does not know.
 
     Those it knows are in it already; applied again, that of an owner would take what this owner wrote afterwards.
     """
     from everthread.adapters.stores.sqlite import engine, erase  # noqa: PLC0415 - only where there is SQLite
 
-    with closing(engine.connect(copy)) as connection:
+    with closing(engine.connect(copy, lambda: blobs)) as connection:
         known = set(_erasures(connection))
         unknown = [erasure for erasure in dict.fromkeys(erasures) if erasure not in known]
         connection.execute("BEGIN IMMEDIATE")
@@ -236,10 +245,10 @@ def _erase_one(connection: sqlite3.Connection, erasure: Erasure) -> None:
     connection.execute("RELEASE one")
 
 
-async def _verified(copy: Path) -> VerifyReport:
+async def _verified(copy: Path, blobs: Blobs | None) -> VerifyReport:
     from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - only where there is SQLite
 
-    store = SqliteStore(copy)
+    store = SqliteStore(copy, blobs=blobs)
     await store.open()
     try:
         return await verifying.verify(store)

@@ -19,6 +19,7 @@ from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
 from everthread.adapters.stores.restoring import Erasure, Restored
 from everthread.adapters.stores.schema import ERASE_RULES
+from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreDamaged
 from everthread.core.nouns import VerifyReport
@@ -48,7 +49,13 @@ DROP = 'DROP TABLE {source}."{table}"'
 
 
 async def restore_postgres(
-    url: str, source: Path, *, erasures: Sequence[Erasure] = (), force: bool = False, keep_old: bool = False
+    url: str,
+    source: Path,
+    *,
+    erasures: Sequence[Erasure] = (),
+    force: bool = False,
+    keep_old: bool = False,
+    blobs: Blobs | None = None,
 ) -> Restored:
     """Put a backup in the place of a database's tables, without what was erased since.
 
@@ -63,8 +70,8 @@ async def restore_postgres(
             old = await _erasures_aside(connection)
             await dump.restore(url, source)
             await _bring_up_to_date(connection, address, source)
-            applied = await _erase_again(connection, [*old, *erasures])
-            report = await _verified(url)
+            applied = await _erase_again(connection, [*old, *erasures], blobs)
+            report = await _verified(url, blobs)
             is_done = report.ok
         finally:
             if not is_done:
@@ -151,31 +158,31 @@ async def _bring_up_to_date(connection: Connection, address: Address, source: Pa
     await tables.migrate(address)
 
 
-async def _erase_again(connection: Connection, erasures: Sequence[Erasure]) -> list[Erasure]:
+async def _erase_again(connection: Connection, erasures: Sequence[Erasure], blobs: Blobs | None) -> list[Erasure]:
     """Apply, under their first date, the erasures that the backup does not know (see `restoring`)."""
     known = set(await _read(connection, sql.ERASURES))
     unknown = [erasure for erasure in dict.fromkeys(erasures) if erasure not in known]
     await connection.execute("BEGIN")
     for erasure in unknown:
-        await _erase_one(connection, erasure)
+        await _erase_one(connection, erasure, blobs)
     await connection.execute("COMMIT")
     await erase.rewrite(connection, to_micros(system_clock()), wait=True)
     return unknown
 
 
-async def _erase_one(connection: Connection, erasure: Erasure) -> None:
+async def _erase_one(connection: Connection, erasure: Erasure, blobs: Blobs | None) -> None:
     at = to_micros(erasure.erased_at)
     await connection.execute("SAVEPOINT one")
     try:
-        await erase.blank(connection, *erasure[:3], at)
+        await erase.blank(connection, *erasure[:3], at, blobs)
     except NotFound:
         await connection.execute("ROLLBACK TO one")
         await connection.execute(sql.INSERT_ERASURE, *erasure[:3], at)
     await connection.execute("RELEASE one")
 
 
-async def _verified(url: str) -> VerifyReport:
-    store = PostgresStore(url)
+async def _verified(url: str, blobs: Blobs | None) -> VerifyReport:
+    store = PostgresStore(url, blobs=blobs)
     await store.open()
     try:
         return await verifying.verify(store)

@@ -91,12 +91,27 @@ entries = Table(
 Index("entries_by_id", text("(key >> 32)"), entries.c.id)
 Index("entries_pinned", entries.c.key, sqlite_where=text("flags & 2 <> 0"), postgresql_where=text("flags & 2 <> 0"))
 
+_KEPT_OUTSIDE = text("blob IS NOT NULL")
 payloads = Table(
     "payloads",
     metadata,
     Column("key", _Number, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
+    Column("blob", Text),
+    Column("blob_bytes", BigInteger),
+    Column("commitment", LargeBinary),
 )
+"""Large payloads, or the names of the blobs that hold them; then also what an erase keeps of one it cannot read."""
+Index("payloads_by_blob", payloads.c.blob, sqlite_where=_KEPT_OUTSIDE, postgresql_where=_KEPT_OUTSIDE)
+
+doomed_blobs = Table(
+    "doomed_blobs",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("doomed_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Blobs of what was erased, until they are deleted."""
 
 answers = Table(
     "answers",
@@ -248,7 +263,8 @@ ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone",
     "branches": "numbers only: kept",
     "entries": "raw, salt and token count blanked; id, role and chain kept, commitment stored",
-    "payloads": "row deleted",
+    "payloads": "row deleted; the blob it names is deleted when no other row names it",
+    "doomed_blobs": "names of blobs only, gone with them",
     "answers": "rows of the conversation deleted; of an erased message's answer only the key kept, to refuse a retry",
     "compactions": "rows over an erased message deleted, with the summaries in them",
     "policies": "row of the conversation deleted",

@@ -17,7 +17,9 @@ import asyncpg
 from everthread.adapters.stores.layout import CANNOT_REACH, traces_of
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection
+from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
@@ -45,13 +47,18 @@ _POLL_SECONDS = 0.05
 
 
 async def blank(
-    connection: Connection, owner: str, conversation: str | None, message: str | None, now: int
+    connection: Connection,
+    owner: str,
+    conversation: str | None,
+    message: str | None,
+    now: int,
+    blobs: Blobs | None = None,
 ) -> EraseReport:
     """Destroy text and salts, in a transaction."""
     numbers = [row[0] for row in await connection.fetch(sql.LOCK_ERASE_TARGETS, owner, conversation)]
     if not numbers and conversation is not None:
         raise NotFound(f"no conversation {conversation!r}")
-    reached = await _blank_all(connection, numbers, message, now)
+    reached = await _blank_all(connection, numbers, message, now, blobs)
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
     reach("erase.payloads_blanked")
@@ -69,11 +76,14 @@ async def blank(
     )
 
 
-async def _blank_all(connection: Connection, numbers: Sequence[int], message: str | None, now: int) -> dict[str, int]:
-    traces: list[bytes | None] = [None] if message is None else await _traces(connection, numbers, message)
+async def _blank_all(
+    connection: Connection, numbers: Sequence[int], message: str | None, now: int, blobs: Blobs | None
+) -> dict[str, int]:
+    traces: list[bytes | None] = [None] if message is None else await _traces(connection, numbers, message, blobs)
     reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, numbers, message))}
     reach("erase.words_removed")
     reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
+    await connection.execute(sql.DOOM_BLOBS, numbers, message, now)
     reached["payloads"] = _count(await connection.execute(sql.DELETE_PAYLOADS, numbers, message))
     for trace in traces:
         await _forget_checkpoints(connection, numbers, trace, reached)
@@ -101,9 +111,11 @@ async def _destroy_summaries(connection: Connection, numbers: Sequence[int], mes
     return destroyed
 
 
-async def _traces(connection: Connection, numbers: Sequence[int], message: str) -> list[bytes | None]:
+async def _traces(
+    connection: Connection, numbers: Sequence[int], message: str, blobs: Blobs | None
+) -> list[bytes | None]:
     rows = await connection.fetch(sql.ENTRIES_TO_ERASE, numbers, message)
-    return [*traces_of(map(Entry._make, rows))]
+    return [*traces_of(await filled(map(Entry._make, rows), blobs))]
 
 
 async def _forget_checkpoints(

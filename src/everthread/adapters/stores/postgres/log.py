@@ -16,13 +16,16 @@ from everthread.adapters.stores.layout import (
     entry_key,
     entry_values,
     is_indexed,
+    payload_rows,
     revisions_of,
     settled,
     words_of,
 )
 from everthread.adapters.stores.postgres import checkpoints, compactions
 from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection, Row
+from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
@@ -41,23 +44,23 @@ _OFFLOAD_BYTES = 1 << 18
 _MOST_ROWS = SEQ_MASK
 
 
-async def write(connection: Connection, ref: Ref, intent: Intent[R], now: int) -> R:
+async def write(connection: Connection, ref: Ref, intent: Intent[R], now: int, blobs: Blobs | None = None) -> R:
     """Look, decide, write: all inside one transaction that holds the conversation's row."""
-    number, seen = await _look(connection, ref, intent.needs())
+    number, seen = await _look(connection, ref, intent.needs(), blobs)
     reach("append.locked")
     decision = intent.decide(seen, now)
-    await _apply(connection, number, seen, decision, now)
+    await _apply(connection, number, seen, decision, now, blobs)
     return decision.result
 
 
-async def _look(connection: Connection, ref: Ref, needs: Needs) -> tuple[int, Seen]:
+async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | None) -> tuple[int, Seen]:
     row = await connection.fetchrow(sql.LOCK_HEAD, *ref) or await connection.fetchrow(sql.LOCK_HEAD, *ref)
     number, log_head, active = _head(row, ref)
     rows = await all_branches(connection, number) if needs.every_branch else [active]
     answer = None
     if needs.idempotency_key is not None:
         answer = await connection.fetchrow(sql.ANSWER, number, needs.idempotency_key)
-    named = await by_id(connection, number, needs.ids)
+    named = await filled(await by_id(connection, number, needs.ids), blobs)
     seen = Seen(
         head=log_head,
         branches={branch.number: branch for branch in rows},
@@ -117,10 +120,12 @@ def _entries(rows: Sequence[Row]) -> list[Entry]:
 # -- writing ---------------------------------------------------------------------------------------------------
 
 
-async def _apply(connection: Connection, number: int, seen: Seen, decision: Decision[Any], now: int) -> None:
+async def _apply(
+    connection: Connection, number: int, seen: Seen, decision: Decision[Any], now: int, blobs: Blobs | None
+) -> None:
     branches, active = settled(seen, decision)
     if decision.entries:
-        await _write_entries(connection, number, decision.entries, seen.head)
+        await _write_entries(connection, number, decision.entries, seen.head, blobs)
     if decision.touches:
         await _touch(connection, number, decision.touches)
     if decision.changed:
@@ -152,7 +157,9 @@ def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tu
     return count, decision.chain or before.chain, active.number, active.leaf_seq, active.leaf_depth
 
 
-async def _write_entries(connection: Connection, number: int, new: Sequence[Entry], before: LogHead) -> None:
+async def _write_entries(
+    connection: Connection, number: int, new: Sequence[Entry], before: LogHead, blobs: Blobs | None
+) -> None:
     for batch in _batches(new):
         indexed = [entry for entry in batch if is_indexed(entry, off_record=before.off_record)]
         await connection.execute(
@@ -161,8 +168,9 @@ async def _write_entries(connection: Connection, number: int, new: Sequence[Entr
             [entry_key(number, entry.seq) for entry in indexed],
             await _words(indexed, before.owner),
         )
-    large = [(entry_key(number, entry.seq), entry.raw) for entry in new if len(entry.raw or b"") > LARGE_BYTES]
-    if large:
+    if any(len(entry.raw or b"") > LARGE_BYTES for entry in new):
+        await connection.execute(sql.SHARE_BLOBS)
+        large = await asyncio.to_thread(payload_rows, number, Ref(before.owner, before.id), new, blobs)
         await connection.executemany(sql.INSERT_PAYLOAD, large)
     reach("append.entries_written")
     reach("append.search_written")

@@ -72,9 +72,11 @@ UPDATE conversations SET {column} = $1, updated_at = $2 WHERE owner = $3 AND id 
 
 ENTRY = """
 e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
-e.tokens, e.salt, e.chain, coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key)), e.commitment,
-e.newest_seq, e.flags, e.updated_at"""
-"""The columns of an `Entry`, in its order."""
+e.tokens, e.salt, e.chain, coalesce(e.raw, (
+    SELECT CASE WHEN p.blob IS NULL THEN p.body ELSE '\\x00'::bytea || convert_to(p.blob, 'UTF8') END
+    FROM payloads p WHERE p.key = e.key)),
+e.commitment, e.newest_seq, e.flags, e.updated_at"""
+"""The columns of an `Entry`, in its order; a payload that is in a blob comes as its reference (core/blobs.py)."""
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
@@ -136,8 +138,29 @@ SELECT * FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::b
     $14::bytea[], $15::bytea[], $16::smallint[])"""
 """Write entries, and put their tokens into the index; nothing ever changes these columns but an erase."""
 
-INSERT_PAYLOAD = "INSERT INTO payloads (key, body) VALUES ($1, $2)"
-"""Write a payload that is too large for its entry's row."""
+INSERT_PAYLOAD = "INSERT INTO payloads (key, body, blob, blob_bytes, commitment) VALUES ($1, $2, $3, $4, $5)"
+"""Write a payload that is too large for its entry's row, or the name of the blob that holds it."""
+
+BLOB_OF = "SELECT blob FROM payloads WHERE key = $1"
+"""Which blob holds a payload, if one does."""
+
+BLOB_NAMES = "SELECT DISTINCT blob, blob_bytes FROM payloads WHERE blob IS NOT NULL"
+"""Every blob that is referred to."""
+
+USED_BLOBS = "SELECT blob FROM payloads WHERE blob = ANY($1::text[])"
+"""Those of some blobs that something refers to."""
+
+DOOMED_BLOBS = "SELECT name FROM doomed_blobs"
+"""Blobs of what was erased that are still to be deleted."""
+
+FORGET_DOOMED = "DELETE FROM doomed_blobs WHERE name = ANY($1::text[])"
+"""Note that blobs were deleted, or are needed again."""
+
+SHARE_BLOBS = "SELECT pg_advisory_xact_lock_shared(7310580732)"
+"""Whoever writes a blob holds this until the commit that refers to it …"""
+
+LOCK_BLOBS = "SELECT pg_advisory_xact_lock(7310580732)"
+"""… and whoever deletes blobs that nothing refers to waits for them."""
 
 TOUCH = """
 UPDATE entries e
@@ -424,6 +447,7 @@ BLANK_ENTRIES = f"""
 UPDATE entries e
 SET raw = NULL, salt = NULL, tokens = 0, flags = e.flags | 4, updated_at = $3,
     commitment = coalesce(
+        (SELECT p.commitment FROM payloads p WHERE p.key = e.key),
         sha256(e.salt || coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key))), e.commitment)
 WHERE {_TO_ERASE} AND e.flags & 4 = 0"""
 """Destroy payloads and salts; the commitment, as `core.chain.commit` makes it, keeps the chain provable."""
@@ -433,6 +457,13 @@ DELETE_COMPACTIONS = "DELETE FROM compactions WHERE conversation = ANY($1::bigin
 
 DELETE_COMPACTIONS_BY_ID = "DELETE FROM compactions WHERE conversation = $1 AND id = ANY($2::text[])"
 """Destroy the summaries that speak of an erased message."""
+
+DOOM_BLOBS = f"""
+INSERT INTO doomed_blobs (name, doomed_at)
+SELECT DISTINCT p.blob, $3::bigint FROM payloads p JOIN entries e ON e.key = p.key
+WHERE p.blob IS NOT NULL AND {_TO_ERASE}
+ON CONFLICT (name) DO NOTHING"""
+"""Note the blobs of these entries."""
 
 DELETE_PAYLOADS = f"DELETE FROM payloads WHERE key IN (SELECT e.key FROM entries e WHERE {_TO_ERASE})"
 """Destroy large payloads."""
@@ -528,7 +559,7 @@ STATS = {
     "owners": "SELECT count(DISTINCT owner) FROM conversations",
     "payload_bytes": """
 SELECT (SELECT coalesce(sum(octet_length(raw)), 0) FROM entries)
-    + (SELECT coalesce(sum(octet_length(body)), 0) FROM payloads)""",
+    + (SELECT coalesce(sum(octet_length(body) + coalesce(blob_bytes, 0)), 0) FROM payloads)""",
     "database_bytes": "SELECT pg_database_size(current_database())",
 }
 """What `stats` counts."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everthread.adapters.stores.layout import info_from_row
+from everthread.adapters.stores.layout import entry_key, info_from_row
+from everthread.adapters.stores.postgres import blobs, compactions, dump, erase, errors, log, search, tables, views
 from everthread.adapters.stores.postgres import checkpoints as saved
-from everthread.adapters.stores.postgres import compactions, dump, erase, errors, log, search, tables, views
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
+from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis
 from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
@@ -38,7 +40,8 @@ class PostgresStore:
 
     counts_later = False
 
-    def __init__(self, url: str, clock: Clock = system_clock) -> None:
+    def __init__(self, url: str, clock: Clock = system_clock, blobs: Blobs | None = None) -> None:
+        self._blobs = blobs
         self._address = parse(url)
         self._clock = clock
         self._pool: Pool | None = None
@@ -76,6 +79,22 @@ class PostgresStore:
         await self._erase_all([Ref(*row) for row in left])
         if await self._on.read(lambda c: c.fetch(sql.UNFINISHED_ERASURES)):
             await self._rewrite(wait=False)
+        await self._delete_doomed_blobs()
+
+    async def _delete_doomed_blobs(self) -> Sequence[str]:
+        """Give what is left. The erasure is committed: what stands in the way is no reason to call it failed, or not
+        to open."""
+        kept = self._blobs
+        try:
+            doomed = await self._on.read(lambda c: c.fetch(sql.DOOMED_BLOBS))
+            if not doomed:
+                return ()
+            if kept is None:
+                return (f"{len(doomed)} blobs: {blobs.NOT_SET}",)
+            await self._on.write(lambda c: blobs.delete_doomed(c, kept))
+        except StoreError as problem:
+            return (f"blobs of what was erased (the next opening of the database tries again): {problem}",)
+        return ()
 
     async def _erase_all(self, refs: Sequence[Ref]) -> None:
         for ref in refs:
@@ -131,16 +150,21 @@ class PostgresStore:
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         now = self._now()
-        return await self._on.write(lambda c: log.write(c, ref, intent, now))
+        return await self._on.write(lambda c: log.write(c, ref, intent, now, self._blobs))
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
-        return await self._on.read(lambda c: log.path(c, ref, query))
+        return await self._filled_pairs(await self._on.read(lambda c: log.path(c, ref, query)))
 
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
-        return await self._on.read(lambda c: log.find(c, ref, ids, seqs))
+        return await blobs.filled(await self._on.read(lambda c: log.find(c, ref, ids, seqs)), self._blobs)
 
     async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
-        return await self._on.read(lambda c: log.scan(c, ref, after, limit))
+        return await blobs.filled(await self._on.read(lambda c: log.scan(c, ref, after, limit)), self._blobs)
+
+    async def _filled_pairs(self, pairs: Sequence[tuple[Entry, Entry]]) -> Sequence[tuple[Entry, Entry]]:
+        """Of a revised message only the newest content is read: its place is asked for no text."""
+        newest = await blobs.filled([newest for _, newest in pairs], self._blobs)
+        return [(new if old is place else place, new) for (place, old), new in zip(pairs, newest, strict=True)]
 
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
         async def work(connection: Connection) -> tuple[Sequence[BranchRow], int]:
@@ -152,7 +176,8 @@ class PostgresStore:
     # -- views ---------------------------------------------------------------------------------------------
 
     async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
-        return await self._on.read(lambda c: views.outlook(c, ref, branch))
+        found = await self._on.read(lambda c: views.outlook(c, ref, branch))
+        return replace(found, pinned=await self._filled_pairs(found.pinned)) if found.pinned else found
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
         async def work(connection: Connection) -> Sequence[Compaction]:
@@ -204,7 +229,9 @@ class PostgresStore:
     async def candidates(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
     ) -> Candidates:
-        return await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
+        found = await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
+        whole = await blobs.filled([one.entry for one in found.found], self._blobs)
+        return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
 
     # -- looking after the whole ---------------------------------------------------------------------------
 
@@ -214,11 +241,12 @@ class PostgresStore:
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         report = await self._blank(owner, conversation, message)
-        return erase.with_what_is_left(report, await self._rewrite(wait=True))
+        in_files = await self._rewrite(wait=True)
+        return erase.with_what_is_left(report, (*await self._delete_doomed_blobs(), *in_files))
 
     async def _blank(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now = self._now()
-        return await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now))
+        return await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now, self._blobs))
 
     async def _rewrite(self, *, wait: bool) -> Sequence[str]:
         """The erasure is committed: a full disk or a lost connection is no reason to call it failed, or not to open."""
@@ -239,6 +267,21 @@ class PostgresStore:
             return {name: int(await connection.fetchval(query)) for name, query in sql.STATS.items()}
 
         return await self._on.read(work)
+
+    async def payload_blobs(self) -> Mapping[str, int]:
+        return {row[0]: row[1] for row in await self._on.read(lambda c: c.fetch(sql.BLOB_NAMES))}
+
+    async def blob_at(self, ref: Ref, seq: int) -> str | None:
+        async def work(connection: Connection) -> str | None:
+            number, _, _ = await log.head(connection, ref)
+            name: str | None = await connection.fetchval(sql.BLOB_OF, entry_key(number, seq))
+            return name
+
+        return await self._on.read(work)
+
+    async def delete_unused_blobs(self, names: Sequence[str]) -> int:
+        kept = self._blobs
+        return 0 if kept is None else await self._on.write(lambda c: blobs.delete_unused(c, kept, names))
 
     async def backup(self, target: Path) -> None:
         await dump.backup(self._on.address, target)

@@ -25,7 +25,9 @@ from typing import Any, ClassVar, TypeVar
 
 from everthread.adapters.stores import migrating
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.blobs import cause_of, teach
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some
+from everthread.core.blobs import Blobs
 from everthread.core.errors import EverthreadError, StoreBusy, StoreDamaged, StoreError, StoreFull
 from everthread.core.failpoints import reach
 
@@ -68,20 +70,25 @@ class Engine:
     _guard: ClassVar[threading.Lock] = threading.Lock()
 
     @classmethod
-    def of(cls, path: Path) -> Engine:
-        """The engine of this file, started if need be. Blocking: it may migrate the file."""
+    def of(cls, path: Path, blobs: Blobs | None = None) -> Engine:
+        """The engine of this file, started if need be. Blocking: it may migrate the file.
+
+        All who have the file open share one blob store: the first that is given.
+        """
         place = (os.getpid(), os.path.realpath(path))
         with cls._guard:
             engine = cls._engines.get(place)
             if engine is None:
                 engine = cls._engines[place] = cls(path, place)
             engine._users += 1
+            engine.blobs = engine.blobs or blobs
             return engine
 
     def __init__(self, path: Path, place: tuple[int, str]) -> None:
         self.path = path
         self._place = place
         self._users = 0
+        self.blobs: Blobs | None = None
         self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._handed: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
         self._own = threading.local()
@@ -89,7 +96,7 @@ class Engine:
         self.unindexed = 0
         """Entries written here since the last batch was indexed; touched by the writer's thread only."""
         _prepare_file(path)
-        self._writer_connection = connect(path)
+        self._writer_connection = connect(path, lambda: self.blobs)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
         self._writer = threading.Thread(target=self._write_for_ever, name="everthread-writer", daemon=True)
         self._writer.start()
@@ -125,7 +132,7 @@ class Engine:
         connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
         try:
             if connection is None:
-                connection = self._own.connection = connect(self.path)
+                connection = self._own.connection = connect(self.path, lambda: self.blobs)
                 for pragma in sql.READER_PRAGMAS:
                     connection.execute(pragma)
                 self._connections.append(connection)
@@ -256,8 +263,8 @@ def _tell_all(jobs: list[_Job]) -> None:
         job.tell()
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """A connection with our pragmas; transactions are ours to begin."""
+def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> sqlite3.Connection:
+    """A connection with our pragmas and our function; transactions are ours to begin."""
     try:
         connection = sqlite3.connect(
             path, timeout=sql.BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -268,6 +275,7 @@ def connect(path: Path) -> sqlite3.Connection:
         _use_wal(connection)
         for pragma in sql.PRAGMAS:
             connection.execute(pragma)
+        teach(connection, blobs)
     except DAMAGE as problem:
         connection.close()
         raise translated(problem) from problem
@@ -341,6 +349,9 @@ def migrate(path: Path) -> list[str]:
 
 def translated(problem: sqlite3.Error | ValueError) -> StoreError:
     """SQLite's errors in our words."""
+    cause = cause_of(problem)
+    if isinstance(cause, StoreError):
+        return cause
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return StoreFull(

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, traces_of, words_of
 from everthread.adapters.stores.sqlite import compactions, log
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.blobs import doom
 from everthread.adapters.stores.sqlite.indexing import is_in_index
 from everthread.core.chain import commitment_of
 from everthread.core.clock import from_micros
@@ -80,7 +81,8 @@ def _blank_entries(
     for entry in _to_erase(connection, number, message):
         key = entry_key(number, entry.seq)
         reached["words"] += _remove_words(connection, key, entry, owner)
-        connection.execute(sql.BLANK_ENTRY, (commitment_of(entry), now, key))
+        commitment = doom(connection, key, now) or commitment_of(entry)
+        connection.execute(sql.BLANK_ENTRY, (commitment, now, key))
         reached["payloads"] += connection.execute(sql.DELETE_PAYLOAD, (key,)).rowcount
         reached["entries"] += 1
         if entry.is_place and message is not None:
@@ -135,9 +137,19 @@ def _remove_words(connection: sqlite3.Connection, key: int, entry: Entry, owner:
         return 0
     if not is_in_index(connection, key >> 32, entry.seq):
         return 0
-    connection.execute(sql.DELETE_WORDS, (key, words_of(entry, owner)))
+    if entry.raw is None:  # its blob is gone, and without it nobody knows which tokens went in
+        _index_anew(connection)
+    else:
+        connection.execute(sql.DELETE_WORDS, (key, words_of(entry, owner)))
     reach("erase.words_removed")
     return 1
+
+
+def _index_anew(connection: sqlite3.Connection) -> None:
+    """Empty the index; the next searches fill it with what is left."""
+    connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    connection.execute("DELETE FROM unindexed")
+    connection.execute(sql.NOTE_ALL_UNINDEXED)
 
 
 def rewrite(connection: sqlite3.Connection, now: int) -> Sequence[str]:

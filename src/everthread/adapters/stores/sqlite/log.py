@@ -10,16 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.stores.layout import (
-    LARGE_BYTES,
     SEQ_MASK,
     entry_key,
     entry_values,
+    payload_rows,
     revisions_of,
     settled,
 )
 from everthread.adapters.stores.sqlite import checkpoints, compactions
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import counted
+from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
@@ -36,12 +37,14 @@ _IDS_AT_ONCE = 500
 """SQLite takes at least 999 parameters in one statement."""
 
 
-def write(connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int) -> tuple[R, int]:
+def write(
+    connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int, blobs: Blobs | None = None
+) -> tuple[R, int]:
     """Look, decide, write: all inside the writer's transaction. Also how many entries were written."""
     number, seen = _look(connection, ref, intent.needs())
     reach("append.locked")
     decision = intent.decide(seen, now)
-    _apply(connection, number, seen, decision, now)
+    _apply(connection, number, seen, decision, now, blobs)
     return decision.result, len(decision.entries)
 
 
@@ -110,10 +113,12 @@ def _since(connection: sqlite3.Connection, number: int, seq: int) -> list[Entry]
     return list(map(Entry._make, rows))
 
 
-def _apply(connection: sqlite3.Connection, number: int, seen: Seen, decision: Decision[R], now: int) -> None:
+def _apply(
+    connection: sqlite3.Connection, number: int, seen: Seen, decision: Decision[R], now: int, blobs: Blobs | None
+) -> None:
     branches, active = settled(seen, decision)
     if decision.entries:
-        _write_entries(connection, number, decision.entries, seen.head.off_record)
+        _write_entries(connection, number, decision.entries, seen.head, blobs)
     for touch in decision.touches:
         key = entry_key(number, touch.seq)
         connection.execute(
@@ -139,13 +144,15 @@ def _apply(connection: sqlite3.Connection, number: int, seen: Seen, decision: De
         reach("append.head_written")
 
 
-def _write_entries(connection: sqlite3.Connection, number: int, new: Sequence[Entry], off_record: bool) -> None:
+def _write_entries(
+    connection: sqlite3.Connection, number: int, new: Sequence[Entry], before: LogHead, blobs: Blobs | None
+) -> None:
     connection.executemany(sql.INSERT_ENTRY, [entry_values(number, entry) for entry in new])
-    for entry in new:
-        if entry.raw is not None and len(entry.raw) > LARGE_BYTES:
-            connection.execute(sql.INSERT_PAYLOAD, (entry_key(number, entry.seq), entry.raw))
+    large = payload_rows(number, Ref(before.owner, before.id), new, blobs)
+    if large:
+        connection.executemany(sql.INSERT_PAYLOAD, large)
     reach("append.entries_written")
-    if not off_record:
+    if not before.off_record:
         connection.execute(sql.NOTE_UNINDEXED, (number, new[0].seq - 1))
     reach("append.search_written")
 

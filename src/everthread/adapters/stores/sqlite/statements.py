@@ -35,10 +35,14 @@ USE_WAL = "PRAGMA journal_mode = WAL"
 READER_PRAGMAS = ("PRAGMA query_only = ON", "PRAGMA cache_size = -2000")
 """A reader streams more than it looks at twice: the operating system's cache is enough, and memory stays small."""
 
-ENTRY = """
+RAW = """coalesce(e.raw, (
+    SELECT CASE WHEN p.blob IS NULL THEN p.body ELSE blob(p.blob) END FROM payloads p WHERE p.key = e.key))"""
+"""A payload, from wherever it is; `blob` is our own function, which reads from the blob store."""
+
+ENTRY = f"""
 e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
-e.tokens, e.salt, e.chain, coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key)), e.commitment,
-e.newest_seq, e.flags, e.updated_at"""
+e.tokens, e.salt, e.chain, {RAW},
+e.commitment, e.newest_seq, e.flags, e.updated_at"""
 """The columns of an `Entry`, in its order."""
 
 _CONVERSATION = (
@@ -124,17 +128,38 @@ INSERT_ANSWER = "INSERT INTO answers (conversation, idempotency_key, body, recei
 INSERT_ENTRY = f"INSERT INTO entries ({INSERT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 """Write an entry; nothing ever changes these columns but an erase."""
 
-INSERT_PAYLOAD = "INSERT INTO payloads (key, body) VALUES (?, ?)"
-"""Write a payload that is too large for its entry's row."""
+INSERT_PAYLOAD = "INSERT INTO payloads (key, body, blob, blob_bytes, commitment) VALUES (?, ?, ?, ?, ?)"
+"""Write a payload that is too large for its entry's row, or the name of the blob that holds it."""
+
+BLOB_OF = "SELECT blob, commitment FROM payloads WHERE key = ?"
+"""Which blob holds a payload, if one does, and what the payload is committed to."""
+
+BLOB_NAMES = "SELECT DISTINCT blob, blob_bytes FROM payloads WHERE blob IS NOT NULL"
+"""Every blob that is referred to."""
+
+HAS_BLOB = "SELECT 1 FROM payloads WHERE blob = ? LIMIT 1"
+"""Whether something refers to a blob."""
+
+DOOM_BLOB = "INSERT OR IGNORE INTO doomed_blobs (name, doomed_at) VALUES (?, ?)"
+"""Note a blob of what was erased."""
+
+DOOMED_BLOBS = "SELECT name FROM doomed_blobs"
+"""Blobs that are still to be deleted."""
+
+FORGET_DOOMED = "DELETE FROM doomed_blobs WHERE name = ?"
+"""Note that a blob was deleted, or is needed again."""
 
 NOTE_UNINDEXED = "INSERT OR IGNORE INTO unindexed (conversation, after_seq) VALUES (?, ?)"
 """Note up to where a log is indexed, unless that is noted already; `indexing` does the rest."""
 
-TO_INDEX = """
-SELECT e.key, e.kind, e.flags, e.tokens, e.chain,
-    coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key))
+TO_INDEX = f"""
+SELECT e.key, e.kind, e.flags, e.tokens, e.chain, {RAW}
 FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e.key LIMIT ?"""
 """What the index needs of the entries it has not reached."""
+NOTE_ALL_UNINDEXED = """
+INSERT INTO unindexed (conversation, after_seq)
+SELECT number, 0 FROM conversations WHERE entry_count > 0 AND off_record = 0 AND erased_at IS NULL"""
+"""Note that nothing is indexed."""
 
 UNINDEXED = """
 SELECT u.conversation, u.after_seq, c.owner, c.entry_count
@@ -255,7 +280,8 @@ STATS = {
     "flagged_secrets": "SELECT count(*) FROM entries WHERE flags & 8 <> 0",
     "owners": "SELECT count(DISTINCT owner) FROM conversations",
     "payload_bytes": """
-SELECT (SELECT coalesce(sum(length(raw)), 0) FROM entries) + (SELECT coalesce(sum(length(body)), 0) FROM payloads)""",
+SELECT (SELECT coalesce(sum(length(raw)), 0) FROM entries)
+    + (SELECT coalesce(sum(length(body) + coalesce(blob_bytes, 0)), 0) FROM payloads)""",
     "database_bytes": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 }
 """What `stats` counts."""

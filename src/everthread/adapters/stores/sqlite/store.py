@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everthread.adapters.stores.layout import info_from_row
+from everthread.adapters.stores.layout import entry_key, info_from_row
+from everthread.adapters.stores.sqlite import blobs, compactions, erase, indexing, log, search, views
 from everthread.adapters.stores.sqlite import checkpoints as saved
-from everthread.adapters.stores.sqlite import compactions, erase, indexing, log, search, views
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import Engine
+from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis
 from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
@@ -41,8 +42,9 @@ class SqliteStore:
 
     counts_later = True
 
-    def __init__(self, path: Path, clock: Clock = system_clock) -> None:
+    def __init__(self, path: Path, clock: Clock = system_clock, blobs: Blobs | None = None) -> None:
         self._path = path
+        self._blobs = blobs
         self._clock = clock
         self._engine: Engine | None = None
         self._off_record: set[Ref] = set()
@@ -51,7 +53,7 @@ class SqliteStore:
 
     async def open(self) -> None:
         if self._engine is None:
-            self._engine = await asyncio.to_thread(Engine.of, self._path)
+            self._engine = await asyncio.to_thread(Engine.of, self._path, self._blobs)
             await self._finish_what_a_crash_left()
 
     async def close(self) -> None:
@@ -73,6 +75,22 @@ class SqliteStore:
             await self._erase_if_there(Ref(*row))
         if await self._on.read(lambda c: c.execute(sql.UNFINISHED_ERASURES).fetchone()[0]):
             await self._rewrite()
+        await self._delete_doomed_blobs()
+
+    async def _delete_doomed_blobs(self) -> Sequence[str]:
+        """Give what is left. The erasure is committed: what stands in the way is no reason to call it failed, or not
+        to open."""
+        kept = self._on.blobs
+        try:
+            doomed = await self._on.read(lambda c: c.execute(sql.DOOMED_BLOBS).fetchall())
+            if not doomed:
+                return ()
+            if kept is None:
+                return (f"{len(doomed)} blobs: {blobs.NOT_SET}",)
+            await self._on.write(lambda c: blobs.delete_doomed(c, kept))
+        except StoreError as problem:
+            return (f"blobs of what was erased (the next opening of the database tries again): {problem}",)
+        return ()
 
     async def _erase_if_there(self, ref: Ref) -> None:
         with suppress(NotFound):  # erased by hand, or by another process, before
@@ -132,7 +150,7 @@ class SqliteStore:
         engine = self._on
 
         def work(connection: sqlite3.Connection) -> R:
-            result, written = log.write(connection, ref, intent, now)
+            result, written = log.write(connection, ref, intent, now, engine.blobs)
             engine.unindexed += written
             return result
 
@@ -216,7 +234,7 @@ class SqliteStore:
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now = self._now()
         report = await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now))
-        left = await self._rewrite()
+        left = (*await self._rewrite(), *await self._delete_doomed_blobs())
         return replace(report, cannot_reach=(*report.cannot_reach, *left))
 
     async def _rewrite(self) -> Sequence[str]:
@@ -232,6 +250,20 @@ class SqliteStore:
             return {name: connection.execute(query).fetchone()[0] for name, query in sql.STATS.items()}
 
         return await self._on.read(work)
+
+    async def payload_blobs(self) -> Mapping[str, int]:
+        return await self._on.read(blobs.referred)
+
+    async def blob_at(self, ref: Ref, seq: int) -> str | None:
+        def work(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute(sql.BLOB_OF, (entry_key(log.head(connection, ref)[0], seq),)).fetchone()
+            return None if row is None else row[0]
+
+        return await self._on.read(work)
+
+    async def delete_unused_blobs(self, names: Sequence[str]) -> int:
+        kept = self._on.blobs
+        return 0 if kept is None else await self._on.write(lambda c: blobs.delete_unused(c, kept, names))
 
     async def backup(self, target: Path) -> None:
         await self._on.read(lambda c: _backup(c, target))

@@ -1,0 +1,71 @@
+"""Blobs wherever fsspec reaches: S3 and what speaks like it, by their addresses and the settings those take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import fsspec
+
+from everthread.core.blobs import BlobInfo
+from everthread.core.errors import MissingExtra, StoreError
+
+_TIMES = ("LastModified", "mtime", "created", "last_modified")
+"""What the file systems call the time of the last write."""
+
+
+class RemoteBlobs:
+    """Blobs under an address of fsspec."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(url)
+        except ImportError as problem:
+            raise MissingExtra(f"this kind of blob store needs a package of its own: {problem}") from problem
+
+    def put(self, name: str, body: bytes) -> None:
+        try:
+            self._files.makedirs(self._parent(name), exist_ok=True)
+            self._files.pipe_file(self._path(name), body)
+        except OSError as problem:
+            raise StoreError(f"a blob could not be written ({problem}); nothing of this call was stored") from problem
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            found: bytes = self._files.cat_file(self._path(name))
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            raise StoreError(f"a blob could not be read: {problem}") from problem
+        return found
+
+    def delete(self, name: str) -> None:
+        try:
+            self._files.rm_file(self._path(name))
+        except FileNotFoundError:
+            return
+        except OSError as problem:
+            raise StoreError(f"the blob {name} could not be deleted: {problem}") from problem
+
+    def everything(self) -> Iterator[BlobInfo]:
+        self._files.invalidate_cache()
+        found: Mapping[str, Mapping[str, Any]] = self._files.find(self._root, detail=True)
+        for path, info in sorted(found.items()):
+            name = "/".join(path.rsplit("/", 2)[-2:])
+            yield BlobInfo(name, int(info.get("size") or 0), _written_at(info))
+
+    def _parent(self, name: str) -> str:
+        scope = name.partition("/")[0]
+        return f"{self._root.rstrip('/')}/{scope[:2]}/{scope}"
+
+    def _path(self, name: str) -> str:
+        return f"{self._parent(name)}/{name.rpartition('/')[2]}"
+
+
+def _written_at(info: Mapping[str, Any]) -> datetime:
+    """Now where a file system does not say: then it is never too old."""
+    found = next((info[key] for key in _TIMES if info.get(key) is not None), None)
+    if isinstance(found, datetime):
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return datetime.fromtimestamp(found, UTC) if isinstance(found, int | float) else datetime.now(UTC)

@@ -1,0 +1,47 @@
+"""Blobs beside PostgreSQL: an entry comes with the name of its blob and is filled before anybody sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.pool import Connection
+from everthread.core.blobs import REFERENCE, Blobs
+from everthread.core.entries import Entry
+from everthread.core.errors import StoreError
+from everthread.core.failpoints import reach
+
+NOT_SET = "the database keeps large payloads in a blob store; open it with blobs=… or set EVERTHREAD_BLOBS"
+
+
+async def filled(entries: Iterable[Entry], blobs: Blobs | None) -> list[Entry]:
+    """The entries with their payloads; one whose blob is gone has none."""
+    return [await _filled(entry, blobs) if _is_outside(entry) else entry for entry in entries]
+
+
+def _is_outside(entry: Entry) -> bool:
+    return entry.raw is not None and entry.raw.startswith(REFERENCE)
+
+
+async def _filled(entry: Entry, blobs: Blobs | None) -> Entry:
+    if blobs is None or entry.raw is None:
+        raise StoreError(NOT_SET)
+    return entry._replace(raw=await asyncio.to_thread(blobs.get, entry.raw.removeprefix(REFERENCE).decode()))
+
+
+async def delete_doomed(connection: Connection, blobs: Blobs) -> int:
+    """Delete the blobs of what was erased, in a transaction; how many."""
+    return await delete_unused(connection, blobs, [row[0] for row in await connection.fetch(sql.DOOMED_BLOBS)])
+
+
+async def delete_unused(connection: Connection, blobs: Blobs, names: Sequence[str]) -> int:
+    """Delete those of them that nothing refers to, in a transaction; how many."""
+    await connection.execute(sql.LOCK_BLOBS)
+    used = {row[0] for row in await connection.fetch(sql.USED_BLOBS, list(names))}
+    unused = [name for name in names if name not in used]
+    for name in unused:
+        await asyncio.to_thread(blobs.delete, name)
+        reach("blob.deleted")
+    await connection.execute(sql.FORGET_DOOMED, list(names))
+    return len(unused)

@@ -1,0 +1,61 @@
+"""The blob store held against the log: what is missing, what is damaged, and what nothing refers to.
+
+A blob is written before the commit that refers to it, so a crash in between leaves one that nobody needs. It looks
+just like one that is about to be referred to; only its age tells them apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from everthread.core.blobs import BlobInfo, Blobs, is_sound
+from everthread.core.ports import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobReport:
+    """What a look at the blob store found."""
+
+    referred: int
+    """Blobs that payloads are in."""
+    missing: Sequence[str] = ()
+    damaged: Sequence[str] = ()
+    """Those that are there, but not as they were written."""
+    unused: Sequence[BlobInfo] = ()
+    """Those that nothing refers to: left by a crash, or about to be referred to."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.missing and not self.damaged
+
+
+async def check(store: Store, blobs: Blobs) -> BlobReport:
+    """Read every blob that is referred to, and look for others."""
+    there = {one.name: one for one in await asyncio.to_thread(lambda: list(blobs.everything()))}
+    referred = await store.payload_blobs()
+    bodies = {name: await asyncio.to_thread(_state, blobs, name) for name in sorted(referred)}
+    return BlobReport(
+        referred=len(referred),
+        missing=[name for name, state in bodies.items() if state is None],
+        damaged=[name for name, state in bodies.items() if state is False],
+        unused=[one for name, one in there.items() if name not in referred],
+    )
+
+
+def _state(blobs: Blobs, name: str) -> bool | None:
+    """Whether a blob is as it was written; None when it is not there."""
+    body = blobs.get(name)
+    return None if body is None else is_sound(name, body)
+
+
+async def sweep(store: Store, blobs: Blobs, *, before: datetime, dry_run: bool = False) -> Sequence[BlobInfo]:
+    """Delete what was written before that moment and nothing refers to; give what went, or would go."""
+    there = await asyncio.to_thread(lambda: list(blobs.everything()))
+    referred = await store.payload_blobs()
+    old = [one for one in there if one.name not in referred and one.written_at < before]
+    if old and not dry_run:
+        await store.delete_unused_blobs([one.name for one in old])
+    return old
