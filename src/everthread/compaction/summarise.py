@@ -147,7 +147,7 @@ async def _asked(
     """The model's text, or None with the failure noted."""
     try:
         async with asyncio.timeout(policy.summary_timeout_seconds):
-            text = await model.summarise(asked, kind=kind, max_tokens=max_tokens, is_terse=stage == "model-terse")
+            text = await _answer(model, asked, kind, max_tokens, is_terse=stage == "model-terse")
     except TimeoutError:
         failures.append(Failure(stage=stage, reason=f"timeout: no answer in {policy.summary_timeout_seconds} s"))
     except ModelError as problem:
@@ -158,6 +158,16 @@ async def _asked(
             return text
         failures.append(Failure(stage=stage, reason=f"error: wrote {type(text).__name__}, not text"))
     return None
+
+
+async def _answer(model: Summariser, asked: str, kind: Kind, max_tokens: int, *, is_terse: bool) -> object:
+    """What the model writes, if it does. It is somebody else's code: whatever it raises is a ModelError here."""
+    try:
+        return await model.summarise(asked, kind=kind, max_tokens=max_tokens, is_terse=is_terse)
+    except ModelError:
+        raise
+    except Exception as problem:  # the edge of the port: no error of a model may break a turn
+        raise ModelError(f"the summary model raised {type(problem).__name__}") from problem
 
 
 def condensed(leaves: Sequence[Leaf], policy: CompactionPolicy) -> Summary | None:
