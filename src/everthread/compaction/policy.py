@@ -18,6 +18,8 @@ from everthread.core.errors import Invalid
 
 Strategy = Literal["auto", "chat", "tool-heavy", "coding"]
 Trigger = Literal["threshold", "messages", "hard_limit", "manual"]
+AUTOMATIC: tuple[Trigger, ...] = ("threshold", "messages")
+"""Those that nothing forces: what a person has undone stays so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

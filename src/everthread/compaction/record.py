@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from everthread.compaction.policy import AUTOMATIC
 from everthread.compaction.view import on_path, shown
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
@@ -39,7 +40,7 @@ class KeepCompaction:
             raise Erased(f"conversation {seen.head.id!r} was erased")
         new = self.compaction
         for known in seen.compactions:
-            if known.is_live and _stands_for(known) == _stands_for(new):
+            if known.is_live and _is_same(known, new):
                 return Decision(result=(known, False))
         if any(self._is_touched_by(entry) for entry in seen.since) or any(
             one.is_erased for one in seen.by_seq.values()
@@ -47,6 +48,10 @@ class KeepCompaction:
             raise Conflict("a message changed while its summary was being written; nothing was kept: compact again")
         if not self._fits(seen.compactions):
             raise Conflict("another compaction came first; nothing was kept")
+        if new.trigger in AUTOMATIC and any(
+            one.undone_at is not None and _is_same(one, new) for one in seen.compactions
+        ):
+            raise Conflict("the same compaction was undone while it was being made; nothing was kept")
         kept = replace(new, created_at=from_micros(now))
         retired = [replace(other, invalid_at=from_micros(now)) for other in self._overlapping(seen.compactions)]
         return Decision(result=(kept, True), compactions=[*retired, kept])
@@ -77,8 +82,9 @@ class KeepCompaction:
         ]
 
 
-def _stands_for(compaction: Compaction) -> tuple[int, int, str]:
-    return compaction.level, compaction.after_seq, compaction.span_hash
+def _is_same(one: Compaction, other: Compaction) -> bool:
+    """Whether they stand for the very same revisions."""
+    return (one.level, one.after_seq, one.span_hash) == (other.level, other.after_seq, other.span_hash)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
