@@ -54,8 +54,8 @@ def durable_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]
 
 @pytest.fixture
 async def et(url: str) -> AsyncIterator[Everthread]:
-    """An open, empty database of each kind."""
-    async with everthread.open(url) as opened:
+    """An open, empty database of each kind, where nothing happens by itself."""
+    async with everthread.open(url, worker=False) as opened:
         yield opened
 
 

@@ -21,6 +21,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.ids import check_text
+from everthread.core.jobs import Pace
 from everthread.core.ports import Store
 from everthread.history.secrets import redact_secrets
 from everthread.instance import Everthread
@@ -44,6 +45,7 @@ def open(
     compaction: CompactionPolicy | None = None,
     summariser: Summariser | BaseChatModel | Runnable[Any, Any] | str | None = None,
     redact: Redact = redact_secrets,
+    worker: bool | Pace = True,
 ) -> Everthread:
     """A database of conversations, to be used as `async with everthread.open(url) as et`.
 
@@ -54,7 +56,8 @@ def open(
     object of your own; without one the extractive summariser does. A `summary_model` that is set in the database or
     for a call goes before it. Summaries are made from text as `redact` leaves it, which by default takes known forms
     of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or `s3://bucket/folder`) payloads over
-    64 KiB are kept there.
+    64 KiB are kept there. `worker`: whether work that waits, such as a compaction that is due, is done here in the
+    background (at which pace); without, it waits for another process, such as `everthread worker`.
     """
     address = url if url is not None or settings is None else settings.database
     base = policy_from_variables(os.environ) if settings is None else settings.compaction
@@ -71,7 +74,8 @@ def open(
         redact=redact,
         listener=LogsAndMetrics(),
     )
-    return Everthread(means)
+    pace = worker if isinstance(worker, Pace) else Pace() if worker else None
+    return Everthread(means, pace)
 
 
 def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = None) -> Store:

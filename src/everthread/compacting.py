@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from everthread.compaction.facts import facts_of, kept, rank_facts
 from everthread.compaction.plan import next_stretch, sources, span_hash
-from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
 from everthread.compaction.record import KeepCompaction
 from everthread.compaction.sources import Leaf
 from everthread.compaction.summarise import Failure, Summariser, Summary, condensed, summarise
@@ -31,7 +31,6 @@ from everthread.views import View, stored
 
 _MOST_ORIGINALS = 10_000
 _LEAST_SUMMARY_TOKENS = 50
-_BY_ITSELF: tuple[Trigger, ...] = ("threshold", "messages")
 _KEPT_AT_HARD_MARK = 2
 """Messages left alone when room must be made: the question and what is being done about it."""
 
@@ -50,6 +49,8 @@ class CompactionOutcome:
     reason: str | None = None
     """Why nothing was done, or what would be done in a dry run."""
     failures: tuple[Failure, ...] = ()
+    came_second: bool = False
+    """Whether something else happened to the same messages meanwhile: looking again shows what is left to do."""
 
     @property
     def model_failed(self) -> bool:
@@ -163,10 +164,15 @@ class Compactor:
         try:
             done, is_new = await self._keep(ref, new, view.outlook, entries)
         except Conflict as problem:
-            return CompactionOutcome(compacted=False, error=str(problem), failures=made.failures)
+            return CompactionOutcome(compacted=False, error=str(problem), failures=made.failures, came_second=True)
         if not is_new:
-            reason = "the same messages were summed up in the meantime"
-            return CompactionOutcome(compacted=False, compaction=done, reason=reason, failures=made.failures)
+            return CompactionOutcome(
+                compacted=False,
+                compaction=done,
+                reason="the same messages were summed up in the meantime",
+                failures=made.failures,
+                came_second=True,
+            )
         return _outcome(done, made.failures)
 
     async def _keep(
@@ -182,7 +188,7 @@ class Compactor:
         while True:
             outlook = await self.store.outlook(ref, view.leaf_seq)
             parent = self._parent(outlook.row, view.policy, trigger)
-            if parent is None or (trigger in _BY_ITSELF and await self._is_asked_back(ref, parent)):
+            if parent is None or (trigger in AUTOMATIC and await self._is_asked_back(ref, parent)):
                 return newest
             try:
                 newest, is_new = await self._keep(ref, parent, outlook)

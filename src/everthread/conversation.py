@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -12,7 +13,8 @@ from typing import Any, Final
 from everthread import recalling, telling, views
 from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.breaker import Breaker
-from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.compaction.later import Found
+from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
 from everthread.compaction.record import UndoCompaction
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
@@ -26,7 +28,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
-from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.events import Listener, Silence
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow, CompactionQuery
@@ -46,6 +48,8 @@ _RECORD_SHARE: Final = 4
 """At the hard mark, what part of the limit all summaries together should take at most."""
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
+
+_BY_MESSAGES: Final = Found()
 
 
 class _Unset:
@@ -73,6 +77,11 @@ class Means:
     redact: Redact = redact_secrets
     """Takes secrets out of what summaries are made from."""
     breaker: Breaker = field(default_factory=Breaker)
+
+    @property
+    def first_look(self) -> int:
+        """How many messages make a new conversation worth a look; 0 where none is compacted by itself."""
+        return self.policy.message_mark + 1 if self.policy.enabled else 0
 
     def summariser_for(self, policy: CompactionPolicy) -> Summariser | None:
         """Who writes summaries under this policy; None while the model is left alone, or when there is none."""
@@ -202,6 +211,7 @@ class Conversation:
             branch=check_branch(branch),
             expected_head=expected_head,
             idempotency_key=idempotency_key,
+            first_look=self._means.first_look,
         )
         return await self._store.write(self._ref, intent) if intent.messages else []
 
@@ -373,9 +383,10 @@ class Conversation:
         """A request that is valid and within the budget, whatever the history.
 
         `messages` are in OpenAI's shape. When the history is over the hard mark, its oldest part is summed up
-        here and now; a model that fails at that costs its time limit and nothing else. With a `query`, messages from
-        before the window that have its words are quoted before the newest user message. `tools` are the schemas sent
-        beside the messages: room is left for them unless the budget says how much they take.
+        here and now; a model that fails at that costs its time limit and nothing else. Below it, a compaction that
+        is due is left to the background. With a `query`, messages from before the window that have its words are
+        quoted before the newest user message. `tools` are the schemas sent beside the messages: room is left for them
+        unless the budget says how much they take.
         """
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
@@ -383,8 +394,9 @@ class Conversation:
         recalled = await recalling.recalled(self._store, self._ref, view, query) if query else ()
         render = partial(views.render, system=system, tools=tools, recalled=recalled, provider=provider)
         made = render(view, room)
-        if views.is_due(view, made, room) != "hard_limit":
-            return made
+        due = views.is_due(view, made, room)
+        if due != "hard_limit":
+            return await self._left_for_later(made, room, path, compaction) if due else made
         first, may_ask = view, True
         self._means.listener.hear(telling.truncation_begun(self._ref, view, made))
         for _ in range(_MOST_IN_A_TURN):
@@ -402,6 +414,18 @@ class Conversation:
             made = render(view, room)
         self._means.listener.hear(telling.truncation_done(self._ref, first, made))
         return made
+
+    async def _left_for_later(
+        self, made: Context, room: Budget, path: BranchName, compaction: Mapping[str, Any] | None
+    ) -> Context:
+        """The same context, with its compaction written as a job. Where nothing can be written it can be read all the
+        same: the next one finds it again."""
+        system_tokens = sum(part.tokens for part in made.parts if part.kind == "system")
+        found = Found(budget=room, system_tokens=system_tokens, branch=path, compaction=compaction)
+        jobs = (found.as_job(),)
+        with suppress(StoreError):
+            await self._store.write(self._ref, intents.PutJobs(jobs=jobs))
+        return replace(made, later=jobs)
 
     async def compact(
         self,
@@ -423,28 +447,61 @@ class Conversation:
         if dry_run:
             return await self._compact(view, trigger, dry_run=True)
         attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=budget)
-        work = self._compact_all(view, path, trigger, compaction, on_each or (lambda _: None))
+        work = self._compact_while(lambda _: trigger, view, path, compaction, on_each or (lambda _: None))
         return await telling.told(self._means.listener, attempt, work)
 
-    async def _compact_all(
+    async def compact_if_due(self, found: Found = _BY_MESSAGES) -> CompactionOutcome:
+        """What happens by itself: sum up as long as a mark is passed, and note when to look again.
+
+        Without a budget only the mark of messages counts.
+        """
+
+        def why(view: views.View) -> Trigger | None:
+            made = views.render(view, found.budget)
+            return views.is_due(view, made, found.budget, system_tokens=found.system_tokens)
+
+        policy = self._means.policy
+        view = await views.look(self._store, self._ref, found.branch, policy, found.compaction)
+        outcome = CompactionOutcome(compacted=False, reason="no mark is passed")
+        trigger = why(view)
+        if trigger is not None:
+            attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=found.known_budget)
+            work = self._compact_while(why, view, found.branch, found.compaction, room=found.budget.limit)
+            outcome = await telling.told(self._means.listener, attempt, work)
+            view = await views.look(self._store, self._ref, found.branch, policy, found.compaction)
+        if found.branch is None:
+            await self._store.write(self._ref, intents.LookAgain(at_depth=views.next_look(view)))
+        return outcome
+
+    async def _compact_while(
         self,
+        why: Callable[[views.View], Trigger | None],
         view: views.View,
         path: BranchName,
-        trigger: Trigger,
         compaction: Mapping[str, Any] | None,
-        on_each: Callable[[CompactionOutcome], None],
+        on_each: Callable[[CompactionOutcome], None] = lambda _: None,
+        *,
+        room: int = 0,
     ) -> CompactionOutcome:
-        outcome = CompactionOutcome(compacted=False)
-        while True:
-            latest = await self._compact(view, trigger)
-            if not latest.compacted:
-                return outcome if outcome.compacted else latest
-            on_each(latest)
-            outcome = latest if not outcome.compacted else outcome.followed_by(latest)
+        """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
+        done on top of it."""
+        total = CompactionOutcome(compacted=False)
+        while (trigger := why(view)) is not None:
+            latest = await self._compact(view, trigger, room // _RECORD_SHARE if trigger == "hard_limit" else None)
+            if latest.compacted:
+                on_each(latest)
+                total = total.followed_by(latest) if total.compacted else latest
+            elif not total.compacted:
+                total = latest
+            if not (latest.compacted or latest.came_second):
+                break
             covered = view.covered_until
             view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
             if view.covered_until <= covered:  # somebody undoes what is done here
-                return outcome
+                break
+            if latest.came_second and view.row[-1].trigger not in AUTOMATIC:
+                break
+        return total
 
     async def _compact(
         self,
@@ -468,7 +525,8 @@ class Conversation:
     async def keep_context(self, context: Context) -> str:
         """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""
         id = new_id()
-        await self._store.keep_manifest(self._ref, id, manifests.dump(context.manifest), context.shared)
+        kept = manifests.dump(context.manifest)
+        await self._store.keep_manifest(self._ref, id, kept, context.shared, context.later)
         return id
 
     async def seen_context(self, id: str) -> SeenContext:

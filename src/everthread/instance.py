@@ -14,17 +14,20 @@ from typing import Any
 
 import orjson
 
+from everthread.chores import chores
 from everthread.compaction.policy import CompactionPolicy, laid_over, merged
 from everthread.conversation import Conversation, Means, check_title, dump_metadata
 from everthread.core.blobs import BlobInfo
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
+from everthread.core.jobs import JobReport, Pace
 from everthread.core.nouns import EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
 from everthread.history import searching, sweeping, verifying
 from everthread.history.arguments import check_count
 from everthread.history.sweeping import BlobReport
+from everthread.working import Worker
 
 MAX_PAGE = 1000
 MAX_QUERY_CHARACTERS = 100_000
@@ -152,11 +155,12 @@ class CompactionConfig:
 class Everthread:
     """A database of conversations. Use it as an async context manager; closing is safe at any time."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: Means, pace: Pace | None = None) -> None:
         self._means = means
         self._store = means.store
         self._blobs = means.blobs
         self._clock = means.clock
+        self._worker = None if pace is None else Worker(means.store.jobs, chores(means), pace)
         self._door = asyncio.Lock()
         """Opening and closing take turns, so that each happens once however many tasks ask for it."""
         self.conversations = Conversations(means)
@@ -175,6 +179,8 @@ class Everthread:
     async def __aenter__(self) -> Everthread:
         async with self._door:
             await self._store.open()
+            if self._worker is not None:
+                await self._worker.stand_by()
         return self
 
     async def __aexit__(
@@ -183,9 +189,25 @@ class Everthread:
         await self.close()
 
     async def close(self) -> None:
-        """Erase what is off the record, and let go of the database."""
+        """Let background work end or go back, erase what is off the record, and let go of the database."""
         async with self._door:
+            if self._worker is not None:
+                await self._worker.stop()
             await self._store.close()
+
+    def start_worker(self) -> None:
+        """Begin at once to take jobs, also those of other processes; otherwise the first one written here does it."""
+        if self._worker is None:
+            raise Conflict("it was opened without a worker; open it with worker=True")
+        self._worker.start()
+
+    async def jobs(self, *, limit: int = 100) -> JobReport:
+        """What waits to be done in the background, what runs, and what was given up with its error."""
+        return await self._store.jobs.report(check_count(limit, "limit", most=MAX_PAGE))
+
+    async def retry_job(self, id: int) -> None:
+        """Let a job that was given up wait again; NotFound when there is none by this id."""
+        await self._store.jobs.retry(check_count(id, "id"))
 
     async def search(self, text: str, *, owner: str = LOCAL, conversation: str | None = None, limit: int = 20) -> Hits:
         """Messages by their words, best first; words may be Chinese, of one character or more."""

@@ -220,9 +220,18 @@ def _freed_little(view: View, used_tokens: int) -> bool:
     return freed < view.policy.least_freed * (used_tokens + freed) and not has_new_turn
 
 
-def is_due(view: View, context: Context, budget: Budget) -> Trigger | None:
-    """Whether a compaction is due for this view, and why."""
-    return due(view.policy, budget, load_of(view, context))
+def is_due(view: View, context: Context, budget: Budget, *, system_tokens: int = 0) -> Trigger | None:
+    """Whether a compaction is due for this view, and why; `system_tokens` where the system prompt is not in it."""
+    load = load_of(view, context)
+    return due(view.policy, budget, replace(load, used_tokens=load.used_tokens + system_tokens))
+
+
+def next_look(view: View) -> int:
+    """How many messages the path must have for the next look to be worth it."""
+    covered = view.outlook.leaf_depth - view.uncovered
+    if view.uncovered <= view.policy.message_mark:
+        return covered + view.policy.message_mark + 1
+    return view.outlook.leaf_depth + view.policy.bounds.step  # something holds it back: not at every message
 
 
 # -- what was shown ------------------------------------------------------------------------------------------------

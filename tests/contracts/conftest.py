@@ -41,8 +41,8 @@ def prepared(url: str, empty_file: Path) -> str:
 
 @pytest.fixture
 async def et(url: str) -> AsyncIterator[Everthread]:
-    """An open, empty database of each kind; its proof is read back after the test."""
-    async with everthread.open(url) as opened:
+    """An open, empty database of each kind, where nothing happens by itself; its proof is read back after the test."""
+    async with everthread.open(url, worker=False) as opened:
         yield opened
         report = await opened.verify()
         assert report.problems == ()

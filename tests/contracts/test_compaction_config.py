@@ -72,11 +72,11 @@ async def test_each_level_is_what_a_compaction_goes_by(et: Everthread, conv: Con
 
 
 async def test_settings_survive_a_restart(durable_url: str) -> None:
-    async with everthread.open(durable_url) as et:
+    async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.create()
         await et.compaction_config.set({"keep_recent": 6})
         await et.compaction_config.set({"fan_in": 3}, conversation=conv)
-    async with everthread.open(durable_url, compaction=CompactionPolicy(threshold=0.5)) as et:
+    async with everthread.open(durable_url, compaction=CompactionPolicy(threshold=0.5), worker=False) as et:
         policy = await et.compaction_config.get(await et.conversations.get(conv.id))
         assert (policy.keep_recent, policy.fan_in, policy.threshold) == (6, 3, 0.5)
 

@@ -234,7 +234,8 @@ async def test_a_failed_opening_leaves_no_connection(address: str, name: str, po
 async def test_a_server_without_a_connection_left_is_busy(address: str, name: str, postgres_server: Server) -> None:
     role = f"lonely_{name}"
     postgres_server.run_sql(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 1")
-    postgres_server.run_sql(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}", name)
+    postgres_server.run_sql(f"GRANT USAGE ON SCHEMA everthread_jobs TO {role}", name)
+    postgres_server.run_sql(f"GRANT ALL ON ALL TABLES IN SCHEMA public, everthread_jobs TO {role}", name)
     url = address.replace("postgres@", f"{role}@")
     other = await asyncpg.connect(url)
     with pytest.raises(StoreBusy, match="no connection left"):

@@ -144,8 +144,9 @@ async def test_a_user_who_may_not_rewrite_the_tables_is_told_so(
     role = f"guest_{name}"
     postgres_server.run_sql(f"CREATE ROLE {role} LOGIN")
     rights = {"TABLES": "SELECT, INSERT, UPDATE, DELETE", "SEQUENCES": "ALL"}
+    postgres_server.run_sql(f"GRANT USAGE ON SCHEMA everthread_jobs TO {role}", name)
     for kind, granted in rights.items():
-        postgres_server.run_sql(f"GRANT {granted} ON ALL {kind} IN SCHEMA public TO {role}", name)
+        postgres_server.run_sql(f"GRANT {granted} ON ALL {kind} IN SCHEMA public, everthread_jobs TO {role}", name)
     try:
         async with everthread.open(address.replace("postgres@", f"{role}@")) as et:
             proof = await et.erase(conversation=await _talk(et))

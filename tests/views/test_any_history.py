@@ -28,7 +28,7 @@ PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 async def go_through(seed: int, turns: int, limit: int, model: Hostile) -> None:
     rng = Random(seed)
-    async with everthread.open("memory://", compaction=POLICY, summariser=model) as et:
+    async with everthread.open("memory://", compaction=POLICY, summariser=model, worker=False) as et:
         conv = await et.conversations.create()
         for said in parts_of(kept_by_the_log(random_history(rng, turns=turns)), rng):
             await conv.append(said)
@@ -80,7 +80,7 @@ def test_i13_the_turn_goes_on_whatever_a_long_history_the_budget_and_the_model(
 @given(SEEDS, st.integers(20, 400))
 def test_i8_only_a_prompt_without_room_is_refused(seed: int, limit: int) -> None:
     async def go() -> None:
-        async with everthread.open("memory://", compaction=POLICY) as et:
+        async with everthread.open("memory://", compaction=POLICY, worker=False) as et:
             conv = await et.conversations.create()
             await conv.append(kept_by_the_log(random_history(Random(seed), turns=4)))
             try:

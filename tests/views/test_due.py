@@ -16,7 +16,7 @@ from tests.contracts.views import call, result, tell
 
 @pytest.fixture
 async def conv() -> AsyncIterator[Conversation]:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         conversation = await et.conversations.create()
         await tell(conversation, 12)
         assert (await conversation.compact()).compacted

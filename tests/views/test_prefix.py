@@ -19,7 +19,7 @@ Payload = dict[str, Any]
 
 @pytest.fixture
 async def conv() -> AsyncIterator[Conversation]:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         yield await et.conversations.create()
 
 
@@ -78,7 +78,7 @@ def runs(shared: Path) -> list[list[Payload]]:
 
 
 async def replay(run: list[Payload], limit: int) -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create()
         for message in run:
             await conv.append([message])

@@ -30,6 +30,7 @@ from everthread.context.repair import repair_report
 from everthread.context.shape import Provider, is_system, is_user_turn
 from everthread.context.units import spans
 from everthread.core.errors import ContextOverflow
+from everthread.core.jobs import NewJob
 
 PartKind = Literal["system", "pinned", "summary", "window", "recalled"]
 
@@ -66,6 +67,8 @@ class Context:
     compaction is due."""
     shared: Mapping[str, bytes] = field(default_factory=dict)
     """What the manifest names by its hash: the system prompt, and the tool schemas as JSON."""
+    later: tuple[NewJob, ...] = ()
+    """What was found to be done when it was made."""
 
 
 def assemble(

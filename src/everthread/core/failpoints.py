@@ -20,6 +20,7 @@ FAILPOINTS = (
     "fork.written",
     "compaction.written",
     "checkpoint.written",
+    "job.written",
     "erase.words_removed",
     "erase.payloads_blanked",
     "erase.recorded",

@@ -13,6 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from everthread.core.checkpoints import CheckpointChanges, CheckpointNeeds, CheckpointsSeen
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
+from everthread.core.jobs import NewJob
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -48,6 +49,8 @@ class LogHead(NamedTuple):
     """The number of the active branch."""
     is_erased: bool
     off_record: bool
+    look_at: int = 0
+    """How long the active branch must be for a compaction to be worth a look; 0 while nobody has looked."""
 
 
 class Answer(NamedTuple):
@@ -150,6 +153,10 @@ class Decision(Generic[R_co]):
     compactions: Sequence[Compaction] = ()
     """Compactions to insert or, by id, to replace."""
     checkpoints: CheckpointChanges | None = None
+    jobs: Sequence[NewJob] = ()
+    """What is to be done later because of this."""
+    look_at: int | None = None
+    """A new mark; None leaves it as it is."""
 
 
 class Intent(Protocol[R_co]):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
+from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query
@@ -145,13 +146,19 @@ class Views(Protocol):
         """A page of all there are, undone and invalid ones too, oldest first."""
 
     async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
-        """How one conversation, or with None every one, is compacted; None takes the setting back."""
+        """How one conversation, or with None every one, is compacted; None takes the setting back.
+
+        One conversation's next append then looks whether a compaction is due.
+        """
 
     async def policy(self, ref: Ref | None) -> bytes | None:
         """What was set."""
 
-    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes]) -> None:
-        """Remember what a model was shown; `shared` are the texts it names by their hash, kept once."""
+    async def keep_manifest(
+        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
+    ) -> None:
+        """Remember what a model was shown, and what was found to be done when it was; `shared` are the texts it names
+        by their hash, kept once."""
 
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
         """Texts that manifests of this conversation name, by their hash; what was erased is left out."""
@@ -238,6 +245,10 @@ class Keeping(Protocol):
 
 class Store(Conversations, Log, Views, Checkpoints, Search, Keeping, Protocol):
     """One database."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """What is to be done later; written by `write` and `keep_manifest`, in their transaction."""
 
     async def open(self) -> None: ...
 

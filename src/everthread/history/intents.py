@@ -6,6 +6,8 @@ MarkMessage  deleted, restored, pinned, unpinned
 Fork         a new branch that ends at some message
 SetActive    which branch is shown and appended to
 Transcribe   another conversation's entries, as this one's own (for a copy)
+PutJobs      nothing but work for later
+LookAgain    how long the branch must grow before somebody looks whether a compaction is due
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from hashlib import sha256
 
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
-from everthread.core.log import Answer, BranchName, BranchRow, Decision, Needs, Seen, Touch
+from everthread.core.jobs import COMPACT, NewJob
+from everthread.core.log import Answer, BranchName, BranchRow, Decision, LogHead, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.ingest import Prepared
 from everthread.history.pen import Pen, add, revise
@@ -29,6 +32,9 @@ _MARKS = {
     Mark.UNPINNED: (Flag.NONE, Flag.PINNED),
 }
 """Which flag a mark sets and which it clears."""
+_LOOK = (NewJob(kind=COMPACT),)
+_NOT_LOOKED = 0
+"""The mark was of the branch that was active before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +45,8 @@ class Append:
     branch: BranchName = None
     expected_head: int | None = None
     idempotency_key: str | None = None
+    first_look: int = 0
+    """From this many messages on, a conversation nobody has looked at yet is worth a look; 0: never."""
 
     def needs(self) -> Needs:
         return Needs(
@@ -66,6 +74,7 @@ class Append:
             receipts.append(receipt)
         if pen.written:
             self._check_head(branch.leaf_seq)
+        is_worth_a_look = self._is_worth_a_look(seen.head, branch, grown)
         return Decision(
             result=receipts,
             entries=pen.written,
@@ -74,7 +83,16 @@ class Append:
             chain=pen.chain if pen.written else None,
             answer=self._answer(receipts),
             changed=[touch.seq for touch in touches],
+            jobs=_LOOK if is_worth_a_look else (),
+            look_at=grown.leaf_depth + self.first_look if is_worth_a_look else None,
         )
+
+    def _is_worth_a_look(self, head: LogHead, before: BranchRow, grown: BranchRow) -> bool:
+        """Whether this carries the active branch past the mark. The mark moves on at once, so that one job is written
+        and not one for each append until it is done; the job then sets it to where it belongs."""
+        if grown.leaf_depth == before.leaf_depth or grown.number != head.active or not self.first_look:
+            return False
+        return grown.leaf_depth >= (head.look_at or self.first_look)
 
     def _check_head(self, leaf: int) -> None:
         if self.expected_head is not None and self.expected_head != leaf:
@@ -154,6 +172,7 @@ class Edit:
             branches=[branch],
             active=number if self.activate else None,
             chain=pen.chain,
+            look_at=_NOT_LOOKED if self.activate else None,
         )
 
 
@@ -215,6 +234,7 @@ class Fork:
             result=(branch, branch.number if self.activate else seen.head.active),
             branches=[branch],
             active=active,
+            look_at=_NOT_LOOKED if self.activate else None,
         )
 
 
@@ -231,7 +251,7 @@ class SetActive:
         refuse_erased(seen)
         branch = branch_to_extend(seen, self.branch, now)
         known = branch.number in seen.branches
-        return Decision(result=branch, branches=[] if known else [branch], active=branch.number)
+        return Decision(result=branch, branches=[] if known else [branch], active=branch.number, look_at=_NOT_LOOKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +314,34 @@ def transcribed(entries: Sequence[Entry]) -> list[Entry]:
     """Those that a copy gets, in their order: what was erased stays behind, with what is said about it."""
     erased = {entry.seq for entry in entries if entry.raw is None}
     return [entry for entry in entries if entry.seq not in erased and (entry.revises not in erased or entry.is_place)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutJobs:
+    """Work that was found to be done, not by writing but by reading."""
+
+    jobs: Sequence[NewJob]
+
+    def needs(self) -> Needs:
+        return Needs()
+
+    def decide(self, seen: Seen, now: int) -> Decision[None]:
+        refuse_erased(seen)
+        return Decision(result=None, jobs=self.jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAgain:
+    """Somebody has looked: no need to before the active branch has so many messages."""
+
+    at_depth: int
+
+    def needs(self) -> Needs:
+        return Needs()
+
+    def decide(self, seen: Seen, now: int) -> Decision[None]:
+        refuse_erased(seen)
+        return Decision(result=None, look_at=self.at_depth)
 
 
 def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int | None) -> int | None:

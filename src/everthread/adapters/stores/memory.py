@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from everthread.adapters.jobs.memory import MemoryJobs
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS, is_indexed, revisions_of, traces_of, words_of
 from everthread.adapters.stores.memory_checkpoints import Shelf
 from everthread.compaction.view import shown
@@ -24,6 +25,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.ids import owner_scope
+from everthread.core.jobs import NewJob
 from everthread.core.log import Answer, BranchName, BranchRow, CompactionQuery, Decision, Intent, LogHead, Needs, Seen
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.paths import holds, is_on, path_segments, within
@@ -49,6 +51,7 @@ class _Conversation:
     info: ConversationInfo
     is_erased: bool = False
     active: int = 0
+    look_at: int = 0
     branches: dict[int, BranchRow] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     words: dict[int, frozenset[str]] = field(default_factory=dict)
@@ -62,7 +65,8 @@ class _Conversation:
     @property
     def head(self) -> LogHead:
         info = self.info
-        return LogHead(info.owner, info.id, len(self.entries), info.chain, self.active, self.is_erased, info.off_record)
+        state = (self.active, self.is_erased, info.off_record, self.look_at)
+        return LogHead(info.owner, info.id, len(self.entries), info.chain, *state)
 
     def by_id(self, id: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.id == id and entry.kind != Kind.MARK]
@@ -82,6 +86,7 @@ class MemoryStore:
         self._erasures: list[tuple[str, str | None, str | None, datetime]] = []
         self._is_open = False
         self._policy: bytes | None = None
+        self.jobs = MemoryJobs()
 
     async def open(self) -> None:
         self._is_open = True
@@ -175,7 +180,14 @@ class MemoryStore:
         now = to_micros(self._clock())
         decision = intent.decide(_seen(row, intent.needs()), now)
         _apply(row, decision, now)
+        self._put(ref, decision.jobs, now)
         return decision.result
+
+    def _put(self, ref: Ref, jobs: Sequence[NewJob], now: int) -> None:
+        for job in jobs:
+            self.jobs.put(ref, job, now)
+        if jobs:
+            self.jobs.ring()
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
         row = self._row(ref)
@@ -241,15 +253,19 @@ class MemoryStore:
         if ref is None:
             self._policy = policy
         else:
-            self._row(ref).policy = policy
+            row = self._row(ref)
+            row.policy, row.look_at = policy, 1
 
     async def policy(self, ref: Ref | None) -> bytes | None:
         return self._policy if ref is None else self._row(ref).policy
 
-    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes]) -> None:
+    async def keep_manifest(
+        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
+    ) -> None:
         row = self._row(ref)
         row.manifests[id] = manifest
         row.prompts.update(shared)
+        self._put(ref, jobs, to_micros(self._clock()))
 
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
         kept = self._row(ref).prompts
@@ -340,6 +356,8 @@ class MemoryStore:
         reached: Counter[str] = Counter()
         for row in rows:
             _blank(row, message, now, reached)
+            forgotten = self.jobs.forget(Ref(owner, row.info.id), only_errors=message is not None)
+            reached["jobs"] += forgotten
         self._erasures.append((owner, conversation, message, now))
         return EraseReport(
             owner=owner,
@@ -364,6 +382,8 @@ class MemoryStore:
             "erased_entries": sum(entry.is_erased for entry in entries),
             "flagged_secrets": sum(bool(entry.flags & Flag.SECRET) for entry in entries),
             "owners": len({ref.owner for ref in self._rows}),
+            "jobs_waiting": (await self.jobs.report(0)).waiting,
+            "jobs_dead": (await self.jobs.report(0)).dead,
             "payload_bytes": sum(len(entry.raw or b"") for entry in entries),
             "database_bytes": 0,
         }
@@ -439,8 +459,8 @@ def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
         row.shelf.apply(decision.checkpoints)
     if decision.answer is not None:
         row.answers[decision.answer.key] = decision.answer
-    if decision.active is not None:
-        row.active = decision.active
+    row.active = row.active if decision.active is None else decision.active
+    row.look_at = row.look_at if decision.look_at is None else decision.look_at
     if decision.entries or decision.active is not None:
         row.info = replace(
             row.info,

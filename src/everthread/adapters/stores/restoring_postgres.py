@@ -18,7 +18,7 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
 from everthread.adapters.stores.restoring import Erasure, Restored
-from everthread.adapters.stores.schema import ERASE_RULES
+from everthread.adapters.stores.schema import ERASE_RULES, SQLITE_ONLY
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreDamaged
@@ -130,7 +130,7 @@ async def _let_go(connection: Connection, keep_old: bool) -> str | None:
 
 
 async def _ours(connection: Connection, schema: str) -> list[str]:
-    return [row[0] for row in await connection.fetch(OURS, schema, list(ERASE_RULES))]
+    return [row[0] for row in await connection.fetch(OURS, schema, [*ERASE_RULES.keys() - SQLITE_ONLY])]
 
 
 async def _all_at_once(connection: Connection, statements: Sequence[str]) -> None:

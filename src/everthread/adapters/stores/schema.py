@@ -44,6 +44,7 @@ conversations = Table(
     Column("active_branch", Integer, nullable=False),
     Column("leaf_seq", BigInteger, nullable=False, server_default="0"),
     Column("leaf_depth", Integer, nullable=False, server_default="0"),
+    Column("look_at", Integer, nullable=False, server_default="0"),
     Index("conversations_by_id", "owner", "id", unique=True),
     Index("conversations_by_number", "owner", "number"),
     Index("conversations_by_parent", "parent_number", sqlite_where=text("parent_number IS NOT NULL")),
@@ -274,9 +275,17 @@ ERASE_RULES = {
     "checkpoints": "rows of the conversation deleted; those that only refer to an erased message leave it out",
     "writes": "rows of the conversation deleted, and of a message those that hold its id or its text",
     "blobs": "rows of the conversation deleted, and of a message those that hold its id or its text",
+    "jobs": "rows of the conversation deleted; errors, which may quote an erased message, blanked",
+    "everthread_jobs.procrastinate_jobs": "the same on PostgreSQL; a row that runs is blanked, its worker deletes it",
+    "everthread_jobs.procrastinate_events": "times and states only: they go with their job",
+    "everthread_jobs.procrastinate_periodic_defers": "never used",
+    "everthread_jobs.procrastinate_workers": "times only",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",
     "alembic_version": "holds no text",
 }
-"""What `erase` does to each table (`words` is the search index, made by its own migration)."""
+"""What `erase` does to each table (`words`, `unindexed` and those of jobs are made by their own migrations)."""
+
+SQLITE_ONLY = ("jobs", "unindexed")
+"""In a PostgreSQL database a table of such a name is somebody else's."""

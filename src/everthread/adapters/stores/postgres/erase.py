@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import asyncpg
 
+from everthread.adapters.jobs import postgres_statements as jobs
 from everthread.adapters.stores.layout import CANNOT_REACH, traces_of
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
@@ -88,6 +89,7 @@ async def _blank_all(
     for trace in traces:
         await _forget_checkpoints(connection, numbers, trace, reached)
     await connection.execute(sql.NOTE_ERASURE, numbers)
+    await connection.execute(jobs.FORGET_ERRORS, numbers)
     if message is not None:
         reached["compactions"] = await _destroy_summaries(connection, numbers, message)
         reached["answers"] = await _blank_answers(connection, numbers, message)
@@ -97,6 +99,7 @@ async def _blank_all(
         reached["prompts"] = _count(await connection.execute(sql.DELETE_PROMPTS, numbers))
         reached["manifests"] = _count(await connection.execute(sql.DELETE_MANIFESTS, numbers))
         reached["policies"] = _count(await connection.execute(sql.DELETE_POLICY, numbers))
+        reached["jobs"] = _count(await connection.execute(jobs.FORGET, numbers))
         reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now))
     return reached
 

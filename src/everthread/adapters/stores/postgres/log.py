@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from everthread.adapters.jobs import postgres as jobs
 from everthread.adapters.stores.layout import (
     LARGE_BYTES,
     SEQ_MASK,
@@ -44,13 +45,15 @@ _OFFLOAD_BYTES = 1 << 18
 _MOST_ROWS = SEQ_MASK
 
 
-async def write(connection: Connection, ref: Ref, intent: Intent[R], now: int, blobs: Blobs | None = None) -> R:
-    """Look, decide, write: all inside one transaction that holds the conversation's row."""
+async def write(
+    connection: Connection, ref: Ref, intent: Intent[R], now: int, blobs: Blobs | None = None
+) -> Decision[R]:
+    """Look, decide, write: all inside one transaction that holds the conversation's row. Gives what was written."""
     number, seen = await _look(connection, ref, intent.needs(), blobs)
     reach("append.locked")
     decision = intent.decide(seen, now)
     await _apply(connection, number, seen, decision, now, blobs)
-    return decision.result
+    return decision
 
 
 async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | None) -> tuple[int, Seen]:
@@ -79,7 +82,7 @@ def _head(row: Row | None, ref: Ref) -> tuple[int, LogHead, BranchRow]:
     if row is None:
         raise NotFound(f"no conversation {ref.id!r}")
     found = tuple(row)
-    return found[0], LogHead._make((*found[1:7], bool(found[7]))), BranchRow(*found[8:])
+    return found[0], LogHead._make((*found[1:7], bool(found[7]), found[8])), BranchRow(*found[9:])
 
 
 async def head(connection: Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
@@ -137,6 +140,8 @@ async def _apply(
         await checkpoints.apply(connection, number, decision.checkpoints)
     if decision.answer is not None:
         await connection.execute(sql.INSERT_ANSWER, number, *decision.answer, now)
+    if decision.jobs:
+        await jobs.put(connection, number, Ref(seen.head.owner, seen.head.id), decision.jobs, now)
     if decision.entries or decision.active is not None:
         head = _new_head(seen.head, decision, active)
         await connection.execute(sql.ADVANCE, *_branches(number, branches), *head, now)
@@ -145,6 +150,8 @@ async def _apply(
     elif branches:
         await connection.execute(sql.WRITE_BRANCHES, *_branches(number, branches))
         reach("fork.written")
+    elif decision.look_at is not None:
+        await connection.execute(sql.SET_LOOK_AT, number, decision.look_at)
 
 
 def _branches(number: int, branches: Sequence[BranchRow]) -> tuple[object, ...]:
@@ -152,9 +159,10 @@ def _branches(number: int, branches: Sequence[BranchRow]) -> tuple[object, ...]:
     return (number, *_columns(branches, len(BranchRow._fields)))
 
 
-def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tuple[int, bytes, int, int, int]:
+def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tuple[int, bytes, int, int, int, int]:
     count = before.entry_count + len(decision.entries)
-    return count, decision.chain or before.chain, active.number, active.leaf_seq, active.leaf_depth
+    look_at = before.look_at if decision.look_at is None else decision.look_at
+    return count, decision.chain or before.chain, active.number, active.leaf_seq, active.leaf_depth, look_at
 
 
 async def _write_entries(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from everthread.adapters.jobs.postgres_statements import JOBS_IN_STATE
 from everthread.adapters.stores.layout import (
     CHECKPOINT_COLUMNS,
     COMPACTION_COLUMNS,
@@ -80,7 +81,7 @@ e.commitment, e.newest_seq, e.flags, e.updated_at"""
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
+    c.look_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = $1 AND c.id = $2"""
 """The end of a log and its active branch."""
@@ -182,9 +183,12 @@ SET parent = excluded.parent, fork_seq = excluded.fork_seq, leaf_seq = excluded.
 ADVANCE = f"""
 WITH written AS ({WRITE_BRANCHES})
 UPDATE conversations
-SET entry_count = $8, chain = $9, active_branch = $10, leaf_seq = $11, leaf_depth = $12, updated_at = $13
+SET entry_count = $8, chain = $9, active_branch = $10, leaf_seq = $11, leaf_depth = $12, look_at = $13, updated_at = $14
 WHERE number = $1"""
 """Move the head of a log together with its branches."""
+
+SET_LOOK_AT = "UPDATE conversations SET look_at = $2 WHERE number = $1"
+"""Move the mark at which a compaction is worth a look."""
 
 # -- views -----------------------------------------------------------------------------------------------------
 
@@ -529,7 +533,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 
 REWRITTEN_TABLES = (
     "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "checkpoints", "writes",
-    "blobs", "words",
+    "blobs", "words", "everthread_jobs.procrastinate_jobs",
 )  # fmt: skip
 """The tables an erase takes text from."""
 
@@ -557,6 +561,8 @@ STATS = {
     "erased_entries": "SELECT count(*) FROM entries WHERE flags & 4 <> 0",
     "flagged_secrets": "SELECT count(*) FROM entries WHERE flags & 8 <> 0",
     "owners": "SELECT count(DISTINCT owner) FROM conversations",
+    "jobs_waiting": JOBS_IN_STATE.format(status="todo"),
+    "jobs_dead": JOBS_IN_STATE.format(status="failed"),
     "payload_bytes": """
 SELECT (SELECT coalesce(sum(octet_length(raw)), 0) FROM entries)
     + (SELECT coalesce(sum(octet_length(body) + coalesce(blob_bytes, 0)), 0) FROM payloads)""",

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from everthread.adapters.jobs.postgres import PostgresJobs
 from everthread.adapters.stores.layout import entry_key, info_from_row
 from everthread.adapters.stores.postgres import blobs, compactions, dump, erase, errors, log, search, tables, views
 from everthread.adapters.stores.postgres import checkpoints as saved
@@ -23,6 +24,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.failpoints import reach
+from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.ports import Candidates, CompactionPosition, ListPosition, NewConversation, Outlook, PathQuery
@@ -46,6 +48,7 @@ class PostgresStore:
         self._clock = clock
         self._pool: Pool | None = None
         self._off_record: set[Ref] = set()
+        self.jobs = PostgresJobs(lambda: self._on)
 
     # -- opening and closing -------------------------------------------------------------------------------
 
@@ -150,7 +153,10 @@ class PostgresStore:
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         now = self._now()
-        return await self._on.write(lambda c: log.write(c, ref, intent, now, self._blobs))
+        decision = await self._on.write(lambda c: log.write(c, ref, intent, now, self._blobs))
+        if decision.jobs:
+            self.jobs.ring()
+        return decision.result
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
         return await self._filled_pairs(await self._on.read(lambda c: log.path(c, ref, query)))
@@ -197,9 +203,13 @@ class PostgresStore:
     async def policy(self, ref: Ref | None) -> bytes | None:
         return await self._on.read(lambda c: views.policy(c, ref))
 
-    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes]) -> None:
+    async def keep_manifest(
+        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
+    ) -> None:
         now = self._now()
-        await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, shared, now))
+        await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, shared, jobs, now))
+        if jobs:
+            self.jobs.ring()
 
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
         return await self._on.read(lambda c: views.prompts(c, ref, digests))

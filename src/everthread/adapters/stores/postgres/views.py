@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from everthread.adapters.jobs.postgres import put
 from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection
 from everthread.core.errors import NotFound
+from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
@@ -51,6 +53,7 @@ async def set_policy(connection: Connection, ref: Ref | None, policy: bytes | No
         await connection.execute(sql.DELETE_POLICY, [number])
     else:
         await connection.execute(sql.SET_POLICY, number, policy)
+    await connection.execute(sql.SET_LOOK_AT, number, 1)
 
 
 async def policy(connection: Connection, ref: Ref | None) -> bytes | None:
@@ -60,11 +63,18 @@ async def policy(connection: Connection, ref: Ref | None) -> bytes | None:
 
 
 async def keep_manifest(
-    connection: Connection, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], now: int
+    connection: Connection,
+    ref: Ref,
+    id: str,
+    manifest: bytes,
+    shared: Mapping[str, bytes],
+    jobs: Sequence[NewJob],
+    now: int,
 ) -> None:
     number = await _number(connection, ref)
     await connection.execute(sql.KEEP_MANIFEST, number, id, manifest, now)
     await connection.execute(sql.KEEP_PROMPTS, number, list(shared), list(shared.values()))
+    await put(connection, number, ref, jobs, now)
 
 
 async def prompts(connection: Connection, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:

@@ -11,6 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from everthread.adapters.jobs import sqlite as jobs
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, traces_of, words_of
 from everthread.adapters.stores.sqlite import compactions, log
 from everthread.adapters.stores.sqlite import statements as sql
@@ -43,6 +44,7 @@ def blank(
         if message is not None:
             reached["compactions"] += _destroy_summaries(connection, number, erased)
             reached["answers"] += _blank_answers(connection, number, message)
+            connection.execute(jobs.FORGET_ERRORS, (number,))
         else:
             reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
@@ -50,6 +52,7 @@ def blank(
             reached["prompts"] += connection.execute(sql.DELETE_PROMPTS, (number,)).rowcount
             reached["manifests"] += connection.execute(sql.DELETE_MANIFESTS, (number,)).rowcount
             reached["policies"] += connection.execute(sql.DELETE_POLICY, (number,)).rowcount
+            reached["jobs"] += connection.execute(jobs.FORGET, (number,)).rowcount
             reached["conversations"] += 1
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")

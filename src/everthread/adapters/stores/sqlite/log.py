@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
+from everthread.adapters.jobs import sqlite as jobs
 from everthread.adapters.stores.layout import (
     SEQ_MASK,
     entry_key,
@@ -39,13 +40,13 @@ _IDS_AT_ONCE = 500
 
 def write(
     connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int, blobs: Blobs | None = None
-) -> tuple[R, int]:
-    """Look, decide, write: all inside the writer's transaction. Also how many entries were written."""
+) -> Decision[R]:
+    """Look, decide, write: all inside the writer's transaction. Gives what was written."""
     number, seen = _look(connection, ref, intent.needs())
     reach("append.locked")
     decision = intent.decide(seen, now)
     _apply(connection, number, seen, decision, now, blobs)
-    return decision.result, len(decision.entries)
+    return decision
 
 
 def head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
@@ -53,7 +54,7 @@ def head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, Branch
     row = connection.execute(sql.LOG_HEAD, ref).fetchone()
     if row is None:
         raise NotFound(f"no conversation {ref.id!r}")
-    return row[0], LogHead._make((*row[1:6], bool(row[6]), bool(row[7]))), BranchRow(*row[8:])
+    return row[0], LogHead._make((*row[1:6], bool(row[6]), bool(row[7]), row[8])), BranchRow(*row[9:])
 
 
 def living_head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
@@ -136,12 +137,17 @@ def _apply(
         checkpoints.apply(connection, number, decision.checkpoints)
     if decision.answer is not None:
         connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
+    if decision.jobs:
+        jobs.put(connection, number, decision.jobs, now)
+    look_at = seen.head.look_at if decision.look_at is None else decision.look_at
     if decision.entries or decision.active is not None:
         count = seen.head.entry_count + len(decision.entries)
         chain = decision.chain or seen.head.chain
         leaf = (active.number, active.leaf_seq, active.leaf_depth)
-        connection.execute(sql.ADVANCE, (count, chain, *leaf, now, number))
+        connection.execute(sql.ADVANCE, (count, chain, *leaf, look_at, now, number))
         reach("append.head_written")
+    elif look_at != seen.head.look_at:
+        connection.execute(sql.SET_LOOK_AT, (look_at, number))
 
 
 def _write_entries(

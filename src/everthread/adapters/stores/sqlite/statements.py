@@ -90,7 +90,7 @@ UPDATE_CONVERSATION = (
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
+    c.look_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = ? AND c.id = ?"""
 """The end of a log and its active branch."""
@@ -189,9 +189,13 @@ UPDATE entries SET newest_seq = coalesce(?, newest_seq), flags = (flags | ?) & ~
 """Project a later entry onto the row of the one it speaks of."""
 
 ADVANCE = """
-UPDATE conversations SET entry_count = ?, chain = ?, active_branch = ?, leaf_seq = ?, leaf_depth = ?, updated_at = ?
+UPDATE conversations
+SET entry_count = ?, chain = ?, active_branch = ?, leaf_seq = ?, leaf_depth = ?, look_at = ?, updated_at = ?
 WHERE number = ?"""
 """Move the head of a log."""
+
+SET_LOOK_AT = "UPDATE conversations SET look_at = ? WHERE number = ?"
+"""Move the mark at which a compaction is worth a look."""
 
 MATCH = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC"
 """Entries that match, newest first; the reader stops when it has enough."""
@@ -279,6 +283,8 @@ STATS = {
     "erased_entries": "SELECT count(*) FROM entries WHERE flags & 4 <> 0",
     "flagged_secrets": "SELECT count(*) FROM entries WHERE flags & 8 <> 0",
     "owners": "SELECT count(DISTINCT owner) FROM conversations",
+    "jobs_waiting": "SELECT count(*) FROM jobs WHERE state = 0",
+    "jobs_dead": "SELECT count(*) FROM jobs WHERE state = 2",
     "payload_bytes": """
 SELECT (SELECT coalesce(sum(length(raw)), 0) FROM entries)
     + (SELECT coalesce(sum(length(body) + coalesce(blob_bytes, 0)), 0) FROM payloads)""",

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from everthread.adapters.jobs.sqlite import SqliteJobs
 from everthread.adapters.stores.layout import entry_key, info_from_row
 from everthread.adapters.stores.sqlite import blobs, compactions, erase, indexing, log, search, views
 from everthread.adapters.stores.sqlite import checkpoints as saved
@@ -24,7 +25,8 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.failpoints import reach
-from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
+from everthread.core.jobs import NewJob
+from everthread.core.log import BranchName, BranchRow, CompactionQuery, Decision, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.ports import Candidates, CompactionPosition, ListPosition, NewConversation, Outlook, PathQuery
 from everthread.core.queries import Query
@@ -48,6 +50,7 @@ class SqliteStore:
         self._clock = clock
         self._engine: Engine | None = None
         self._off_record: set[Ref] = set()
+        self.jobs = SqliteJobs(lambda: self._on)
 
     # -- opening and closing -------------------------------------------------------------------------------
 
@@ -149,12 +152,15 @@ class SqliteStore:
         now = self._now()
         engine = self._on
 
-        def work(connection: sqlite3.Connection) -> R:
-            result, written = log.write(connection, ref, intent, now, engine.blobs)
-            engine.unindexed += written
-            return result
+        def work(connection: sqlite3.Connection) -> Decision[R]:
+            decision = log.write(connection, ref, intent, now, engine.blobs)
+            engine.unindexed += len(decision.entries)
+            return decision
 
-        return await engine.write(work)
+        decision = await engine.write(work)
+        if decision.jobs:
+            self.jobs.ring()
+        return decision.result
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
         return await self._on.read(lambda c: log.path(c, ref, query))
@@ -189,9 +195,13 @@ class SqliteStore:
     async def policy(self, ref: Ref | None) -> bytes | None:
         return await self._on.read(lambda c: views.policy(c, ref))
 
-    async def keep_manifest(self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes]) -> None:
+    async def keep_manifest(
+        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
+    ) -> None:
         now = self._now()
-        await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, shared, now))
+        await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, shared, jobs, now))
+        if jobs:
+            self.jobs.ring()
 
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
         return await self._on.read(lambda c: views.prompts(c, ref, digests))

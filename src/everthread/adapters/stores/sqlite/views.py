@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 
+from everthread.adapters.jobs.sqlite import put
 from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.sqlite import compactions, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.errors import NotFound
+from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
@@ -46,6 +48,7 @@ def set_policy(connection: sqlite3.Connection, ref: Ref | None, policy: bytes | 
         connection.execute(sql.DELETE_POLICY, (number,))
     else:
         connection.execute(sql.SET_POLICY, (number, policy))
+    connection.execute(sql.SET_LOOK_AT, (1, number))
 
 
 def policy(connection: sqlite3.Connection, ref: Ref | None) -> bytes | None:
@@ -55,11 +58,18 @@ def policy(connection: sqlite3.Connection, ref: Ref | None) -> bytes | None:
 
 
 def keep_manifest(
-    connection: sqlite3.Connection, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], now: int
+    connection: sqlite3.Connection,
+    ref: Ref,
+    id: str,
+    manifest: bytes,
+    shared: Mapping[str, bytes],
+    jobs: Sequence[NewJob],
+    now: int,
 ) -> None:
     number = log.living_head(connection, ref)[0]
     connection.execute(sql.KEEP_MANIFEST, (number, id, manifest, now))
     connection.executemany(sql.KEEP_PROMPT, [(number, digest, text) for digest, text in shared.items()])
+    put(connection, number, jobs, now)
 
 
 def prompts(connection: sqlite3.Connection, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:

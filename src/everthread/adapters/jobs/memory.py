@@ -1,0 +1,185 @@
+"""Jobs in memory, for the store that is: the reference of what a shelf does. Nothing survives the process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from everthread.core.clock import from_micros
+from everthread.core.errors import NotFound
+from everthread.core.ids import new_id
+from everthread.core.jobs import LOST, Job, JobReport, JobState, NewJob, Pace, Work
+from everthread.core.nouns import Ref
+from everthread.working import serve
+
+_ORDER = (JobState.DEAD, JobState.RUNNING, JobState.WAITING)
+
+
+@dataclass(slots=True)
+class _Kept:
+    job: Job
+    due: float = 0.0
+    leased_until: float = 0.0
+
+
+@dataclass(slots=True)
+class MemoryJobs:
+    """The jobs of one store. Everything runs between two awaits."""
+
+    _kept: dict[int, _Kept] = field(default_factory=dict)
+    _count: int = 0
+    _bell: asyncio.Event | None = None
+    _wake: Callable[[], None] | None = None
+
+    # -- written and erased by the store -------------------------------------------------------------------
+
+    def put(self, ref: Ref, new: NewJob, now: int) -> None:
+        waiting = self._one(ref, new.kind, JobState.WAITING)
+        if waiting is not None:
+            job = waiting.job
+            waiting.job = replace(
+                job, priority=max(job.priority, new.priority), details=job.details or dict(new.details)
+            )
+            return
+        self._count += 1
+        job = Job(
+            id=self._count,
+            kind=new.kind,
+            ref=ref,
+            priority=new.priority,
+            details=dict(new.details),
+            state=JobState.WAITING,
+            attempts=0,
+            error=None,
+            due_at=None,
+            put_at=from_micros(now),
+        )
+        self._kept[job.id] = _Kept(job)
+
+    def ring(self) -> None:
+        """Jobs were committed."""
+        if self._bell is not None:
+            self._bell.set()
+        if self._wake is not None:
+            self._wake()
+
+    def forget(self, ref: Ref, *, only_errors: bool) -> int:
+        """Take out what is kept of an erased conversation; of an erased message, what an error may quote."""
+        found = [kept for kept in self._kept.values() if kept.job.ref == ref]
+        for kept in found:
+            kept.job = replace(kept.job, error=None)
+            if not only_errors:
+                del self._kept[kept.job.id]
+        return 0 if only_errors else len(found)
+
+    # -- jobs ----------------------------------------------------------------------------------------------
+
+    def on_put(self, wake: Callable[[], None] | None) -> None:
+        self._wake = wake
+
+    async def is_any_left(self) -> bool:
+        return any(kept.job.state is not JobState.DEAD for kept in self._kept.values())
+
+    async def run(self, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event) -> None:
+        self._bell = asyncio.Event()
+        await serve(self, work, pace, stop, self._bell)
+
+    async def report(self, limit: int) -> JobReport:
+        jobs = sorted(
+            (kept.job for kept in self._kept.values()), key=lambda job: (_ORDER.index(job.state), -job.priority, job.id)
+        )
+        count = {state: sum(job.state is state for job in jobs) for state in JobState}
+        return JobReport(
+            waiting=count[JobState.WAITING],
+            running=count[JobState.RUNNING],
+            dead=count[JobState.DEAD],
+            jobs=jobs[:limit],
+        )
+
+    async def retry(self, id: int) -> None:
+        kept = self._kept.get(id)
+        if kept is None or kept.job.state is not JobState.DEAD:
+            raise NotFound(f"no dead job {id}")
+        self._wait_again(kept, replace(kept.job, attempts=0, error=None), 0.0)
+        self.ring()
+
+    # -- the shelf -----------------------------------------------------------------------------------------
+
+    async def claim(self, kinds: Sequence[str], pace: Pace) -> Job | None:
+        now = time.time()
+        for kept in [kept for kept in self._running() if kept.leased_until < now]:
+            if kept.job.attempts >= pace.most_attempts:
+                await self.fail(kept.job, LOST, None)
+            else:
+                self._wait_again(kept, kept.job, 0.0)
+        busy = {kept.job.ref for kept in self._running()}
+        free = [
+            kept
+            for kept in self._kept.values()
+            if kept.job.state is JobState.WAITING
+            and kept.due <= now
+            and kept.job.kind in kinds
+            and kept.job.ref not in busy
+        ]
+        if not free:
+            return None
+        kept = min(free, key=lambda one: (-one.job.priority, one.job.id))
+        kept.job = replace(kept.job, state=JobState.RUNNING, attempts=kept.job.attempts + 1, token=new_id())
+        kept.leased_until = now + pace.lease_seconds
+        return kept.job
+
+    async def heartbeat(self, job: Job, pace: Pace) -> None:
+        for kept in self._held(job):
+            kept.leased_until = time.time() + pace.lease_seconds
+
+    async def done(self, job: Job) -> None:
+        for kept in self._held(job):
+            del self._kept[kept.job.id]
+            self._bury(job)
+
+    async def fail(self, job: Job, error: str, again_in: float | None) -> None:
+        for kept in self._held(job):
+            failed = replace(kept.job, error=error)
+            if again_in is None:
+                self._bury(job)
+                kept.job = replace(failed, state=JobState.DEAD, token="")
+            else:
+                self._wait_again(kept, failed, time.time() + again_in)
+
+    async def give_back(self, job: Job) -> None:
+        for kept in self._held(job):
+            self._wait_again(kept, replace(kept.job, attempts=kept.job.attempts - 1), 0.0)
+
+    async def next_due(self) -> float | None:
+        times = [kept.due for kept in self._kept.values() if kept.job.state is JobState.WAITING and kept.due]
+        times += [kept.leased_until for kept in self._running()]
+        return min(times) - time.time() if times else None
+
+    def _running(self) -> list[_Kept]:
+        return [kept for kept in self._kept.values() if kept.job.state is JobState.RUNNING]
+
+    def _held(self, job: Job) -> Iterable[_Kept]:
+        kept = self._kept.get(job.id)
+        return [kept] if kept is not None and kept.job.token == job.token else []
+
+    def _one(self, ref: Ref, kind: str, state: JobState) -> _Kept | None:
+        alike = (kept for kept in self._kept.values() if (kept.job.ref, kept.job.kind) == (ref, kind))
+        return next((kept for kept in alike if kept.job.state is state), None)
+
+    def _wait_again(self, kept: _Kept, job: Job, due: float) -> None:
+        """Back to those that wait, unless one like it waits there already."""
+        if self._one(job.ref, job.kind, JobState.WAITING) is not None:
+            del self._kept[job.id]
+            return
+        kept.job = replace(
+            job, state=JobState.WAITING, token="", due_at=datetime.fromtimestamp(due, UTC) if due else None
+        )
+        kept.due = due
+
+    def _bury(self, job: Job) -> None:
+        dead = self._one(job.ref, job.kind, JobState.DEAD)
+        if dead is not None:
+            del self._kept[dead.job.id]

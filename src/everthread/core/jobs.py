@@ -1,0 +1,171 @@
+"""Work that is done later, off the turn's path: a job is written in the transaction that caused it (`Decision.jobs`),
+waits in the database, and is done by whichever process takes it first.
+
+- Of one kind and conversation at most one waits; of one conversation at most one runs.
+- A job belongs to its worker for the time of a lease, which the worker renews. When it dies, another takes the job.
+- One that fails is tried again after a pause that doubles; after the last attempt it is *dead* and keeps its error.
+
+So a job may be begun more than once. What it does must be there once all the same: a compaction is, by its span.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from everthread.core.errors import Invalid
+from everthread.core.nouns import Ref
+
+COMPACT = "compact"
+"""Look whether a compaction is due, and make it."""
+
+LOST = "its worker died, or lost the database, each time it was tried"
+"""The error of a job that nobody lived to report on."""
+
+_ERROR_CHARACTERS = 2000
+
+
+class JobState(StrEnum):
+    """Where a job stands. One that is done is gone."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """Something to be done about a conversation."""
+
+    kind: str
+    priority: int = 0
+    """The highest is taken first; equals in the order they came."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What it was found with, as JSON has it. Of two that would wait, one is kept: with the details, if either has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as it stands in the database."""
+
+    id: int
+    kind: str
+    ref: Ref
+    priority: int
+    details: Mapping[str, Any]
+    state: JobState
+    attempts: int
+    """How often it was begun."""
+    error: str | None
+    """What the last attempt failed with."""
+    due_at: datetime | None
+    """When it is tried again; None: at once."""
+    put_at: datetime
+    token: str = field(default="", repr=False)
+    """Who holds it: only the holder's word counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """What waits, what runs and what was given up."""
+
+    waiting: int
+    running: int
+    dead: int
+    jobs: Sequence[Job]
+    """The dead ones first, then those that run, then those that wait, each kind in the order they are taken."""
+
+
+Work = Callable[[Job], Awaitable[None]]
+"""Does a job. What it raises is the job's error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How a worker works."""
+
+    concurrency: int = 2
+    """How many jobs run at once, each of another conversation."""
+    lease_seconds: float = 60.0
+    """So long after its last sign of life a worker's job is taken by another."""
+    poll_seconds: float = 10.0
+    """How often it looks for jobs of other processes; of its own process's it hears at once."""
+    stop_seconds: float = 2.0
+    """How long a job may go on when the worker is stopped; then it is cancelled and goes back."""
+    most_attempts: int = 5
+    pause_seconds: float = 2.0
+    """Before the second attempt; doubled before each further one."""
+
+    def __post_init__(self) -> None:
+        _at_least("concurrency", self.concurrency, 1)
+        _at_least("most_attempts", self.most_attempts, 1)
+        for name in ("lease_seconds", "poll_seconds"):
+            _at_least(name, getattr(self, name), 0.05)
+        for name in ("stop_seconds", "pause_seconds"):
+            _at_least(name, getattr(self, name), 0)
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        return self.lease_seconds / 4
+
+
+def _at_least(name: str, value: float, least: float) -> None:
+    if value < least:
+        raise Invalid(f"must be at least {least:g}, not {value!r}", field=name)
+
+
+def pause_before_next(attempts: int, pace: Pace) -> float | None:
+    """How many seconds after so many failed attempts comes the next; None when it was the last."""
+    if attempts >= pace.most_attempts:
+        return None
+    return pace.pause_seconds * 2.0 ** min(attempts - 1, 20)
+
+
+def error_text(problem: BaseException) -> str:
+    """A failure as a job keeps it."""
+    return f"{type(problem).__name__}: {problem}"[:_ERROR_CHARACTERS].replace("\x00", "\\x00")
+
+
+class Jobs(Protocol):
+    """The jobs of one database."""
+
+    def on_put(self, wake: Callable[[], None] | None) -> None:
+        """Call this, in the loop of the writer, after each commit that wrote a job through this store."""
+
+    async def is_any_left(self) -> bool:
+        """Whether one waits or runs, whoever wrote it."""
+
+    async def run(self, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event) -> None:
+        """Take jobs of these kinds and do them, until `stop` is set. What runs then has `stop_seconds` to end."""
+
+    async def report(self, limit: int) -> JobReport:
+        """How many there are, and so many of them."""
+
+    async def retry(self, id: int) -> None:
+        """Let a dead one wait again, as if it were new; NotFound when there is none by this id."""
+
+
+class Shelf(Protocol):
+    """Where jobs lie when the loop that takes them is ours (`working.serve`)."""
+
+    async def claim(self, kinds: Sequence[str], pace: Pace) -> Job | None:
+        """The next one, now ours for the time of a lease."""
+
+    async def heartbeat(self, job: Job, pace: Pace) -> None:
+        """Renew the lease."""
+
+    async def done(self, job: Job) -> None:
+        """It is gone, and so is a dead one of the same kind and conversation."""
+
+    async def fail(self, job: Job, error: str, again_in: float | None) -> None:
+        """It waits for so many seconds; with None it is dead."""
+
+    async def give_back(self, job: Job) -> None:
+        """It waits again, as if it had not been begun."""
+
+    async def next_due(self) -> float | None:
+        """In how many seconds the next one can be claimed, if none is put; None when none waits."""

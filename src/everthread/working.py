@@ -1,0 +1,123 @@
+"""Doing what waits: the loop that takes jobs from a shelf, and the worker that an open database starts when it needs
+one. What a job does is `chores`' business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+
+from everthread.core.errors import EverthreadError, StoreError
+from everthread.core.jobs import Job, Jobs, Pace, Shelf, Work, error_text, pause_before_next
+
+_LOG = logging.getLogger("everthread.worker")
+
+LONGEST_PAUSE_SECONDS = 30.0
+"""While the database cannot be reached, it is tried again at least this often."""
+
+
+class Worker:
+    """The background of one open database. It starts when a job is written or found, so that opening stays cheap."""
+
+    def __init__(self, jobs: Jobs, work: Mapping[str, Work], pace: Pace) -> None:
+        self._jobs = jobs
+        self._work = work
+        self._pace = pace
+        self._stop: asyncio.Event | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    async def stand_by(self) -> None:
+        """Listen for jobs that are written here; start at once when some are left from before."""
+        if self._stop is not None:
+            return
+        self._stop = asyncio.Event()
+        self._jobs.on_put(self.start)
+        with suppress(StoreError):  # damaged, or away: who reads or writes will be told
+            if await self._jobs.is_any_left():
+                self.start()
+
+    def start(self) -> None:
+        """Begin to work, unless it has begun or was stopped."""
+        if self._running is None and self._stop is not None:
+            self._running = asyncio.create_task(self._jobs.run(self._work, self._pace, self._stop))
+
+    async def stop(self) -> None:
+        """Let what runs end within its bound, and wait for it. What was cancelled goes back."""
+        self._jobs.on_put(None)
+        stop, self._stop = self._stop, None
+        running, self._running = self._running, None
+        if stop is not None and running is not None:
+            stop.set()
+            await running
+
+
+async def serve(shelf: Shelf, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event, bell: asyncio.Event) -> None:
+    """Take jobs and do them until `stop` is set. `bell` rings when one was put in this process."""
+    lanes = [asyncio.create_task(_lane(shelf, work, pace, stop, bell)) for _ in range(pace.concurrency)]
+    try:
+        await stop.wait()
+        await asyncio.wait(lanes, timeout=pace.stop_seconds)
+    finally:
+        for lane in lanes:
+            lane.cancel()
+        await asyncio.gather(*lanes, return_exceptions=True)
+
+
+async def _lane(shelf: Shelf, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event, bell: asyncio.Event) -> None:
+    """One job after the other."""
+    failures = 0
+    while not stop.is_set():
+        try:
+            bell.clear()  # before the look: what is put after it rings again
+            job = await shelf.claim(list(work), pace)
+            if job is not None:
+                await _attempt(shelf, job, work[job.kind], pace)
+                wait = 0.0
+            else:
+                due = await shelf.next_due()
+                wait = pace.poll_seconds if due is None else min(max(due, 0.01), pace.poll_seconds)
+            failures = 0
+        except EverthreadError as problem:  # the database is away or full: nothing is lost by waiting
+            failures += 1
+            wait = min(LONGEST_PAUSE_SECONDS, 2.0**failures / 10)
+            _LOG.warning("cannot take jobs, trying again in %.1f s: %s", wait, problem)
+        if wait:
+            await _either(stop, bell, wait)
+
+
+async def _attempt(shelf: Shelf, job: Job, do: Work, pace: Pace) -> None:
+    """Do a job and say how it ended; when cancelled, give it back."""
+    beating = asyncio.create_task(_beat(shelf, job, pace))
+    try:
+        await do(job)
+    except asyncio.CancelledError:
+        with suppress(EverthreadError):  # the lease will run out
+            await asyncio.shield(shelf.give_back(job))
+        raise
+    except Exception as problem:  # noqa: BLE001 - the worker loop: whatever a job raises is its error, and the next one's turn
+        again_in = pause_before_next(job.attempts, pace)
+        _LOG.warning("job %s of %r failed: %s", job.kind, job.ref.id, type(problem).__name__)
+        await shelf.fail(job, error_text(problem), again_in)
+    else:
+        await shelf.done(job)
+    finally:
+        beating.cancel()
+
+
+async def _beat(shelf: Shelf, job: Job, pace: Pace) -> None:
+    while True:
+        await asyncio.sleep(pace.heartbeat_seconds)
+        with suppress(EverthreadError):  # the next one may get through; without any the lease runs out
+            await shelf.heartbeat(job, pace)
+
+
+async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
+    """Until one of them is set, or the time is over."""
+    waiting = [asyncio.create_task(one.wait()), asyncio.create_task(other.wait())]
+    try:
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
