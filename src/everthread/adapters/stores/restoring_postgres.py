@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from everthread.adapters.jobs.postgres_statements import SCHEMA as JOBS
 from everthread.adapters.stores import migrating
 from everthread.adapters.stores.postgres import PostgresStore, dump, erase, errors, tables
 from everthread.adapters.stores.postgres import statements as sql
@@ -26,6 +27,7 @@ from everthread.core.nouns import VerifyReport
 from everthread.history import verifying
 
 ASIDE = "everthread_replacing"
+JOBS_ASIDE = f"{ASIDE}_jobs"
 
 PATIENCE = "SET lock_timeout = '10s'"
 """How long the old tables are waited for, when somebody still works on them."""
@@ -36,6 +38,9 @@ HOME = "SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_reg
 HAS_ASIDE = f"SELECT to_regnamespace('{ASIDE}') IS NOT NULL"
 """Whether a restore before this one was cut off."""
 
+HAS_SCHEMA = "SELECT to_regnamespace($1) IS NOT NULL"
+"""Whether there is a schema by this name."""
+
 OURS = """
 SELECT relname FROM pg_class
 WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname = ANY($2::text[])"""
@@ -43,6 +48,12 @@ WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname =
 
 MOVE = 'ALTER TABLE {source}."{table}" SET SCHEMA {target}'
 """Give a table, with its indexes and sequences, another schema. The names come from the catalogue and from here."""
+
+DROP_JOBS = f"DROP SCHEMA IF EXISTS {JOBS} CASCADE"
+"""Remove the tables of jobs, with their types and functions."""
+
+RENAME = "ALTER SCHEMA {source} RENAME TO {target}"
+"""Give a schema another name; of those of jobs, whose functions know it, the first one comes back in the end."""
 
 DROP = 'DROP TABLE {source}."{table}"'
 """Remove a table."""
@@ -105,27 +116,37 @@ async def _set_aside(connection: Connection, force: bool) -> str:
         raise Conflict("the database has tables already; nothing was changed: --force replaces them")
     place = home or "public"
     if is_cut_off:  # what stands in their place was never verified
-        await _all_at_once(connection, [DROP.format(source=place, table=t) for t in await _ours(connection, place)])
+        drops = [DROP.format(source=place, table=t) for t in await _ours(connection, place)]
+        await _all_at_once(connection, [*drops, DROP_JOBS])
     elif home is not None:
         moves = [MOVE.format(source=home, table=t, target=ASIDE) for t in await _ours(connection, home)]
-        await _all_at_once(connection, [f"CREATE SCHEMA {ASIDE}", *moves])
+        renames = await _renames(connection, JOBS, JOBS_ASIDE)
+        await _all_at_once(connection, [f"CREATE SCHEMA {ASIDE}", *moves, *renames])
     return place
+
+
+async def _renames(connection: Connection, source: str, target: str) -> list[str]:
+    """What renames a schema, if it is there: tables from before there were jobs have none."""
+    is_there = await connection.fetchval(HAS_SCHEMA, source)
+    return [RENAME.format(source=source, target=target)] if is_there else []
 
 
 async def _put_back(connection: Connection, home: str) -> None:
     drops = [DROP.format(source=home, table=t) for t in await _ours(connection, home)]
     moves = [MOVE.format(source=ASIDE, table=t, target=home) for t in await _ours(connection, ASIDE)]
-    await _all_at_once(connection, [*drops, *moves, f"DROP SCHEMA IF EXISTS {ASIDE}"])
+    renames = await _renames(connection, JOBS_ASIDE, JOBS)
+    await _all_at_once(connection, [*drops, DROP_JOBS, *moves, *renames, f"DROP SCHEMA IF EXISTS {ASIDE}"])
 
 
 async def _let_go(connection: Connection, keep_old: bool) -> str | None:
     if not await connection.fetchval(HAS_ASIDE):
         return None
     if not keep_old:
-        await connection.execute(f"DROP SCHEMA {ASIDE} CASCADE")
+        await connection.execute(f"DROP SCHEMA {ASIDE} CASCADE; DROP SCHEMA IF EXISTS {JOBS_ASIDE} CASCADE")
         return None
     name = f"everthread_replaced_{datetime.now(UTC).strftime('%Y%m%dt%H%M%S')}"
-    await connection.execute(f"ALTER SCHEMA {ASIDE} RENAME TO {name}")
+    renames = await _renames(connection, JOBS_ASIDE, f"{name}_jobs")
+    await _all_at_once(connection, [RENAME.format(source=ASIDE, target=name), *renames])
     return f"schema {name}"
 
 
