@@ -33,6 +33,7 @@ from everthread.core.errors import (
     StoreFull,
     StoreGone,
 )
+from everthread.core.jobs import Job, JobReport, JobState, Pace
 from everthread.core.nouns import (
     Branch,
     EraseReport,
@@ -69,6 +70,9 @@ __all__ = [
     "Hit",
     "Hits",
     "Invalid",
+    "Job",
+    "JobReport",
+    "JobState",
     "KeyReused",
     "Manifest",
     "Message",
@@ -76,6 +80,7 @@ __all__ = [
     "ModelError",
     "NotFound",
     "Omission",
+    "Pace",
     "Page",
     "Part",
     "Problem",

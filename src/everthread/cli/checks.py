@@ -154,6 +154,13 @@ def check_erasures(unfinished: int) -> Check:
     return Check(name="erasures", state=State.OK, found="all finished")
 
 
+def check_jobs(*, waiting: int, dead: int) -> Check:
+    """Work that was given up stays so until somebody looks."""
+    found = f"{waiting:,} waiting, {dead:,} given up"
+    advice = "everthread jobs shows their errors; everthread jobs --retry ID tries again"
+    return Check(name="jobs", state=State.WARN if dead else State.OK, found=found, advice=advice if dead else "")
+
+
 def check_index(*, indexed: int, wanted: int, waiting: int = 0) -> Check:
     """What waits is indexed by the next search, so it is not wanted yet."""
     wait = f"; {waiting:,} wait for the next search" if waiting else ""

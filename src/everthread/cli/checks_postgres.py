@@ -19,6 +19,7 @@ from everthread.cli.checks import (
     State,
     check_erasures,
     check_index,
+    check_jobs,
     check_revision,
     check_sample,
 )
@@ -82,6 +83,8 @@ async def _check_connected(connection: Connection) -> AsyncIterator[Check]:
     yield revision
     if revision.state is State.OK:
         yield check_erasures(len(await connection.fetch(sql.UNFINISHED_ERASURES)))
+        counts = {name: await connection.fetchval(sql.STATS[f"jobs_{name}"]) for name in ("waiting", "dead")}
+        yield check_jobs(**counts)
         yield await _check_count(connection)
         yield await _check_sample(connection)
 

@@ -21,6 +21,7 @@ from everthread.cli.checks import (
     State,
     check_erasures,
     check_index,
+    check_jobs,
     check_revision,
     check_room,
     check_sample,
@@ -94,6 +95,8 @@ def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]
     yield revision
     if revision.state is State.OK:
         yield check_erasures(connection.execute(sql.UNFINISHED_ERASURES).fetchone()[0])
+        counts = {name: connection.execute(sql.STATS[f"jobs_{name}"]).fetchone()[0] for name in ("waiting", "dead")}
+        yield check_jobs(**counts)
         connection.execute("BEGIN")
         yield _check_count(connection)
         yield _check_sample(connection)

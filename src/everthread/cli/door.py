@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import everthread
 from everthread.cli.output import Output
 from everthread.core.errors import MissingExtra, NotFound
+from everthread.core.jobs import Pace
 from everthread.instance import Everthread
 
 if TYPE_CHECKING:
@@ -46,11 +47,12 @@ class Door:
         return masked(self.url)
 
     @asynccontextmanager
-    async def open(self, *, create: bool = False) -> AsyncIterator[Everthread]:
-        """The database, open. A file that is not there is not made, unless the command is there to make one."""
+    async def open(self, *, create: bool = False, worker: bool | Pace = False) -> AsyncIterator[Everthread]:
+        """The database, open. A file that is not there is not made, unless the command is there to make one. Work
+        that waits is left to the programs that wait with it."""
         if not create:
             self.require_database()
-        async with everthread.open(self.url, settings=self.settings) as et:
+        async with everthread.open(self.url, settings=self.settings, worker=worker) as et:
             yield et
 
     def require_database(self) -> None:

@@ -1,0 +1,61 @@
+"""Commands about work in the background: worker, jobs."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.door import Door
+from everthread.cli.output import moment
+from everthread.core.jobs import Job, Pace
+
+_STOP_SECONDS = 10.0
+"""Process managers kill after 10 to 30 seconds."""
+
+
+@command(app)
+async def worker(
+    door: Door,
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="How many jobs run at once, each of another conversation.")
+    ] = Pace().concurrency,
+) -> None:
+    """Do the work that waits, such as compactions that are due, until Ctrl-C or SIGTERM."""
+    from everthread.worker import until_told_to_stop  # noqa: PLC0415 - startup
+
+    async with door.open(worker=Pace(concurrency=concurrency, stop_seconds=_STOP_SECONDS)) as et:
+        door.out.note(f"working for {door.address}; Ctrl-C ends it")
+        await until_told_to_stop(et)
+
+
+@command(app)
+async def jobs(
+    door: Door,
+    limit: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="How many to list.")] = 50,
+    retry: Annotated[int | None, typer.Option(metavar="ID", help="Let this dead one wait again first.")] = None,
+) -> None:
+    """List what waits to be done, what runs, and what was given up with its error; of all owners."""
+    async with door.open() as et:
+        if retry is not None:
+            await et.retry_job(retry)
+        found = await et.jobs(limit=limit)
+    if door.out.json:
+        counts = {"waiting": found.waiting, "running": found.running, "dead": found.dead}
+        door.out.document({**counts, "jobs": [_as_json(job) for job in found.jobs]})
+        return
+    door.out.table(
+        (">id", "state", "kind", "owner", "conversation", ">tries", "due", "error"),
+        [
+            (job.id, job.state, job.kind, *job.ref, job.attempts, moment(job.due_at), job.error or "")
+            for job in found.jobs
+        ],
+    )
+    door.out.note(f"{found.waiting} waiting, {found.running} running, {found.dead} dead")
+
+
+def _as_json(job: Job) -> dict[str, Any]:
+    shown = {field.name: getattr(job, field.name) for field in fields(job) if field.name not in ("ref", "token")}
+    return {**shown, "owner": job.ref.owner, "conversation": job.ref.id}
