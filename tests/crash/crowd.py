@@ -60,7 +60,7 @@ async def erase(url: str, blobs: str) -> None:
 
 
 async def talk(url: str) -> None:
-    async with everthread.open(url) as et:
+    async with everthread.open(url, worker=False) as et:
         conv = await et.conversations.ensure("c")
         said = f"We keep the plan of day {{}} and pay 40 euros for it, as agreed with the hotel. {'And so on. ' * 20}"
         turns = [{"role": role, "content": said.format(day)} for day in range(20) for role in ("user", "assistant")]
@@ -68,7 +68,7 @@ async def talk(url: str) -> None:
 
 
 async def compact(url: str) -> None:
-    async with everthread.open(url) as et:
+    async with everthread.open(url, worker=False) as et:
         await (await et.conversations.get("c")).compact()
 
 
