@@ -20,6 +20,7 @@ from everthread.context import (
     message_tokens,
     repair,
 )
+from everthread.context.clamp import elided
 from everthread.context.excerpt import safe_cut, short_arguments
 from everthread.context.shape import answers_of, blocks_of, calls_of
 from everthread.core.errors import ContextOverflow, Invalid
@@ -230,3 +231,12 @@ def test_a_policy_that_makes_no_sense_is_refused_by_name() -> None:
 
 def test_instructions_are_shown_whole() -> None:
     assert elide([system(LOG)], old_before=1).messages == (system(LOG),)
+
+
+def test_an_image_that_no_provider_takes_is_named_from_the_start() -> None:
+    words = {"type": "text", "text": "look"}
+    message = {"role": "user", "content": [words, PICTURE]}
+    assert elided(message, is_old=False, seq=5) is message
+    short = elided(message, is_old=False, seq=5, policy=ClampPolicy(media_bytes=40_000))
+    assert short["content"][0] == words
+    assert short["content"][1]["text"] == "[image not shown here, 48,031 bytes as text; history_open(seq=5) shows it]"

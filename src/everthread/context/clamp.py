@@ -47,8 +47,11 @@ class ClampPolicy:
     """A tool result above this is an excerpt from the start."""
     old_result_tokens: int = 400
     """A tool result above this becomes one when it is old, and so does any image."""
+    media_bytes: int = 5_000_000
+    """An image or file above this, as it is sent, is a reference from the start: providers refuse larger ones."""
 
     def __post_init__(self) -> None:
+        check_range("media_bytes", self.media_bytes, 1_000, 1_000_000_000)
         check_range("result_tokens", self.result_tokens, 32, 10_000_000)
         check_range("old_result_tokens", self.old_result_tokens, 32, self.result_tokens)
 
@@ -82,7 +85,7 @@ def elide(
     policy: ClampPolicy = DEFAULT_POLICY,
     count: TokenCounter = count_tokens,
 ) -> Elision:
-    """The view's long tool results, and the images that are old, by reference.
+    """The view's long tool results, and the images that are old or too large to be sent, by reference.
 
     `old_before` is the position where the recent messages begin. It should move as the window's start does, in
     jumps: what is elided anew each turn changes the beginning of every request.
@@ -110,8 +113,8 @@ def elided(
 ) -> Message:
     """One message as the policy shows it; the very same object when it is short enough."""
     cap = policy.old_result_tokens if is_old else policy.result_tokens
-    if is_old and is_user_turn(message):
-        short = without_media(message, seq=seq)
+    if isinstance(message.get("content"), list) and is_user_turn(message):
+        short: Message = without_media(message, seq=seq, above_bytes=0 if is_old else policy.media_bytes)
     elif answers_of(message) and message_tokens(message, count) > cap:
         short = clamp_results(message, cap, seq=seq, count=count)
     else:
@@ -154,20 +157,22 @@ def clamp_message(
 # --- images and files ------------------------------------------------------------------------
 
 
-def without_media(message: Message, *, seq: int | None = None) -> Fields:
-    """The message with a line of text in the place of each image and file."""
+def without_media(message: Message, *, seq: int | None = None, above_bytes: int = 0) -> Fields:
+    """The message with a line of text in the place of each image and file (above a size)."""
     content = message.get("content")
     if not isinstance(content, list):
         return dict(message)
-    return {**message, "content": [_by_reference(block, seq) for block in content]}
+    return {**message, "content": [_by_reference(block, seq, above_bytes) for block in content]}
 
 
-def _by_reference(block: Any, seq: int | None) -> Any:
+def _by_reference(block: Any, seq: int | None, above_bytes: int) -> Any:
     if not isinstance(block, Mapping):
         return block
     if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
-        return {**block, "content": [_by_reference(inner, seq) for inner in block["content"]]}
-    return block if block.get("type") in SHOWN_BLOCKS else {"type": "text", "text": media_reference(block, seq)}
+        return {**block, "content": [_by_reference(inner, seq, above_bytes) for inner in block["content"]]}
+    if block.get("type") in SHOWN_BLOCKS or (above_bytes and payload_chars(block) <= above_bytes):
+        return block
+    return {"type": "text", "text": media_reference(block, seq)}
 
 
 def media_reference(block: Block, seq: int | None = None) -> str:

@@ -188,7 +188,10 @@ def compaction_values(compaction: Compaction) -> tuple[Any, ...]:
 
 def compaction_from_row(row: Any) -> Compaction:
     """A compaction from the columns of `COMPACTION_COLUMNS`."""
-    record = json.loads(row[3])
+    try:
+        record = orjson.loads(row[3])
+    except orjson.JSONDecodeError:  # a summary may hold half of a surrogate pair
+        record = json.loads(row[3])
     return Compaction(
         **{**record, "children": tuple(record["children"])},
         id=row[0],
