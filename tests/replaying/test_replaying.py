@@ -10,6 +10,8 @@ import pytest
 
 import everthread
 from everthread import Budget, CompactionPolicy, Conversation, Everthread, replaying, views
+from everthread.compaction.later import Found
+from everthread.compaction.policy import AUTOMATIC
 from everthread.core.clock import system_clock
 from everthread.core.nouns import Ref
 from everthread.replaying import Figures, Prices, Trial
@@ -53,8 +55,8 @@ async def really_done(policy: CompactionPolicy, budget: Budget) -> tuple[int, in
                 view = await views.look(et.store, Ref("local", "c"), None, policy, {"enabled": True})
                 due = views.is_due(view, views.render(view, budget), budget)
                 tokens += (await conversation.context(budget=budget)).tokens
-                if due in ("threshold", "messages"):
-                    await conversation.compact(trigger=due)
+                if due in AUTOMATIC:
+                    await conversation.compact_if_due(Found(budget=budget, compaction={"enabled": True}))
             await conversation.append([message])
         return tokens, len([one async for one in conversation.compactions()])
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from everthread import views
 from everthread.compaction.facts import kept
+from everthread.compaction.later import Found
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.record import KeepCompaction
 from everthread.compaction.view import shown
@@ -108,7 +109,7 @@ class Trial:
         if due == "hard_limit":
             return await conversation.context(branch=seq, budget=self.budget)
         if due is not None:
-            await conversation.compact(branch=seq, trigger=due)
+            await conversation.compact_if_due(Found(budget=self.budget, branch=seq))
         return made
 
 
