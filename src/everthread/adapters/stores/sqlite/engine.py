@@ -38,7 +38,7 @@ DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
 """What working on a file can raise; the last two only when its bytes are not those that were written."""
 
 READERS = 4
-_QUIET_SECONDS = 0.02
+_QUIET_SECONDS = 0.1
 """So long nobody has written before the index catches up: callers that have just been told come back sooner."""
 _GROUP = 256
 """How many callers share one commit at most: enough for any fsync, and no caller waits for long."""
