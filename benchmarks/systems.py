@@ -33,7 +33,8 @@ class Ours:
 
     def open(self) -> None:
         self._thread.start()
-        self.et: Everthread = self.run_async(everthread.open(f"sqlite:///{self.folder}/et.db").__aenter__())
+        opening = everthread.open(f"sqlite:///{self.folder}/et.db", worker=False)  # the log alone, no summaries
+        self.et: Everthread = self.run_async(opening.__aenter__())
 
     def close(self) -> None:
         self.run_async(self.et.close())
