@@ -6,6 +6,7 @@ transaction (`compaction/record.py`), which then keeps nothing.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -187,7 +188,7 @@ class Compactor:
         newest: Compaction | None = None
         while True:
             outlook = await self.store.outlook(ref, view.leaf_seq)
-            parent = self._parent(outlook.row, view.policy, trigger)
+            parent = await asyncio.to_thread(self._parent, outlook.row, view.policy, trigger)
             if parent is None or (trigger in AUTOMATIC and await self._is_asked_back(ref, parent)):
                 return newest
             try:

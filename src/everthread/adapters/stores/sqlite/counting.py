@@ -10,6 +10,7 @@ from __future__ import annotations
 from everthread.adapters.stores.layout import text_of
 from everthread.context.tokens import count_tokens
 from everthread.core.entries import UNCOUNTED, Entry
+from everthread.core.errors import StoreDamaged
 
 _MOST_KNOWN = 20_000
 """Counts remembered; several times what the index may fall behind."""
@@ -23,9 +24,16 @@ def counted(entry: Entry) -> Entry:
         return entry
     tokens = _known.get(entry.chain)
     if tokens is None:
-        tokens = count_tokens(text_of(entry.raw or b"{}"))
+        tokens = _count(entry)
         _remember(entry.chain, tokens)
     return entry._replace(tokens=tokens)
+
+
+def _count(entry: Entry) -> int:
+    try:
+        return count_tokens(text_of(entry.raw or b"{}"))
+    except StoreDamaged:  # of which `verify` tells, and which must not hide the others
+        return 0
 
 
 def known_tokens(chain: bytes) -> int | None:

@@ -207,7 +207,7 @@ def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> li
     """Every entry after a seq, in order; also of an erased conversation, whose tombstones are still proved."""
     number, _, _ = head(connection, ref)
     rows = connection.execute(sql.SCAN, (entry_key(number, after), entry_key(number, SEQ_MASK), limit))
-    return [_sound(row) for row in rows]
+    return [counted(_sound(row)) for row in rows]
 
 
 def _sound(row: tuple[Any, ...]) -> Entry:
