@@ -20,6 +20,8 @@ A cut may split one token in two, so that 10 MB are counted as at most some 80 t
 
 def count_tokens(text: str) -> int:
     """Count the tokens of any text; a lone surrogate counts as the replacement character."""
+    if len(text) <= _PIECE_CHARS:
+        return _count(text)
     pieces = range(0, len(text), _PIECE_CHARS)
     return sum(_count(text[start : start + _PIECE_CHARS]) for start in pieces)
 

@@ -64,6 +64,8 @@ _UNSPACED = (
 _unspaced_char = re.compile(f"[{_UNSPACED}]").match
 _BOUNDARY = re.compile(r"\s")
 _ascii_words = re.compile(r"([a-z0-9]+)(?:'s\b)?").findall
+_ASCII_SPACES = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
+"""All that separates words, as a space: where there is no apostrophe, splitting is twice as fast as matching."""
 
 
 class _OwnStemmer(threading.local):
@@ -162,7 +164,8 @@ def is_unspaced(token: str) -> bool:
 def _tokens_of_piece(text: str) -> list[str]:
     lower = normal(text)
     if lower.isascii():
-        return list(map(_stem_of, _ascii_words(lower)))
+        words = _ascii_words(lower) if "'" in lower else lower.translate(_ASCII_SPACES).split()
+        return list(map(_stem_of, words))
     found: list[str] = []
     for run, word in runs_and_words(lower):
         if word:

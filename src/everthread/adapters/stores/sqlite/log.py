@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.jobs import sqlite as jobs
@@ -98,8 +99,12 @@ def by_id(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> It
     """Every revision of these messages, in order of seq among those of one message."""
     for start in range(0, len(ids), _IDS_AT_ONCE):
         some = ids[start : start + _IDS_AT_ONCE]
-        statement = sql.ENTRIES_BY_ID.format(", ".join("?" * len(some)))
-        yield from map(Entry._make, connection.execute(statement, (number, *some)))
+        yield from map(Entry._make, connection.execute(_for_ids(len(some)), (number, *some)))
+
+
+@cache
+def _for_ids(count: int) -> str:
+    return sql.ENTRIES_BY_ID.format(", ".join("?" * count))
 
 
 def by_seq(connection: sqlite3.Connection, number: int, seqs: Iterable[int]) -> list[Entry]:
