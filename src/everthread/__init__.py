@@ -46,6 +46,7 @@ from everthread.core.nouns import (
     Receipt,
     VerifyReport,
 )
+from everthread.history.full_history import FullHistory, Gap
 from everthread.instance import CompactionConfig, Everthread
 from everthread.views import SeenContext
 
@@ -65,6 +66,8 @@ __all__ = [
     "Erased",
     "Everthread",
     "EverthreadError",
+    "FullHistory",
+    "Gap",
     "Head",
     "HeadMoved",
     "Hit",

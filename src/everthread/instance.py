@@ -24,8 +24,9 @@ from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, Pace
 from everthread.core.nouns import EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
-from everthread.history import searching, sweeping, verifying
+from everthread.history import full_history, searching, sweeping, verifying
 from everthread.history.arguments import check_count
+from everthread.history.full_history import FullHistory
 from everthread.history.sweeping import BlobReport
 from everthread.working import Worker
 
@@ -220,6 +221,39 @@ class Everthread:
         if conversation is not None:
             await self._store.get(Ref(owner, check_id(conversation, "conversation")))
         return await searching.search(self._store, text, owner=owner, conversation=conversation, limit=limit)
+
+    async def full_history(
+        self,
+        thread_id: str,
+        owner: str = LOCAL,
+        *,
+        merge_checkpoint: bool = True,
+        saver: Any = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> FullHistory:
+        """Everything that was said in a thread, in the shape of LangGraph's `/threads/{id}/state`.
+
+        With the thread's checkpointer as `saver`, what only its newest checkpoint has is put where its list has it.
+        `source` says where the messages are from, `complete` and `gaps` whether some may be missing: a thread from
+        before the archive is answered from its checkpoint, and says so. Without a `limit` all messages come at once;
+        with one, about as many, and `next_cursor` for those after them. NotFound when nobody knows the thread.
+        """
+        ref = Ref(check_id(owner, "owner"), check_id(thread_id, "thread_id"))
+        if limit is not None and check_count(limit, "limit", most=MAX_PAGE) == 0:
+            raise Invalid("must be at least 1", field="limit")
+        is_asked = merge_checkpoint and saver is not None
+        found = await full_history.snapshot(saver, ref.id, ref.owner) if is_asked else None
+        metadata = await self._metadata(ref)
+        if metadata is None and found is None:
+            raise NotFound(f"no thread {ref.id!r}, neither in the log nor in a checkpoint")
+        return await full_history.read(self._store, ref, found=found, metadata=metadata, limit=limit, cursor=cursor)
+
+    async def _metadata(self, ref: Ref) -> Mapping[str, Any] | None:
+        try:
+            return (await self._store.get(ref)).metadata
+        except NotFound:
+            return None
 
     async def heads(self) -> list[Head]:
         """The end of every log: keep it elsewhere, and `verify` proves later that nothing was cut off."""

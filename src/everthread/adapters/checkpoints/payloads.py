@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 
 from everthread.adapters.checkpoints.plain import to_plain
 from everthread.core.errors import Invalid
-from everthread.history.ingest import canonical
+from everthread.history.made_ids import made_id as made_id
 
 
 def from_langchain(message: BaseMessage) -> dict[str, Any]:
@@ -29,12 +29,6 @@ def from_langchain(message: BaseMessage) -> dict[str, Any]:
 def plain_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     """A payload of its own, all JSON; a later change of the original does not reach it."""
     return {key: to_plain(value) for key, value in payload.items()}
-
-
-def made_id(scope: Sequence[str], position: int, payload: Mapping[str, Any]) -> str:
-    """An id for a message that has none, which every capture of the same list makes again."""
-    said = canonical(payload)
-    return "made-" + sha256(json.dumps([list(scope), position, said]).encode()).hexdigest()[:32]
 
 
 def child_id(thread_id: str, namespace: Sequence[str], first_message_id: str) -> str:

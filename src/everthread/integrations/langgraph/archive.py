@@ -19,14 +19,13 @@ from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.spots import Spot
 from everthread.adapters.checkpoints.threads import Threads
 from everthread.core.nouns import Ref
+from everthread.history.full_history import BEGAN_LATE
 from everthread.instance import Everthread
 from everthread.integrations.langgraph.ledgers import Ledger
 from everthread.integrations.langgraph.naming import with_id
 
 EVENT = "_summarization_event"
 """The channel in which deepagents keeps its newest summary."""
-BEGAN_LATE = "archive_began_at"
-"""Where a conversation's metadata says at which checkpoint its archive began, when that was not the first."""
 _METADATA = ("source", "step", "run_id")
 
 Write = tuple[str, Any]

@@ -1,0 +1,361 @@
+"""Everything that was said in a thread: the log, and what only a checkpoint has, each message once and in order.
+
+The log is the truth. A checkpoint may know more when the archive was begun late or was off for a while: what only it
+has is put where its list has it, and the answer says that there are gaps. Summaries are told by their marker and left
+out. The answer has the shape of LangGraph's `/threads/{id}/state`, so that a page can show it as it shows a state.
+
+Checkpointers are known here by their verbs alone (`aget_tuple`, or `get_tuple` in a thread).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypedDict
+
+import orjson
+
+from everthread.core import payloads
+from everthread.core.entries import Kind
+from everthread.core.errors import Invalid
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import Log, PathQuery, Store
+from everthread.history.made_ids import made_id
+
+CHANNEL = "messages"
+REMOVE_ALL = "__remove_all__"
+BEGAN_LATE = "archive_began_at"
+"""Where a conversation's metadata says at which checkpoint its archive began, when that was not the first."""
+_PAGE = 500
+
+Payload = dict[str, Any]
+Source = Literal["archive", "merged", "checkpoint"]
+
+
+class Gap(TypedDict):
+    """A place where something may be missing."""
+
+    reason: Literal["not_archived", "archive_began_late", "summarised_unseen"]
+    after: str | None
+    """The message before the gap; None when it is at the beginning."""
+
+
+class FullHistory(TypedDict):
+    """A thread's state with all of its messages; JSON as it is."""
+
+    values: dict[str, Any]
+    next: list[str]
+    tasks: list[Any]
+    checkpoint: dict[str, Any] | None
+    parent_checkpoint: dict[str, Any] | None
+    metadata: dict[str, Any]
+    created_at: str | None
+    source: Source
+    """Where the messages are from: the log, the log and the checkpoint, or the checkpoint alone."""
+    archived_count: int
+    checkpoint_count: int
+    merged_count: int
+    complete: bool
+    """Whether nothing that was ever said can be missing."""
+    gaps: list[Gap]
+    next_cursor: str | None
+
+
+# -- the checkpoint --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a checkpointer has of a thread."""
+
+    messages: Sequence[Payload] = ()
+    config: Mapping[str, Any] | None = None
+    parent: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    created_at: str | None = None
+
+
+async def snapshot(saver: Any, thread_id: str, owner: str) -> Snapshot | None:
+    """The newest checkpoint of a thread, with the messages that wait to be applied to it."""
+    config = {"configurable": {"thread_id": thread_id, "checkpoint_ns": "", "everthread_owner": owner}}
+    found = await _asked(saver, "get_tuple", config)
+    if found is None:
+        return None
+    listed = found.checkpoint["channel_values"].get(CHANNEL)
+    if listed is None and CHANNEL in found.checkpoint["channel_versions"]:
+        listed = await _rebuilt(saver, found.config)
+    waiting = [value for _, channel, value in found.pending_writes or () if channel == CHANNEL]
+    return Snapshot(
+        messages=_named(replayed(listed or [], waiting), thread_id),
+        config=found.config["configurable"],
+        parent=None if found.parent_config is None else found.parent_config["configurable"],
+        metadata=found.metadata,
+        created_at=found.checkpoint.get("ts"),
+    )
+
+
+def _named(messages: Sequence[Payload], thread_id: str) -> list[Payload]:
+    """A message without an id gets the one that captures give it."""
+    return [
+        payload if payloads.message_id(payload) else {**payload, "id": made_id([thread_id], place, payload)}
+        for place, payload in enumerate(messages)
+    ]
+
+
+async def _asked(saver: Any, verb: str, *given: Any, **named: Any) -> Any:
+    """The async verb; of a saver that has none, the other in a thread."""
+    try:
+        return await getattr(saver, f"a{verb}")(*given, **named)
+    except NotImplementedError:
+        return await asyncio.to_thread(getattr(saver, verb), *given, **named)
+
+
+async def _rebuilt(saver: Any, config: Mapping[str, Any]) -> list[Any]:
+    """The list of a delta channel, which stands in no checkpoint as a whole."""
+    history = (await _asked(saver, "get_delta_channel_history", config=config, channels=[CHANNEL]))[CHANNEL]
+    seed = _inside(history.get("seed"))
+    return list(replayed(seed or [], [value for _, _, value in history["writes"]]))
+
+
+def replayed(listed: Iterable[Any], writes: Iterable[Any]) -> Sequence[Payload]:
+    """A list of messages after some writes, as LangGraph's reducers apply them; without chunks, by id."""
+    kept: dict[str, Payload] = {}
+    for number, message in enumerate(_flat(_inside(listed))):
+        _apply(kept, message, f"listed-{number}")
+    for place, write in enumerate(writes):
+        value = _inside(write)
+        if value is not write:  # an `Overwrite`
+            kept.clear()
+        for number, message in enumerate(_flat(value)):
+            _apply(kept, message, f"written-{place}-{number}")
+    return list(kept.values())
+
+
+def _apply(kept: dict[str, Payload], message: Payload, spare: str) -> None:
+    id = payloads.message_id(message)
+    if message.get("type") != "remove":
+        kept[str(id or spare)] = message
+    elif id == REMOVE_ALL:
+        kept.clear()
+    else:
+        kept.pop(str(id), None)
+
+
+def _inside(value: Any) -> Any:
+    """What LangGraph's `Overwrite` and its snapshots of delta channels hold."""
+    return value.value if hasattr(value, "value") and not hasattr(value, "content") else value
+
+
+def _flat(value: Any) -> list[Payload]:
+    return [_payload(item) for item in (value if isinstance(value, list | tuple) else [value]) if _is_message(item)]
+
+
+def _is_message(item: Any) -> bool:
+    kind = item.get("type") if isinstance(item, Mapping) else getattr(item, "type", None)
+    return isinstance(item, Mapping) or (isinstance(kind, str) and not kind.endswith("Chunk"))
+
+
+def _payload(message: Any) -> Payload:
+    dumped = dict(message) if isinstance(message, Mapping) else message.model_dump(warnings=False)
+    plain: Payload = orjson.loads(orjson.dumps(dumped, default=str, option=orjson.OPT_NON_STR_KEYS))
+    return plain
+
+
+# -- merging ---------------------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """Where a message stands: after the message of the log with this seq, and among others there."""
+
+    seq: int
+    number: int
+    """0 for the message of the log itself."""
+
+
+class Only(NamedTuple):
+    """A message that only the checkpoint has."""
+
+    place: Place
+    payload: Payload
+
+
+def only_in(listed: Sequence[Payload], seqs: Mapping[str, int]) -> list[Only]:
+    """What a list has and the log has not, each placed behind what stands before it in the list."""
+    found: list[Only] = []
+    seq = number = 0
+    for payload in listed:
+        id = payloads.message_id(payload)
+        if isinstance(id, str) and id in seqs:
+            seq, number = max(seq, seqs[id]), 0
+        elif not payloads.is_summary(payload):
+            number += 1
+            found.append(Only(Place(seq, number), payload))
+    return found
+
+
+def in_order_of_calls(messages: Sequence[Payload]) -> list[Payload]:
+    """Results of calls that were made together, in the order of the calls: a log has them as they came in."""
+    ordered: list[Payload] = []
+    results: list[Payload] = []
+    calls: dict[object, int] = {}
+    for payload in messages:
+        if payloads.role(payload) == "tool":
+            results.append(payload)
+            continue
+        ordered += _sorted(results, calls)
+        results, calls = [], _calls(payload)
+        ordered.append(payload)
+    return ordered + _sorted(results, calls)
+
+
+def _calls(payload: Payload) -> dict[object, int]:
+    made = payloads.fields(payload).get("tool_calls")
+    calls = made if isinstance(made, list) else []
+    return {call.get("id"): number for number, call in enumerate(calls) if isinstance(call, Mapping)}
+
+
+def _sorted(results: Sequence[Payload], calls: Mapping[object, int]) -> list[Payload]:
+    return sorted(results, key=lambda one: calls.get(payloads.fields(one).get("tool_call_id"), len(calls)))
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+async def read(
+    store: Store,
+    ref: Ref,
+    *,
+    found: Snapshot | None,
+    metadata: Mapping[str, Any] | None,
+    limit: int | None,
+    cursor: str | None,
+) -> FullHistory:
+    """The history of a thread; `metadata` is that of its conversation, None when it has none."""
+    listed = found.messages if found is not None else ()
+    seqs = await _seqs(store, ref, listed) if metadata is not None else {}
+    only = only_in(listed, seqs)
+    branch, count = await _branch(store, ref) if metadata is not None else (None, 0)
+    page, rest = await _page(store, ref, branch, only, limit, _position(cursor))
+    gaps = await _gaps(store, ref, listed, seqs, metadata)
+    if limit is None and cursor is None:
+        count = len(page) - len(only)
+    return {
+        "values": {CHANNEL: in_order_of_calls([payload for _, payload in page])},
+        "next": [],
+        "tasks": [],
+        "checkpoint": None if found is None or found.config is None else dict(found.config),
+        "parent_checkpoint": None if found is None or found.parent is None else dict(found.parent),
+        "metadata": {} if found is None else _plain(found.metadata),
+        "created_at": None if found is None else found.created_at,
+        "source": _source(count, only),
+        "archived_count": count,
+        "checkpoint_count": len(listed),
+        "merged_count": count + len(only),
+        "complete": not gaps,
+        "gaps": gaps,
+        "next_cursor": rest,
+    }
+
+
+def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = orjson.loads(orjson.dumps(dict(metadata), default=str, option=orjson.OPT_NON_STR_KEYS))
+    return plain
+
+
+def _source(count: int, only: Sequence[Only]) -> Source:
+    if not only:
+        return "archive"
+    return "merged" if count else "checkpoint"
+
+
+async def _branch(store: Store, ref: Ref) -> tuple[str, int]:
+    """The active branch by its name, so that pages stay on it, and how many messages it has."""
+    rows, active = await store.branches(ref)
+    row = next(row for row in rows if row.number == active)
+    return row.id, row.leaf_depth
+
+
+async def _seqs(log: Log, ref: Ref, listed: Sequence[Payload]) -> dict[str, int]:
+    """Where the log has the messages of a list, also deleted and erased ones: those are not to come back."""
+    ids = [id for payload in listed if isinstance(id := payloads.message_id(payload), str)]
+    places: dict[str, int] = {}
+    for start in range(0, len(ids), _PAGE):
+        for entry in await log.find(ref, ids=ids[start : start + _PAGE]):
+            if entry.is_place or entry.kind == Kind.SUMMARY:
+                places[entry.id] = entry.seq
+    return places
+
+
+async def _gaps(
+    log: Log, ref: Ref, listed: Sequence[Payload], seqs: Mapping[str, int], metadata: Mapping[str, Any] | None
+) -> list[Gap]:
+    if metadata is None:
+        return [{"reason": "not_archived", "after": None}]
+    gaps: list[Gap] = []
+    if BEGAN_LATE in metadata or await _begins_with_a_summary(log, ref):
+        gaps.append({"reason": "archive_began_late", "after": None})
+    before: str | None = None
+    for payload in listed:
+        id = payloads.message_id(payload)
+        if payloads.is_summary(payload) and id not in seqs:
+            gaps.append({"reason": "summarised_unseen", "after": before})
+        before = id if isinstance(id, str) else before
+    return gaps
+
+
+async def _begins_with_a_summary(log: Log, ref: Ref) -> bool:
+    return any(entry.kind == Kind.SUMMARY for entry in await log.scan(ref, after=0, limit=1))
+
+
+# -- pages -----------------------------------------------------------------------------------------------------------
+
+Item = tuple[Place, Payload]
+
+
+async def _page(
+    log: Log, ref: Ref, branch: str | None, only: Sequence[Only], limit: int | None, after: Place
+) -> tuple[list[Item], str | None]:
+    """The messages behind a place, and the cursor of the next page. It ends between units: results of calls that were
+    made together are not parted, so it may be longer than the limit by a few.
+    """
+    extra = [(one.place, one.payload) for one in only if one.place > after]
+    logged = [] if branch is None else await _logged(log, ref, branch, limit, after)
+    items = sorted([*logged, *extra], key=lambda item: item[0])
+    if limit is None or len(items) <= limit:
+        return items, None
+    end = limit
+    while end < len(items) and payloads.role(items[end][1]) == "tool":
+        end += 1
+    is_last = end >= len(items)
+    return items[:end], None if is_last else f"{items[end - 1][0].seq}.{items[end - 1][0].number}"
+
+
+async def _logged(log: Log, ref: Ref, branch: str, limit: int | None, after: Place) -> list[Item]:
+    """The log's messages behind a place: all, or enough for a page that ends between units."""
+    items: list[Item] = []
+    seq = after.seq
+    while True:
+        pairs = await log.path(ref, PathQuery(branch=branch, after=seq, limit=_PAGE))
+        items += [(Place(place.seq, 0), _shown(Message(newest, place))) for place, newest in pairs]
+        if len(pairs) < _PAGE:
+            return items
+        if limit is not None and any(payloads.role(one) != "tool" for _, one in items[limit:]):
+            return items
+        seq = pairs[-1][0].seq
+
+
+def _shown(message: Message) -> Payload:
+    """The message as it came, with the id that the log knows it by."""
+    payload = message.payload
+    return payload if payloads.message_id(payload) or "lc" in payload else {**payload, "id": message.id}
+
+
+def _position(cursor: object) -> Place:
+    if cursor is None:
+        return Place(0, 0)
+    found = re.fullmatch(r"(\d{1,15})\.(\d{1,9})", cursor) if isinstance(cursor, str) else None
+    if found is None:
+        raise Invalid("is not one that full_history() gave; begin without a cursor", field="cursor")
+    return Place(int(found[1]), int(found[2]))
