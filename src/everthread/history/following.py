@@ -18,7 +18,7 @@ from everthread.core.log import BranchName, BranchRow, Decision, Needs, Seen, To
 from everthread.core.nouns import Receipt
 from everthread.core.paths import segments
 from everthread.history.ingest import Prepared, counted
-from everthread.history.intents import branch_to_extend, refuse_erased
+from everthread.history.intents import branch_to_extend, refuse_erased, stubs_of
 from everthread.history.pen import Pen, add, revise
 
 
@@ -83,7 +83,8 @@ class Scribe:
             self._refuse_erased(message.id)
             self.branch, receipt = add(message, self._pen, self.branch)
         else:
-            receipt = revise(message, known, self._pen, self.touches, self._now)
+            stubs = stubs_of(self._seen, message.id)
+            receipt = revise(message, known, self._pen, self.touches, self._now, stubs)
         if receipt.new:
             self._new[message.id] = self._pen.written[-1]
         return receipt

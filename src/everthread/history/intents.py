@@ -24,6 +24,7 @@ from everthread.core.log import Answer, BranchName, BranchRow, Decision, LogHead
 from everthread.core.nouns import Receipt
 from everthread.history.ingest import Prepared
 from everthread.history.pen import Pen, add, revise
+from everthread.history.stubs import may_be_stub
 
 _MARKS = {
     Mark.DELETED: (Flag.DELETED, Flag.NONE),
@@ -51,6 +52,7 @@ class Append:
     def needs(self) -> Needs:
         return Needs(
             ids=[message.id for message in self.messages if message.has_own_id],
+            every_revision=any(message.role == "tool" and may_be_stub(message.payload) for message in self.messages),
             seqs=[self.branch] if isinstance(self.branch, int) else [],
             every_branch=self.branch is not None,
             idempotency_key=self.idempotency_key,
@@ -70,7 +72,7 @@ class Append:
             if known is None:
                 grown, receipt = add(message, pen, grown)
             else:
-                receipt = revise(message, known, pen, touches, now)
+                receipt = revise(message, known, pen, touches, now, stubs_of(seen, message.id))
             receipts.append(receipt)
         if pen.written:
             self._check_head(branch.leaf_seq)
@@ -349,6 +351,11 @@ def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int |
     while seq and seq not in moved:
         seq = entries[seq - 1].parent_seq
     return moved[seq] if seq else None
+
+
+def stubs_of(seen: Seen, id: str) -> list[Entry]:
+    """What the log has of stubs for a message, where every revision was asked for."""
+    return [entry for entry in seen.revisions.get(id, ()) if entry.how == Revision.STUB]
 
 
 def refuse_erased(seen: Seen) -> None:

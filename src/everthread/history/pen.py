@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterable
 
 from everthread.core import chain
 from everthread.core.entries import Entry, Flag, Kind, Revision
@@ -10,6 +12,7 @@ from everthread.core.errors import Erased
 from everthread.core.log import BranchRow, Seen, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.ingest import Prepared, says_the_same
+from everthread.history.stubs import is_stub
 
 
 class Pen:
@@ -81,15 +84,23 @@ def add(message: Prepared, pen: Pen, branch: BranchRow) -> tuple[BranchRow, Rece
     return (branch._replace(leaf_seq=seq, leaf_depth=branch.leaf_depth + 1) if is_message else branch), receipt
 
 
-def revise(message: Prepared, known: Entry, pen: Pen, touches: list[Touch], now: int) -> Receipt:
-    """A message whose id is in the log: the same again is nothing new, other content is a revision of it."""
+def revise(
+    message: Prepared, known: Entry, pen: Pen, touches: list[Touch], now: int, stubs: Iterable[Entry] = ()
+) -> Receipt:
+    """A message whose id is in the log: the same again is nothing new, other content is a revision of it.
+
+    `stubs` are those that the log has of it already.
+    """
     if known.raw is None:
         raise Erased(f"message {message.id!r} was erased; a message with its id cannot be written again")
     if says_the_same(message, known):
         return Receipt(message.id, known.seq, known.revision, False)
+    if same := next((one for one in stubs if says_the_same(message, one)), None):
+        return Receipt(message.id, same.seq, same.revision, False)
     is_place = known.how in (None, Revision.EDIT)
     place = known.seq if is_place else known.revises
     assert place is not None
+    stands_in = is_stub(message.payload, json.loads(known.raw))
     seq = pen.write(
         id=message.id,
         kind=Kind(known.kind),
@@ -97,12 +108,13 @@ def revise(message: Prepared, known: Entry, pen: Pen, touches: list[Touch], now:
         raw=message.raw,
         tokens=message.tokens,
         revises=place,
-        how=Revision.REPLACE,
+        how=Revision.STUB if stands_in else Revision.REPLACE,
         revision=known.revision + 1,
         parent_seq=known.parent_seq,
         branch=known.branch,
         depth=known.depth,
         flags=message.flags | known.flags & (Flag.DELETED | Flag.PINNED),
     )
-    touches.append(Touch(place, now, newest_seq=seq))
+    if not stands_in:  # history goes on showing what a stub stands for
+        touches.append(Touch(place, now, newest_seq=seq))
     return Receipt(message.id, seq, known.revision + 1, True)
