@@ -46,6 +46,10 @@ class Ledger:
         conversation = await self._ensured()
         await conversation.append(list(payloads))
 
+    async def conversation(self) -> Conversation:
+        """The conversation itself."""
+        return await self._ensured()
+
     async def _existing(self) -> Conversation | None:
         if self._conversation is None:
             try:

@@ -42,6 +42,13 @@ class Scope:
             await self.ledger.write(fresh.values())
         self._kept = {id: fresh[id] if id in fresh else kept[id] for id in listed}
 
+    async def add(self, listed: Listed) -> None:
+        """Write messages that are on their way into the list."""
+        fresh = {id: named.payload() for id, named in listed.items() if _is_fresh(named, self._kept or {})}
+        if fresh:
+            await self.ledger.write(fresh.values())
+        self._kept = {**(self._kept or {}), **fresh}
+
     async def _known(self, listed: Listed) -> dict[str, Kept]:
         """What is known of these messages. The log is read once: after that, what is unknown is new."""
         kept = await self.ledger.read(listed) if self._kept is None else self._kept
@@ -73,6 +80,16 @@ class Scopes:
         naming = self._namings.setdefault(namespace, Naming([self._thread.id, *namespace]))
         if listed := naming.name_all(messages):
             await (await self._scope(namespace, listed)).log(listed)
+
+    async def add(self, namespace: Namespace, messages: Sequence[object]) -> None:
+        """Log messages that will stand in a list that was logged before; each has an id."""
+        listed = Naming([self._thread.id, *namespace]).name_all(messages)
+        if listed:
+            await self._scopes.get(namespace, self._scopes[()]).add(listed)
+
+    def ledger(self, namespace: Namespace) -> Ledger:
+        """Where the messages of a namespace go; those of one that has said nothing yet, to the thread."""
+        return self._scopes.get(namespace, self._scopes[()]).ledger
 
     async def _scope(self, namespace: Namespace, listed: Listed) -> Scope:
         known = self._scopes.get(namespace)

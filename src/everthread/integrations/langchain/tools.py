@@ -1,0 +1,76 @@
+"""The agent functions as LangChain tools: an agent searches and opens its own past, and has its context shrunk."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from langchain_core.tools import BaseTool, StructuredTool
+
+from everthread import agent_functions
+from everthread.agent_functions import Answer
+from everthread.conversation import Conversation
+
+Ask = Callable[[Conversation], Awaitable[Answer]]
+Wait = Callable[[Ask], str]
+"""Does something with the conversation of the running agent, and gives the text for the model."""
+AsyncWait = Callable[[Ask], Awaitable[str]]
+
+
+def history_tools(wait: Wait, await_: AsyncWait) -> list[BaseTool]:
+    """The three tools, blocking and async."""
+    return [_search(wait, await_), _open(wait, await_), _compress(wait, await_)]
+
+
+def _search(wait: Wait, await_: AsyncWait) -> BaseTool:
+    def ask(query: str, limit: int) -> Ask:
+        return lambda conversation: agent_functions.history_search(conversation, query, limit=limit)
+
+    def search(query: str, limit: int = 10) -> str:
+        """Find messages of this conversation, however old, by their words."""
+        return wait(ask(query, limit))
+
+    async def asearch(query: str, limit: int = 10) -> str:
+        return await await_(ask(query, limit))
+
+    return StructuredTool.from_function(search, asearch, name="history_search")
+
+
+def _open(wait: Wait, await_: AsyncWait) -> BaseTool:
+    def ask(**what: object) -> Ask:
+        return lambda conversation: agent_functions.history_open(conversation, **what)  # type: ignore[arg-type]
+
+    def open_(
+        seq: int | None = None,
+        last_seq: int | None = None,
+        message_id: str | None = None,
+        summary_id: str | None = None,
+        offset: int = 0,
+    ) -> str:
+        """Show earlier messages as they were: one (seq or message_id), a stretch (seq to last_seq), or what a summary
+        was made from (summary_id). A long message is shown by parts: offset is a number of characters.
+        """
+        return wait(ask(seq=seq, last_seq=last_seq, message_id=message_id, summary_id=summary_id, offset=offset))
+
+    async def aopen(
+        seq: int | None = None,
+        last_seq: int | None = None,
+        message_id: str | None = None,
+        summary_id: str | None = None,
+        offset: int = 0,
+    ) -> str:
+        return await await_(
+            ask(seq=seq, last_seq=last_seq, message_id=message_id, summary_id=summary_id, offset=offset)
+        )
+
+    return StructuredTool.from_function(open_, aopen, name="history_open")
+
+
+def _compress(wait: Wait, await_: AsyncWait) -> BaseTool:
+    def compress() -> str:
+        """Sum up the older part of this conversation now, so that the context gets smaller. Nothing is lost."""
+        return wait(agent_functions.compress_context)
+
+    async def acompress() -> str:
+        return await await_(agent_functions.compress_context)
+
+    return StructuredTool.from_function(compress, acompress, name="compress_context")
