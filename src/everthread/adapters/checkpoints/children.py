@@ -12,7 +12,7 @@ from everthread.adapters.checkpoints.elements import Blobs, Entry, Ref
 from everthread.adapters.checkpoints.holding import HISTORY, Held, WriteKey, settled
 from everthread.adapters.checkpoints.moulds import Cast, Form
 from everthread.adapters.checkpoints.payloads import child_id
-from everthread.adapters.checkpoints.putting import Awaited, Item, Waiting
+from everthread.adapters.checkpoints.putting import Awaited, Waiting
 from everthread.adapters.checkpoints.values import pack_blob
 from everthread.core import nouns
 from everthread.core.checkpoints import StoredWrite
@@ -40,25 +40,24 @@ class Children:
     async def follow(self, writes: Sequence[StoredWrite], held: Mapping[WriteKey, Held]) -> dict[WriteKey, StoredWrite]:
         """Log what is new in the list, and what the parent's writes hold beside it; give those writes, settled."""
         draft = self._draft
-        items = draft.items(of_thread_too=True)
-        waiting = draft.waiting(held, items)
+        known, items = draft.listed(of_thread_too=True)
+        waiting = draft.waiting(held, known, items)
         unnamed = [one for wait in waiting.values() for one in wait.awaited if one.prepared is not None]
         new = [_New(one.prepared, one.part.cast) for one in unnamed if one.prepared is not None]
         fresh = [item for item in items if item.ref is None]
         new += [_New(item.prepared, item.cast) for item in fresh if item.prepared is not None and item.cast is not None]
-        refs = await self._logged(new, items)
+        refs = await self._logged(new)
         by_part = dict(zip((id(one.part) for one in unnamed), refs, strict=False))
         rest = iter(refs[len(unnamed) :])
-        standing = [next(rest) if item.ref is None else item.ref for item in items]
+        standing = [*known, *(next(rest) if item.ref is None else item.ref for item in items)]
         if HISTORY in draft.lists:
             draft.lists[HISTORY].refs[:] = standing
-        return {(write.task_id, write.idx): self._settled(write, waiting, items, standing, by_part) for write in writes}
+        return {(write.task_id, write.idx): self._settled(write, waiting, standing, by_part) for write in writes}
 
     def _settled(
         self,
         write: StoredWrite,
         waiting: Mapping[WriteKey, Waiting],
-        items: Sequence[Item],
         standing: Sequence[Ref],
         by_part: Mapping[int, Ref],
     ) -> StoredWrite:
@@ -67,17 +66,17 @@ class Children:
         def reference(one: Awaited) -> Ref | None:
             if one.place is None:
                 return by_part.get(id(one.part))
-            return standing[one.place] if items[one.place].cast == one.part.cast else None
+            return standing[one.place] if one.listed == one.part.cast else None
 
         return settled(write, wait.held, [reference(one) for one in wait.awaited], self._draft.blobs)
 
-    async def _logged(self, new: Sequence[_New], items: Sequence[Item]) -> list[Ref]:
+    async def _logged(self, new: Sequence[_New]) -> list[Ref]:
         """Where messages stand: in the thread's log where that has just them, else in the child's."""
         if not new:
             return []
         handed = await self._handed(new)
         own = [one for one, ref in zip(new, handed, strict=True) if ref is None]
-        seqs = iter(await self._append(own, items) if own else [])
+        seqs = iter(await self._append(own) if own else [])
         refs = [next(seqs) if ref is None else ref for ref in handed]
         self._draft.memory.casts.update(zip(refs, (one.cast for one in new), strict=True))
         return refs
@@ -95,9 +94,9 @@ class Children:
             return None
         return self._reference(entry.seq, None, one.cast, self._draft.blobs)
 
-    async def _append(self, own: Sequence[_New], items: Sequence[Item]) -> list[Ref]:
+    async def _append(self, own: Sequence[_New]) -> list[Ref]:
         namespace = self._draft.spot.namespace.split("|")
-        home = self._home(namespace, own, items)
+        home = self._home(namespace, own)
         await self._et.conversations.ensure(self._thread.id, self._thread.owner)
         await self._et.conversations.ensure(
             home, self._thread.owner, parent_id=self._thread.id, metadata={"namespace": namespace}
@@ -109,12 +108,12 @@ class Children:
             for one, receipt in zip(own, receipts, strict=True)
         ]
 
-    def _home(self, namespace: Sequence[str], own: Sequence[_New], items: Sequence[Item]) -> str:
+    def _home(self, namespace: Sequence[str], own: Sequence[_New]) -> str:
         """The child that the list before refers to, or one named after the first message."""
         for ref in self._draft.before():
             if isinstance(ref, Entry) and ref.home is not None:
                 return ref.home
-        first = items[0].message.id if items else None
+        first = self._draft.lists[HISTORY].messages[0].id if HISTORY in self._draft.lists else None
         return child_id(self._thread.id, namespace, first or own[0].prepared.id)
 
     @staticmethod

@@ -15,8 +15,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints.elements import Blobs, Entry, Loose, Ref
 from everthread.adapters.checkpoints.holding import HISTORY, Held, Part, WriteKey
-from everthread.adapters.checkpoints.lists import is_message_list
-from everthread.adapters.checkpoints.moulds import Cast, Form, Mould, is_logged, of_payload
+from everthread.adapters.checkpoints.lists import Snapshot, is_message_list
+from everthread.adapters.checkpoints.matching import Matching
+from everthread.adapters.checkpoints.moulds import Cast, Form, is_logged, of_payload
 from everthread.adapters.checkpoints.payloads import from_langchain, made_id
 from everthread.adapters.checkpoints.putting import Awaited, Item, Put, PutResult, Waiting
 from everthread.adapters.checkpoints.remembering import Memory, Remembered
@@ -42,6 +43,8 @@ class MessageList(NamedTuple):
     is_delta: bool
     refs: list[Ref | None]
     """Where each stands, as far as that is known."""
+    snapshot: Snapshot
+    """What they look like now: they may be changed while they are being stored."""
 
 
 class Ready(NamedTuple):
@@ -90,12 +93,11 @@ class Draft:
         messages, is_delta = messages_of(value)
         if is_message_list(messages):
             assert isinstance(messages, list)
-            self.lists[channel] = MessageList(messages, is_delta, self._known(channel, messages))
+            begun = self.memory.begun(self.spot.namespace, channel, messages)
+            refs = self.memory.known(self.spot.namespace, channel, messages, begun)
+            self.lists[channel] = MessageList(messages, is_delta, refs, Snapshot(messages, begun=begun))
         else:
             self.values[channel] = pack_value(value, self.serde, self.blobs)
-
-    def _known(self, channel: str, messages: Sequence[BaseMessage]) -> list[Ref | None]:
-        return self.memory.known(self.spot.namespace, channel, messages)
 
     def loosen(self) -> None:
         """What feeds no history, and is in no log, is kept as bytes."""
@@ -116,29 +118,26 @@ class Draft:
         """The parent's list."""
         return () if self.parent is None else self.parent.lists.get(HISTORY, ())
 
-    def items(self, *, of_thread_too: bool = False) -> list[Item]:
-        """The messages of the list: known ones by reference, others ready to be logged.
+    def listed(self, *, of_thread_too: bool = False) -> tuple[Sequence[Ref], list[Item]]:
+        """The list: where its first messages stand that are known, then the rest, each by reference or ready to be
+        logged.
 
         History is told by one path, so what the list before has not is looked up on the path by its id; a subgraph,
         which feeds no history, may refer to any entry of the thread.
         """
         found = self.lists.get(HISTORY)
         if found is None:
-            return []
+            return (), []
         before = self.before()
-        refs = found.refs
-        if of_thread_too:
-            pass
-        elif list(refs[: len(before)]) != list(before):
-            standing = set(before)
-            refs = [ref if ref in standing or isinstance(ref, Loose) else None for ref in refs]
-        elif len(refs) > len(before):
-            tail = [ref if isinstance(ref, Loose) else None for ref in refs[len(before) :]]
-            refs = [*refs[: len(before)], *tail]
-        return [
-            self._item(place, message, ref)
-            for place, (message, ref) in enumerate(zip(found.messages, refs, strict=True))
-        ]
+        size = len(before)
+        if self.is_thorough or found.refs[:size] != list(before):
+            size = 0
+        refs: list[Ref | None] = found.refs[size:]
+        if not of_thread_too:
+            known = set() if size else set(before)
+            refs = [ref if ref in known or isinstance(ref, Loose) else None for ref in refs]
+        pairs = zip(found.messages[size:], refs, strict=True)
+        return before[:size], [self._item(place, *pair) for place, pair in enumerate(pairs, size)]
 
     def _item(self, place: int, message: BaseMessage, ref: Ref | None) -> Item:
         if ref is not None and not (self.is_thorough and is_logged(message)):
@@ -177,32 +176,28 @@ class Draft:
             return None
         return made_id([*self._scope(), self.checkpoint["id"]], place, prepared.payload)
 
-    def removed(self, items: Sequence[Item]) -> list[int]:
+    def removed(self, standing: Sequence[Ref], items: Sequence[Item]) -> list[int]:
         """Entries of the parent's list that are not in this one."""
         before = self.before()
-        if HISTORY not in self.lists or (
-            all(item.ref == ref for item, ref in zip(items, before, strict=False)) and len(items) >= len(before)
-        ):
+        if HISTORY not in self.lists or len(standing) == len(before):
             return []
-        standing = {item.ref for item in items}
-        return [seq for ref in before if ref not in standing and (seq := _own_seq(ref)) is not None]
+        still = {*standing, *(item.ref for item in items)}
+        return [seq for ref in before if ref not in still and (seq := _own_seq(ref)) is not None]
 
-    def waiting(self, held: Mapping[WriteKey, Held], items: Sequence[Item]) -> dict[WriteKey, Waiting]:
+    def waiting(
+        self, held: Mapping[WriteKey, Held], standing: Sequence[Ref], items: Sequence[Item]
+    ) -> dict[WriteKey, Waiting]:
         """The parent's writes that hold messages, matched with the list."""
-        taken: set[int] = set()
+        found = self.lists.get(HISTORY)
+        matching = Matching(() if found is None else found.messages, standing, items, self.memory.casts)
         return {
-            key: Waiting(one, [self._awaited(key, place, part, items, taken) for place, part in enumerate(one.parts)])
+            key: Waiting(one, [self._awaited(key, number, part, matching) for number, part in enumerate(one.parts)])
             for key, one in held.items()
         }
 
-    def _awaited(self, key: WriteKey, number: int, part: Part, items: Sequence[Item], taken: set[int]) -> Awaited:
-        place = _place_in(part, items, taken)
-        if place is not None:
-            taken.add(place)
-            return Awaited(part, None, place)
-        if not is_logged(part.message):
-            return Awaited(part, None, None)
-        return Awaited(part, self.unnamed(key, number, part), None)
+    def _awaited(self, key: WriteKey, number: int, part: Part, matching: Matching) -> Awaited:
+        is_said = is_logged(part.message)
+        return matching.named(part) or Awaited(part, self.unnamed(key, number, part) if is_said else None, None)
 
     def unnamed(self, key: WriteKey, number: int, part: Part) -> Prepared:
         """A message that no list names, ready to be logged; without an id it is called after its write."""
@@ -219,6 +214,7 @@ class Draft:
         self,
         metadata: Mapping[str, Any],
         *,
+        standing: Sequence[Ref] = (),
         items: Sequence[Item] = (),
         waiting: Mapping[WriteKey, Waiting] | None = None,
         settled: Mapping[WriteKey, StoredWrite] | None = None,
@@ -235,8 +231,9 @@ class Draft:
             body=self._body,
             blobs=self.blobs,
             needs_parent=self.parent is not None,
+            standing=standing,
             items=items,
-            removed=self.removed(items) if items or HISTORY in self.lists else [],
+            removed=[] if self.spot.namespace else self.removed(standing, items),
             waiting=waiting or {},
             log_count=0 if self.parent is None else self.parent.log_count,
             settled=settled,
@@ -260,7 +257,8 @@ class Draft:
             self.memory.ids[ref] = id
         lists = {channel: self._refs(channel, result.refs) for channel in self.lists}
         for channel, found in self.lists.items():
-            self.memory.keep_list(self.spot.namespace, channel, found.messages, lists[channel])
+            found.snapshot.refs = list(lists[channel])
+            self.memory.keep_list(self.spot.namespace, channel, found.snapshot)
         row = result.row
         remembered = Remembered(
             row.number, row.log_count, self.checkpoint["channel_versions"], self.values, {**self.carried, **lists}
@@ -273,24 +271,3 @@ def _own_seq(ref: Ref) -> int | None:
     if isinstance(ref, int):
         return ref
     return ref.seq if isinstance(ref, Entry) and ref.home is None else None
-
-
-def _place_in(part: Part, items: Sequence[Item], taken: set[int]) -> int | None:
-    """Where a list has a message: by the object, by its id or, for one without, by what it says. From the end: what
-    has just been written stands there.
-    """
-    places = range(len(items) - 1, -1, -1)
-    message = part.message
-    for place in places:
-        if items[place].message is message:
-            return place
-    if message.id is not None:
-        return next((place for place in places if items[place].message.id == message.id), None)
-    return next((p for p in reversed(places) if p not in taken and _is_new_and_says(items[p], part.cast)), None)
-
-
-def _is_new_and_says(item: Item, cast: Cast) -> bool:
-    if item.ref is not None or not isinstance(item.cast, Mould) or not isinstance(cast, Mould):
-        return False
-    named, bare = {**item.cast.plain, "id": None}, {**cast.plain, "id": None}
-    return item.cast._replace(plain=named) == cast._replace(plain=bare)

@@ -57,6 +57,9 @@ def _ranges(refs: Sequence[Ref]) -> Iterator[Any]:
     first = last = 0
     home: str | None = None
     for ref in refs:
+        if ref == last + 1 and home is None and first:  # by far the most
+            last += 1
+            continue
         is_plain = ref.__class__ is int or (isinstance(ref, Entry) and ref.form is None)
         seq, whose = (ref, None) if isinstance(ref, int) else (getattr(ref, "seq", 0), getattr(ref, "home", None))
         if is_plain and first and seq == last + 1 and whose == home:

@@ -42,11 +42,11 @@ _CLASSES: dict[str, type[BaseMessage]] = {
 
 _EXACT = frozenset(_CLASSES.values())
 _FIELDS = {kind: frozenset(kind.model_fields) for kind in _EXACT}
+_NAMES = {kind: set(kind.model_fields) for kind in _EXACT}
 _DEFAULTS: dict[type[BaseMessage], dict[str, Any]] = {
     kind: {
-        name: field.get_default(call_default_factory=True)
+        name: None if field.is_required() else field.get_default(call_default_factory=True)
         for name, field in kind.model_fields.items()
-        if not field.is_required()
     }
     for kind in _EXACT
 }
@@ -62,8 +62,8 @@ class Mould(NamedTuple):
     """A message that comes back from its JSON."""
 
     kind: type[BaseMessage]
-    plain: Mapping[str, Any]
-    """Its fields that cannot be changed in place."""
+    plain: dict[str, Any]
+    """Its fields in their order, and of those that cannot be changed in place the values."""
     empty: tuple[tuple[str, type], ...]
     packed: bytes
     """Its fields that can, as MessagePack; b"" when there are none."""
@@ -71,20 +71,21 @@ class Mould(NamedTuple):
 
     def cast(self, serde: SerializerProtocol) -> BaseMessage:
         """A message of its own. Pydantic's constructor would take ten times as long, to check what was checked."""
-        message = self.kind.__new__(self.kind)
-        fields = dict(self.plain)
+        message = _new(self.kind)
+        fields = self.plain.copy()
         for name, kind in self.empty:
             fields[name] = kind()
         if self.packed:
             fields.update(ormsgpack.unpackb(self.packed))
         _set(message, "__dict__", fields)
-        _set(message, "__pydantic_fields_set__", set(fields))
+        _set(message, "__pydantic_fields_set__", _NAMES[self.kind].copy())
         _set(message, "__pydantic_extra__", ormsgpack.unpackb(self.extra) if self.extra else {})
         _set(message, "__pydantic_private__", None)
         return message
 
 
 _set = object.__setattr__
+_new = object.__new__
 
 
 class Form(NamedTuple):
@@ -107,13 +108,14 @@ def mould(payload: Mapping[str, Any]) -> Mould | None:
     if kind is None or "content" not in payload:
         return None
     known = _FIELDS[kind]
-    fields = _DEFAULTS[kind] | {name: value for name, value in payload.items() if name in known}
+    given = {name: value for name, value in payload.items() if name in known}
+    fields = {name: given.get(name, default) for name, default in _DEFAULTS[kind].items()}
     extra = {name: value for name, value in payload.items() if name not in known}
     changeable = {name: value for name, value in fields.items() if value.__class__ not in IMMUTABLE}
     full = {name: value for name, value in changeable.items() if value}
     return Mould(
         kind,
-        {name: value for name, value in fields.items() if name not in changeable},
+        {name: None if name in changeable else value for name, value in fields.items()},
         tuple((name, value.__class__) for name, value in changeable.items() if not value),
         _packed(full),
         _packed(extra),

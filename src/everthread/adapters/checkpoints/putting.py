@@ -61,7 +61,9 @@ class Awaited(NamedTuple):
     prepared: Prepared | None
     """What is to be written when no list names it; None for what is never logged."""
     place: int | None
-    """Where it stands in the list."""
+    """Where it stands in the list …"""
+    listed: Cast | None = None
+    """… and what the list has there."""
 
 
 class Waiting(NamedTuple):
@@ -95,7 +97,10 @@ class Put:
     blobs: Mapping[bytes, bytes]
     needs_parent: bool = False
     """Whether values are carried over from the parent, which must then be there."""
+    standing: Sequence[Ref] = ()
+    """Where the first messages of the list stand, which are known and unchanged …"""
     items: Sequence[Item] = ()
+    """… and the rest of them."""
     removed: Sequence[int] = ()
     """Entries that the parent's list has and this one has not."""
     waiting: Mapping[WriteKey, Waiting] = field(default_factory=dict)
@@ -223,8 +228,8 @@ class _Writing:
         for one in self._awaited():
             if one.prepared is not None and one.place is None:
                 self._unnamed[id(one.part)] = self._written(one.prepared, *one.part)
-        refs = [self._followed(position, item) for position, item in enumerate(self._put.items)]
-        if not self._is_fork:
+        refs = [*self._put.standing, *(self._followed(place, item) for place, item in enumerate(self._put.items))]
+        if self._put.removed and not self._is_fork:
             self._mark_removed(refs)
         return refs
 
@@ -285,7 +290,7 @@ class _Writing:
 
     def _reference_to(self, one: Awaited, refs: Sequence[Ref], blobs: Blobs) -> Ref | None:
         if one.place is not None:
-            return refs[one.place] if self._put.items[one.place].cast == one.part.cast else None
+            return refs[one.place] if one.listed == one.part.cast else None
         if one.prepared is None:
             return Loose(pack_blob(*one.part.cast, blobs)) if isinstance(one.part.cast, Form) else None
         return self._unnamed[id(one.part)]

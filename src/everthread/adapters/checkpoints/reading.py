@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from everthread.adapters.checkpoints import moulds
 from everthread.adapters.checkpoints.elements import Entry, Loose, Ref, chunks_in, forms_in, unpack
 from everthread.adapters.checkpoints.holding import HISTORY, hold
+from everthread.adapters.checkpoints.lists import Snapshot
 from everthread.adapters.checkpoints.moulds import Form
 from everthread.adapters.checkpoints.remembering import Memory, Remembered
 from everthread.adapters.checkpoints.values import (
@@ -110,18 +113,19 @@ class Loader:
         values: dict[str, Any] = {}
         for channel, packed in body.values.items():
             if packed[0] in (LIST, DELTA):
-                refs = [ref for ref in lists[channel] if ref in self._memory.casts]
+                refs = list(filter(self._memory.casts.__contains__, lists[channel]))
                 messages = self.cast(refs)
-                self._memory.keep_list(namespace, channel, messages, refs)
+                self._memory.keep_list(namespace, channel, Snapshot(messages, refs))
                 values[channel] = _DeltaSnapshot(messages) if packed[0] == DELTA else messages
             elif packed[0] != "b" or packed[1] in self._blobs:  # bytes that are gone were erased
                 values[channel] = unpack_value(packed, self._serde, self._blobs)
         return values
 
-    def cast(self, refs: Iterable[Ref]) -> list[BaseMessage]:
+    def cast(self, refs: Sequence[Ref]) -> list[BaseMessage]:
         """Messages of one's own."""
         casts, serde = self._memory.casts, self._serde
-        return [casts[ref].cast(serde) for ref in refs]
+        with uncollected():
+            return [casts[ref].cast(serde) for ref in refs]
 
     def _write(
         self,
@@ -136,7 +140,7 @@ class Loader:
             return write.task_id, write.channel, value
         refs = [ref for ref in referred[id(write)] if ref in self._memory.casts]
         messages = self.cast(refs)
-        self._memory.keep_list(saved.row.namespace, f"{write.channel}:writes", messages, refs)
+        self._memory.keep_list(saved.row.namespace, f"{write.channel}:writes", Snapshot(messages, refs))
         return write.task_id, write.channel, messages[0] if writes[id(write)][0] == "one" and messages else messages
 
     def _hold(self, saved: Saved, write: StoredWrite, value: object) -> None:
@@ -183,6 +187,20 @@ class Loader:
                     self._memory.casts[name] = made
                     if made.plain.get("id") is None:
                         self._memory.ids[name] = entry.id
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Make thousands of objects that all stay: the collector would look through the whole process meanwhile, again
+    and again, and take longer than the making.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _chunks(lists: Iterable[Sequence[Any]]) -> list[bytes]:

@@ -53,12 +53,11 @@ class Memory:
     checkpoints: OrderedDict[tuple[str, str], Remembered] = field(default_factory=OrderedDict)
     held: OrderedDict[tuple[str, str], dict[WriteKey, Held]] = field(default_factory=OrderedDict)
 
-    def keep_list(self, namespace: str, channel: str, messages: Sequence[BaseMessage], refs: Sequence[Ref]) -> None:
+    def keep_list(self, namespace: str, channel: str, snapshot: Snapshot) -> None:
         """Remember a list; one that it continues, object by object, is remembered no longer."""
         kept = self.lists.get((namespace, channel), deque())
-        others = [one for one in kept if not one.is_continued_by(messages)]
-        lists = deque([Snapshot(messages, refs), *others][:_MOST_LISTS])
-        _keep(self.lists, (namespace, channel), lists, _MOST_CHANNELS)
+        others = [one for one in kept if not one.is_continued_by(snapshot.messages)]
+        _keep(self.lists, (namespace, channel), deque([snapshot, *others][:_MOST_LISTS]), _MOST_CHANNELS)
 
     def snapshots(self, namespace: str, channel: str) -> Iterator[Snapshot]:
         """The lists that may share objects with a new one, the likeliest first."""
@@ -67,13 +66,17 @@ class Memory:
             if key != (namespace, channel):
                 yield from kept
 
-    def known(self, namespace: str, channel: str, messages: Sequence[BaseMessage]) -> list[Ref | None]:
+    def begun(self, namespace: str, channel: str, messages: Sequence[BaseMessage]) -> Snapshot | None:
+        """A list that this one continues, with nothing changed in it."""
+        return next((kept for kept in self.snapshots(namespace, channel) if kept.known_prefix(messages)), None)
+
+    def known(
+        self, namespace: str, channel: str, messages: Sequence[BaseMessage], begun: Snapshot | None = None
+    ) -> list[Ref | None]:
         """Where messages stand that are known by their objects, and unchanged."""
         refs: list[Ref | None] = [None] * len(messages)
-        for kept in self.snapshots(namespace, channel):
-            if size := kept.known_prefix(messages):
-                refs[:size] = kept.refs
-                break
+        if begun is not None:
+            refs[: len(begun.refs)] = begun.refs
         rest = [place for place, ref in enumerate(refs) if ref is None]
         for kept in self.snapshots(namespace, channel) if rest else ():
             rest = [place for place in rest if refs[place] is None]

@@ -22,8 +22,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints.bridge import Bridge
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
-from everthread.adapters.checkpoints.spots import OWNER, check_filter, spot_of
-from everthread.adapters.checkpoints.threads import Threads
+from everthread.adapters.checkpoints.spots import OWNER, Spot, check_filter, spot_of
+from everthread.adapters.checkpoints.threads import Threads, take
 from everthread.core.checkpoints import CheckpointQuery
 from everthread.core.errors import Conflict, Invalid
 from everthread.core.ids import LOCAL, check_id
@@ -96,10 +96,14 @@ class LogSaver(BaseCheckpointSaver[Any]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store what a task wrote on top of a checkpoint."""
+        taken = take(writes, task_id, task_path, self.serde)
+        await self._over.run(self._threads.put_writes(self._written_to(config), taken))
+
+    def _written_to(self, config: RunnableConfig) -> Spot:
         spot = spot_of(config, self._owner)
         if spot.id is None:
             raise Invalid("is missing: writes belong to a checkpoint", field="checkpoint_id")
-        await self._over.run(self._threads.put_writes(spot, writes, task_id, task_path, self.serde))
+        return spot
 
     # -- reading -------------------------------------------------------------------------------------------
 
@@ -189,7 +193,8 @@ class LogSaver(BaseCheckpointSaver[Any]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        self._call(self.aput_writes(config, writes, task_id, task_path))
+        taken = take(writes, task_id, task_path, self.serde)
+        self._call(self._threads.put_writes(self._written_to(config), taken))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return self._call(self.aget_tuple(config))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -125,8 +125,9 @@ class Threads:
             writes = await self._held_writes(ref, draft.spot)
             held = {key: held.get(key) or _held(write, draft.serde) for key, write in writes.items()}
             return draft.intent(metadata, settled=await Children(self._et, ref, draft).follow([*writes.values()], held))
-        items = draft.items()
-        return draft.intent(metadata, items=items, waiting=draft.waiting(held, items))
+        standing, items = draft.listed()
+        waiting = draft.waiting(held, standing, items)
+        return draft.intent(metadata, standing=standing, items=items, waiting=waiting)
 
     async def _held_writes(self, ref: Ref, spot: Spot) -> dict[WriteKey, StoredWrite]:
         saved = None if spot.id is None else await self._store.checkpoint(ref, spot.namespace, spot.id)
@@ -141,21 +142,13 @@ class Threads:
             await self._et.conversations.ensure(ref.id, ref.owner)
             return await self._store.write(ref, intent)
 
-    async def put_writes(
-        self, spot: Spot, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, serde: SerializerProtocol
-    ) -> None:
+    async def put_writes(self, spot: Spot, taken: Sequence[Taken]) -> None:
         """Keep what a task wrote, with the messages in it held until a checkpoint names them."""
         assert spot.id is not None
         ref = await self._ref(spot)
         memory = self._memories.of(ref)
         blobs: Blobs = {}
-        rows: list[StoredWrite] = []
-        for place, (channel, value) in enumerate(writes):
-            row = StoredWrite(
-                0, task_id, WRITES_IDX_MAP.get(channel, place), task_path, channel, *serde.dumps_typed(value), False
-            )
-            held = hold(value, serde) if channel == HISTORY else None
-            rows.append(row if held is None else _holding(row, held, spot, memory, blobs))
+        rows = [one.row if one.held is None else _holding(one.row, one.held, spot, memory, blobs) for one in taken]
         await self._write(ref, KeepWrites(namespace=spot.namespace, id=spot.id, writes=rows, blobs=blobs))
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -337,7 +330,27 @@ class Threads:
         if row.namespace:
             await Children(self._et, ref, draft).follow([write], {key: held})
             return Waiting(held, [Awaited(part, None, None) for part in held.parts])
-        return draft.waiting({key: held}, [])[key]
+        return draft.waiting({key: held}, (), [])[key]
+
+
+class Taken(NamedTuple):
+    """A write as it was when it came, and the messages in it."""
+
+    row: StoredWrite
+    held: Held | None
+
+
+def take(writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, serde: SerializerProtocol) -> list[Taken]:
+    """A task's writes as bytes, at once: what they hold may be changed as soon as the caller goes on."""
+    return [
+        Taken(
+            StoredWrite(
+                0, task_id, WRITES_IDX_MAP.get(channel, place), task_path, channel, *serde.dumps_typed(value), False
+            ),
+            hold(value, serde) if channel == HISTORY else None,
+        )
+        for place, (channel, value) in enumerate(writes)
+    ]
 
 
 def _held(write: StoredWrite, serde: SerializerProtocol) -> Held:
