@@ -96,7 +96,7 @@ class Script:
         return {"messages": ToolMessage("made", tool_call_id="c2", id=self._id(), artifact=artifact)}
 
     def _shout(self, messages: list[BaseMessage]) -> dict[str, Any]:
-        return {"messages": [Shout("quiet HEY", id=self._id(), volume=11)]}
+        return {"messages": [Shout(content="quiet HEY", id=self._id(), volume=11)]}
 
     def _remove(self, messages: list[BaseMessage]) -> dict[str, Any]:
         return {"messages": [RemoveMessage(id=str(messages[len(messages) // 2].id))]}

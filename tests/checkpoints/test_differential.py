@@ -44,7 +44,7 @@ class Player:
     """Plays actions on one graph, and tells its states in words that do not depend on chance."""
 
     def __init__(self, saver: Any, schema: type[Any]) -> None:
-        self._graph = build(saver, schema)
+        self._graph: Any = build(saver, schema)
         self._saver = saver
         self._config: Any = {"configurable": {"thread_id": "t"}}
         self._names: dict[str, str] = {}
@@ -97,9 +97,7 @@ class Player:
                 "values": {channel: self._told(value) for channel, value in sorted(state.values.items())},
                 "next": state.next,
                 "metadata": [(state.metadata or {}).get(key) for key in ("source", "step")],
-                "tasks": [
-                    (t.name, [i.value for i in t.interrupts], _nameless(self._told(t.result))) for t in state.tasks
-                ],
+                "tasks": [(t.name, [i.value for i in t.interrupts], self._result(t.result)) for t in state.tasks],
                 "parent": self._named((state.parent_config or {}).get("configurable", {}).get("checkpoint_id")),
                 "self": self._named(state.config["configurable"]["checkpoint_id"]),
             }
@@ -120,6 +118,10 @@ class Player:
             return {key: self._told(item) for key, item in value.items()}
         return value
 
+    def _result(self, result: Any) -> Any:
+        """Without the ids that a reducer makes: it sets them while the write is being saved, before or after."""
+        return _nameless(self._told(result))
+
     def _named(self, id: str | None) -> str | None:
         """Ids that were made by chance, by the order in which they are met."""
         if id is None or len(id) < 20:
@@ -128,16 +130,15 @@ class Player:
 
 
 def _nameless(told: Any) -> Any:
-    """Without the ids that a reducer makes: it sets them while the write is being saved, before or after."""
     if isinstance(told, list):
         return [_nameless(item) for item in told]
     if isinstance(told, dict):
-        return {
-            key: _nameless(item)
-            for key, item in told.items()
-            if key != "id" or not (item is None or str(item).startswith("#"))
-        }
+        return {key: _nameless(item) for key, item in told.items() if key != "id" or _is_given(item)}
     return told
+
+
+def _is_given(id: str | None) -> bool:
+    return id is not None and not id.startswith("#")
 
 
 @pytest.fixture(scope="module")

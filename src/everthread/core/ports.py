@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
+from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
@@ -186,6 +187,22 @@ class Checkpoints(Protocol):
         """Conversations that have checkpoints of these runs or, with None, writes that hold messages."""
 
 
+class Items(Protocol):
+    """Documents beside the conversations. What has expired is not there."""
+
+    async def change_items(self, owner: str, changes: ItemChanges) -> None:
+        """Write a batch; and remove what has expired."""
+
+    async def items(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
+        """Those of these that there are."""
+
+    async def items_under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
+        """All items of a namespace and those below it, the one written last first."""
+
+    async def item_namespaces(self, owner: str) -> Sequence[str]:
+        """Every namespace that has items, in order."""
+
+
 class Candidate(NamedTuple):
     """A message that matches a search, before ranking."""
 
@@ -243,7 +260,7 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(Conversations, Log, Views, Checkpoints, Search, Keeping, Protocol):
+class Store(Conversations, Log, Views, Checkpoints, Items, Search, Keeping, Protocol):
     """One database."""
 
     @property

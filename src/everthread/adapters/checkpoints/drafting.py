@@ -179,7 +179,8 @@ class Draft:
     def removed(self, standing: Sequence[Ref], items: Sequence[Item]) -> list[int]:
         """Entries of the parent's list that are not in this one."""
         before = self.before()
-        if HISTORY not in self.lists or len(standing) == len(before):
+        is_emptied = HISTORY in self.values and HISTORY not in self.carried
+        if not (HISTORY in self.lists or is_emptied) or len(standing) == len(before):
             return []
         still = {*standing, *(item.ref for item in items)}
         return [seq for ref in before if ref not in still and (seq := _own_seq(ref)) is not None]

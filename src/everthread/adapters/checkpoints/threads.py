@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
+from weakref import WeakValueDictionary
 
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -57,6 +59,7 @@ class Threads:
         self._store = et.store
         self._on_delete = on_delete
         self._memories = Memories()
+        self._turns: WeakValueDictionary[Ref, asyncio.Lock] = WeakValueDictionary()
         self._erased: set[Ref] | None = None
         self._thread_ids: dict[Ref, str] = {}
         """Which thread a conversation is of, where that has another name."""
@@ -71,8 +74,24 @@ class Threads:
         new_versions: Mapping[str, Any],
         serde: SerializerProtocol,
     ) -> None:
-        """Store a checkpoint and log what is new in it, together."""
+        """Store a checkpoint and log what is new in it, together.
+
+        One at a time for each thread: a subgraph's first checkpoint must find in the log what its parent's, which
+        came before it and may still be on its way, puts there.
+        """
         ref = await self._ref(spot)
+        async with self._turns.setdefault(ref, asyncio.Lock()):
+            await self._put(ref, spot, checkpoint, metadata, new_versions, serde)
+
+    async def _put(
+        self,
+        ref: Ref,
+        spot: Spot,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: Mapping[str, Any],
+        serde: SerializerProtocol,
+    ) -> None:
         unknown: dict[WriteKey, Held] = {}
         for attempt in range(_MOST_TRIES):
             try:

@@ -210,6 +210,14 @@ COMPACTION_COLUMNS = "id, first_seq, last_seq, record, created_at, undone_at, in
 """The last three stand in the record too; they are columns so that rows can be found by them."""
 
 
+ITEM_COLUMNS = "namespace, key, value, created_at, updated_at, expires_at, ttl_micros, model, vectors"
+
+
+def below(prefix: str) -> tuple[str, str]:
+    """The first and the last name that lie below a namespace; with none given, all names."""
+    return (f"{prefix}.", f"{prefix}/") if prefix else ("", "\U0010ffff")
+
+
 CHECKPOINT_COLUMNS = (
     "key, namespace, id, parent_id, run_id, state, log_count, branch, leaf_seq, leaf_depth, body, metadata"
 )

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from everthread.adapters.jobs.memory import MemoryJobs
 from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS, is_indexed, revisions_of, traces_of, words_of
 from everthread.adapters.stores.memory_checkpoints import Shelf
+from everthread.adapters.stores.memory_items import Drawer
 from everthread.compaction.view import shown
 from everthread.core.chain import commitment_of, genesis
 from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
@@ -25,6 +26,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.ids import owner_scope
+from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import NewJob
 from everthread.core.log import Answer, BranchName, BranchRow, CompactionQuery, Decision, Intent, LogHead, Needs, Seen
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
@@ -86,6 +88,7 @@ class MemoryStore:
         self._erasures: list[tuple[str, str | None, str | None, datetime]] = []
         self._is_open = False
         self._policy: bytes | None = None
+        self._items = Drawer()
         self.jobs = MemoryJobs()
 
     async def open(self) -> None:
@@ -306,6 +309,21 @@ class MemoryStore:
         mine = [ref for ref in sorted(self._rows) if owner in (None, ref.owner)]
         return [ref for ref in mine if self._shelf(ref).is_of(run_ids)]
 
+    # -- items ---------------------------------------------------------------------------------------------
+
+    async def change_items(self, owner: str, changes: ItemChanges) -> None:
+        self._items.change(owner, changes, to_micros(self._clock()))
+
+    async def items(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
+        return self._items.read(owner, keys, to_micros(self._clock()))
+
+    async def items_under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
+        return self._items.under(owner, prefix, to_micros(self._clock()))
+
+    async def item_namespaces(self, owner: str) -> Sequence[str]:
+        found = self._items.under(owner, "", to_micros(self._clock()))
+        return sorted({item.namespace for item in found})
+
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
@@ -356,6 +374,8 @@ class MemoryStore:
         reached: Counter[str] = Counter()
         for row in rows:
             _blank(row, message, now, reached)
+        if conversation is None:
+            reached["items"] += self._items.forget(owner)
             forgotten = self.jobs.forget(Ref(owner, row.info.id), only_errors=message is not None)
             reached["jobs"] += forgotten
         self._erasures.append((owner, conversation, message, now))

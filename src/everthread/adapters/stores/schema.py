@@ -260,6 +260,23 @@ blobs = Table(
 )
 """Values of checkpoints, by content, shared only within a conversation."""
 
+items = Table(
+    "items",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("namespace", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
+    Column("ttl_micros", BigInteger),
+    Column("model", Text),
+    Column("vectors", LargeBinary),
+    sqlite_with_rowid=False,
+)
+"""Documents that agents keep, by owner, namespace and key."""
+
 ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone",
     "branches": "numbers only: kept",
@@ -280,6 +297,7 @@ ERASE_RULES = {
     "everthread_jobs.procrastinate_events": "times and states only: they go with their job",
     "everthread_jobs.procrastinate_periodic_defers": "never used",
     "everthread_jobs.procrastinate_workers": "times only",
+    "items": "rows of the owner deleted with everything of that owner; they belong to no conversation",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from everthread.integrations.langgraph.archiving import ArchivingSaver
 from everthread.integrations.langgraph.saver import EverthreadSaver, make_saver
+from everthread.integrations.langgraph.store import EverthreadStore
 from everthread.integrations.langgraph.stream import archive_stream
 
-__all__ = ["ArchivingSaver", "EverthreadSaver", "archive_stream", "make_saver"]
+__all__ = ["ArchivingSaver", "EverthreadSaver", "EverthreadStore", "archive_stream", "make_saver"]

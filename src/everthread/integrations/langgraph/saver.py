@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Self
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread import bootstrap
-from everthread.adapters.checkpoints.bridge import Bridge
 from everthread.adapters.checkpoints.saver import LogSaver, OnDelete
 from everthread.adapters.checkpoints.serde import Allowed
 from everthread.core.ids import LOCAL
 from everthread.instance import Everthread
+from everthread.integrations.langgraph.opened import Opened, here
 from everthread.settings import load
 
 
-class EverthreadSaver(LogSaver):
+class EverthreadSaver(Opened, LogSaver):
     """A checkpointer that stays small, over a log that keeps every message.
 
         async with everthread.open("sqlite:///et.db") as et:
@@ -46,51 +44,16 @@ class EverthreadSaver(LogSaver):
         allowed: Allowed = (),
         serde: SerializerProtocol | None = None,
     ) -> None:
-        super().__init__(et, owner=owner, on_delete=on_delete, allowed=allowed, serde=serde, bridge=_here())
+        super().__init__(et, owner=owner, on_delete=on_delete, allowed=allowed, serde=serde, bridge=here())
         self._et = et
-        self._opened: Bridge | None = None
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:
         """Over the database at an address, as a context manager, async or not; takes the same options."""
         return cls(bootstrap.open(url), **options)
 
-    async def __aenter__(self) -> Self:
-        self._bridge = Bridge.here()
-        await self._et.__aenter__()
+    async def _begin(self) -> None:
         await self._threads.settle(self.serde)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._et.close()
-
-    def __enter__(self) -> Self:
-        self._bridge = self._opened = Bridge.start()
-        try:
-            self._opened.call(self.__aenter__())
-        except BaseException:
-            self._opened.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._opened is not None:
-            bridge, self._opened = self._opened, None
-            try:
-                bridge.call(self._et.close())
-            finally:
-                bridge.stop()
-
-
-def _here() -> Bridge | None:
-    try:
-        return Bridge(asyncio.get_running_loop())
-    except RuntimeError:
-        return None
 
 
 @asynccontextmanager

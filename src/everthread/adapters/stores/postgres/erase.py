@@ -60,6 +60,8 @@ async def blank(
     if not numbers and conversation is not None:
         raise NotFound(f"no conversation {conversation!r}")
     reached = await _blank_all(connection, numbers, message, now, blobs)
+    if conversation is None:
+        reached["items"] = _count(await connection.execute(sql.DELETE_ITEMS_OF, owner))
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
     reach("erase.payloads_blanked")

@@ -8,6 +8,7 @@ from everthread.adapters.stores.layout import (
     COMPACTION_COLUMNS,
     CONVERSATION_COLUMNS,
     INSERT_COLUMNS,
+    ITEM_COLUMNS,
     THREAD_COLUMNS,
     WRITE_COLUMNS,
 )
@@ -391,6 +392,45 @@ WITH_HELD = """
 SELECT DISTINCT t.owner, t.id FROM writes w JOIN conversations t ON t.number = w.key >> 32
 WHERE w.is_held = 1 AND ($1::text IS NULL OR t.owner = $1) AND t.erased_at IS NULL ORDER BY t.owner, t.id"""
 """Conversations with writes that hold messages."""
+
+# -- items -----------------------------------------------------------------------------------------------------
+
+PUT_ITEM = f"""
+INSERT INTO items (owner, {ITEM_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (owner, namespace, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,
+    expires_at = excluded.expires_at, ttl_micros = excluded.ttl_micros, model = excluded.model,
+    vectors = excluded.vectors"""
+"""Write an item, new or changed."""
+
+DELETE_ITEM = "DELETE FROM items WHERE owner = $1 AND namespace = $2 AND key = $3"
+"""Remove an item."""
+
+TOUCH_ITEM = """
+UPDATE items SET expires_at = $1 + ttl_micros
+WHERE owner = $2 AND namespace = $3 AND key = $4 AND ttl_micros IS NOT NULL"""
+"""Let an item that was read live on."""
+
+DELETE_EXPIRED_ITEMS = "DELETE FROM items WHERE owner = $1 AND expires_at <= $2"
+"""Remove what has expired."""
+
+ITEMS = f"""
+SELECT {ITEM_COLUMNS} FROM items
+WHERE owner = $1 AND (namespace, key) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+  AND (expires_at IS NULL OR expires_at > $4)"""
+"""Some items."""
+
+ITEMS_UNDER = f"""
+SELECT {ITEM_COLUMNS} FROM items
+WHERE owner = $1 AND (namespace = $2 OR namespace >= $3 AND namespace < $4) AND (expires_at IS NULL OR expires_at > $5)
+ORDER BY updated_at DESC, namespace, key COLLATE "C" """
+"""All items of a namespace and those below it."""
+
+ITEM_NAMESPACES = """
+SELECT DISTINCT namespace FROM items WHERE owner = $1 AND (expires_at IS NULL OR expires_at > $2) ORDER BY namespace"""
+"""The namespaces that have items."""
+
+DELETE_ITEMS_OF = "DELETE FROM items WHERE owner = $1"
+"""Destroy the items of an owner."""
 
 # -- search ----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,18 @@ from typing import Any, TypeVar
 
 from everthread.adapters.jobs.postgres import PostgresJobs
 from everthread.adapters.stores.layout import entry_key, info_from_row
-from everthread.adapters.stores.postgres import blobs, compactions, dump, erase, errors, log, search, tables, views
+from everthread.adapters.stores.postgres import (
+    blobs,
+    compactions,
+    dump,
+    erase,
+    errors,
+    items,
+    log,
+    search,
+    tables,
+    views,
+)
 from everthread.adapters.stores.postgres import checkpoints as saved
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
@@ -24,6 +35,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.failpoints import reach
+from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
@@ -233,6 +245,24 @@ class PostgresStore:
 
     async def with_checkpoints(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
         return await self._on.read(lambda c: saved.with_checkpoints(c, owner, run_ids))
+
+    # -- items ---------------------------------------------------------------------------------------------
+
+    async def change_items(self, owner: str, changes: ItemChanges) -> None:
+        now = self._now()
+        await self._on.write(lambda c: items.change(c, owner, changes, now))
+
+    async def items(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
+        now = self._now()
+        return await self._on.read(lambda c: items.read(c, owner, keys, now))
+
+    async def items_under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
+        now = self._now()
+        return await self._on.read(lambda c: items.under(c, owner, prefix, now))
+
+    async def item_namespaces(self, owner: str) -> Sequence[str]:
+        now = self._now()
+        return await self._on.read(lambda c: items.namespaces(c, owner, now))
 
     # -- search --------------------------------------------------------------------------------------------
 

@@ -54,6 +54,8 @@ def blank(
             reached["policies"] += connection.execute(sql.DELETE_POLICY, (number,)).rowcount
             reached["jobs"] += connection.execute(jobs.FORGET, (number,)).rowcount
             reached["conversations"] += 1
+    if conversation is None:
+        reached["items"] += connection.execute(sql.DELETE_ITEMS_OF, (owner,)).rowcount
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
     reach("erase.payloads_blanked")

@@ -7,6 +7,7 @@ from everthread.adapters.stores.layout import (
     COMPACTION_COLUMNS,
     CONVERSATION_COLUMNS,
     INSERT_COLUMNS,
+    ITEM_COLUMNS,
     THREAD_COLUMNS,
     WRITE_COLUMNS,
 )
@@ -495,3 +496,40 @@ DELETE FROM checkpoints WHERE key > ?1 AND key <= ?2 AND (instr(body, ?3) > 0 OR
 
 NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE conversation = ?"
 """Whoever remembers what the checkpoints held is to look again."""
+
+# -- items -----------------------------------------------------------------------------------------------------
+
+PUT_ITEM = f"""
+INSERT INTO items (owner, {ITEM_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, namespace, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,
+    expires_at = excluded.expires_at, ttl_micros = excluded.ttl_micros, model = excluded.model,
+    vectors = excluded.vectors"""
+"""Write an item, new or changed."""
+
+DELETE_ITEM = "DELETE FROM items WHERE owner = ? AND namespace = ? AND key = ?"
+"""Remove an item."""
+
+TOUCH_ITEM = """
+UPDATE items SET expires_at = ? + ttl_micros WHERE owner = ? AND namespace = ? AND key = ? AND ttl_micros IS NOT NULL"""
+"""Let an item that was read live on."""
+
+DELETE_EXPIRED_ITEMS = "DELETE FROM items WHERE owner = ? AND expires_at <= ?"
+"""Remove what has expired."""
+
+ITEM = f"""
+SELECT {ITEM_COLUMNS} FROM items
+WHERE owner = ? AND namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"""
+"""One item."""
+
+ITEMS_UNDER = f"""
+SELECT {ITEM_COLUMNS} FROM items
+WHERE owner = ? AND (namespace = ? OR namespace >= ? AND namespace < ?) AND (expires_at IS NULL OR expires_at > ?)
+ORDER BY updated_at DESC, namespace, key"""
+"""All items of a namespace and those below it."""
+
+ITEM_NAMESPACES = """
+SELECT DISTINCT namespace FROM items WHERE owner = ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY namespace"""
+"""The namespaces that have items."""
+
+DELETE_ITEMS_OF = "DELETE FROM items WHERE owner = ?"
+"""Destroy the items of an owner."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from everthread.adapters.jobs.sqlite import SqliteJobs
 from everthread.adapters.stores.layout import entry_key, info_from_row
-from everthread.adapters.stores.sqlite import blobs, compactions, erase, indexing, log, search, views
+from everthread.adapters.stores.sqlite import blobs, compactions, erase, indexing, items, log, search, views
 from everthread.adapters.stores.sqlite import checkpoints as saved
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import Engine
@@ -25,6 +25,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.failpoints import reach
+from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Decision, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
@@ -225,6 +226,24 @@ class SqliteStore:
 
     async def with_checkpoints(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
         return await self._on.read(lambda c: saved.with_checkpoints(c, owner, run_ids))
+
+    # -- items ---------------------------------------------------------------------------------------------
+
+    async def change_items(self, owner: str, changes: ItemChanges) -> None:
+        now = self._now()
+        await self._on.write(lambda c: items.change(c, owner, changes, now))
+
+    async def items(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
+        now = self._now()
+        return await self._on.read(lambda c: items.read(c, owner, keys, now))
+
+    async def items_under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
+        now = self._now()
+        return await self._on.read(lambda c: items.under(c, owner, prefix, now))
+
+    async def item_namespaces(self, owner: str) -> Sequence[str]:
+        now = self._now()
+        return await self._on.read(lambda c: items.namespaces(c, owner, now))
 
     # -- search --------------------------------------------------------------------------------------------
 

@@ -1,0 +1,40 @@
+"""Items over a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everthread.adapters.stores.layout import below
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.pool import Connection
+from everthread.core.items import ItemChanges, ItemKey, StoredItem
+
+
+async def change(connection: Connection, owner: str, changes: ItemChanges, now: int) -> None:
+    """Write a batch, in a transaction."""
+    await connection.execute(sql.DELETE_EXPIRED_ITEMS, owner, now)
+    await connection.executemany(sql.DELETE_ITEM, [(owner, *key) for key in sorted(changes.delete)])
+    await connection.executemany(sql.PUT_ITEM, [(owner, *item) for item in sorted(changes.put, key=_by_key)])
+    await connection.executemany(sql.TOUCH_ITEM, [(now, owner, *key) for key in sorted(changes.touch)])
+
+
+def _by_key(item: StoredItem) -> tuple[str, str]:
+    """One order for all writers, so that two batches cannot wait for each other."""
+    return item.namespace, item.key
+
+
+async def read(connection: Connection, owner: str, keys: Sequence[ItemKey], now: int) -> list[StoredItem]:
+    """Some items."""
+    rows = await connection.fetch(sql.ITEMS, owner, [key.namespace for key in keys], [key.key for key in keys], now)
+    return [StoredItem._make(row) for row in rows]
+
+
+async def under(connection: Connection, owner: str, prefix: str, now: int) -> list[StoredItem]:
+    """All items of a namespace and those below it."""
+    rows = await connection.fetch(sql.ITEMS_UNDER, owner, prefix, *below(prefix), now)
+    return [StoredItem._make(row) for row in rows]
+
+
+async def namespaces(connection: Connection, owner: str, now: int) -> list[str]:
+    """The namespaces that have items."""
+    return [row[0] for row in await connection.fetch(sql.ITEM_NAMESPACES, owner, now)]
