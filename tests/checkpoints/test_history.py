@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 from typing import Annotated, Any, TypedDict
 
@@ -135,7 +136,7 @@ async def test_chunks_are_held_and_never_logged(et: Everthread) -> None:
     graph = build(saver)
     await graph.ainvoke(ask("say 1"), THREAD)
     state = await graph.aget_state(THREAD)
-    chunk = AIMessageChunk("par", id="c")
+    chunk = AIMessageChunk(content="par", id="c")
     await saver.aput_writes(state.config, [("messages", [chunk])], "task")
     held = await saver.aget_tuple(state.config)
     assert held is not None
@@ -160,8 +161,6 @@ async def test_a_list_of_messages_without_ids_is_logged_once_turn_after_turn(et:
 
 
 async def test_parallel_nodes_are_logged_in_the_order_of_the_list_not_of_completion(et: Everthread) -> None:
-    import asyncio  # noqa: PLC0415 - only here
-
     class Wide(TypedDict):
         messages: Annotated[list[AnyMessage], add_messages]
 
@@ -176,7 +175,7 @@ async def test_parallel_nodes_are_logged_in_the_order_of_the_list_not_of_complet
     for number in range(4):
         builder.add_node(f"n{number}", speaker(number))
         builder.add_edge(START, f"n{number}")
-    graph = builder.compile(checkpointer=EverthreadSaver(et))
+    graph: Any = builder.compile(checkpointer=EverthreadSaver(et))
     await graph.ainvoke(ask("all"), THREAD)
     state = await graph.aget_state(THREAD)
     assert await said(et) == [m.text for m in state.values["messages"]] == ["all", *(f"speaker {n}" for n in range(4))]

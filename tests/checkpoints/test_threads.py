@@ -8,7 +8,6 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from everthread import Conflict, Everthread, Invalid
-from everthread.adapters.checkpoints.copying import LookAtAll
 from everthread.core.nouns import Ref
 from everthread.integrations.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import DeltaState, State, build
@@ -91,10 +90,10 @@ async def test_hidden_checkpoints_go_when_nothing_needs_them(et: Everthread) -> 
     graph = build(saver, DeltaState)
     await graph.ainvoke(ask("say 1"), THREAD)
     await saver.aprune(["t"])
-    hidden = len((await et.store.write(Ref("local", "t"), LookAtAll())).all) - 1
+    hidden = len((await et.store.all_checkpoints(Ref("local", "t"))).all) - 1
     assert hidden > 0
     await saver.aprune(["t"], strategy="delete")
-    left = await et.store.write(Ref("local", "t"), LookAtAll())
+    left = await et.store.all_checkpoints(Ref("local", "t"))
     assert (list(left.all), list(left.digests), list(left.writes)) == ([], [], [])
     assert len(await said(et)) == 2
 

@@ -239,7 +239,7 @@ class Problem:
     """One thing that `verify` found wrong."""
 
     kind: str
-    """gap | payload | blob | chain | head | count | missing | cut | rewritten | projection"""
+    """gap | payload | blob | chain | head | count | missing | cut | rewritten | projection | checkpoint"""
     owner: str
     conversation_id: str
     seq: int | None

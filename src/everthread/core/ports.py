@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
+from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
@@ -176,6 +176,9 @@ class Checkpoints(Protocol):
 
     async def checkpoints(self, query: CheckpointQuery) -> Sequence[Listed]:
         """Visible ones, by conversation, namespace, and id from the greatest on."""
+
+    async def all_checkpoints(self, ref: Ref) -> CheckpointsSeen:
+        """Everything about a conversation's checkpoints, shown or not."""
 
     async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
         """A checkpoint, its parent, and so on, hidden ones included; as many as there are, up to the limit."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from everthread.core import chain
+from everthread.core.checkpoints import digest_of
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.log import BranchRow
@@ -94,6 +95,7 @@ async def _verify_one(store: Store, info: ConversationInfo, expected: Head | Non
     if expected is not None and expected.count > count:
         tally.problem("cut", ref, count, f"an earlier head has {expected.count} entries, the log has {count}")
     await _verify_views(store, info, views, tally)
+    await _verify_checkpoints(store, info, tally)
 
 
 async def _verify_views(store: Store, info: ConversationInfo, views: _Views, tally: _Tally) -> None:
@@ -107,6 +109,23 @@ async def _verify_views(store: Store, info: ConversationInfo, views: _Views, tal
         return
     for seq, detail in found if is_as_read else ():
         tally.problem("projection", ref, seq, detail)
+
+
+async def _verify_checkpoints(store: Store, info: ConversationInfo, tally: _Tally) -> None:
+    """Checkpoints stand somewhere on the log, and the bytes they share are those that their names were made from."""
+    ref = Ref(info.owner, info.id)
+    found = await store.all_checkpoints(ref)
+    if not found.all and not found.digests:
+        return
+    now = await store.get(ref)  # somebody may have written meanwhile
+    for row in found.all:
+        if max(row.log_count, row.leaf_seq) > now.entry_count:
+            tally.problem("checkpoint", ref, row.leaf_seq, f"checkpoint {row.id} stands behind the end of the log")
+    for start in range(0, len(found.digests), PAGE):
+        digests = found.digests[start : start + PAGE]
+        for digest, body in (await store.blobs(ref, digests)).items():
+            if digest_of(body) != digest:
+                tally.problem("checkpoint", ref, None, f"the value {digest.hex()} is not what was written")
 
 
 async def _entries(store: Store, ref: Ref, until: int) -> AsyncIterator[Entry]:

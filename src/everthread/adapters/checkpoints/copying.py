@@ -24,18 +24,6 @@ from everthread.core.log import Decision, Needs, Seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookAtAll:
-    """Everything about a thread's checkpoints, at one moment."""
-
-    def needs(self) -> Needs:
-        return Needs(checkpoints=CheckpointNeeds(everything=True))
-
-    def decide(self, seen: Seen, now: int) -> Decision[CheckpointsSeen]:
-        assert seen.checkpoints is not None
-        return Decision(result=seen.checkpoints)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PutAll:
     """All checkpoints of a thread at once, into one that has none."""
 

@@ -17,7 +17,7 @@ from everthread.adapters.checkpoints.elements import Blobs, Entry, Loose, Ref
 from everthread.adapters.checkpoints.holding import HISTORY, Held, Part, WriteKey
 from everthread.adapters.checkpoints.lists import Snapshot, is_message_list
 from everthread.adapters.checkpoints.matching import Matching
-from everthread.adapters.checkpoints.moulds import Cast, Form, is_logged, of_payload
+from everthread.adapters.checkpoints.moulds import Cast, Form, Mould, is_logged, of_payload
 from everthread.adapters.checkpoints.payloads import from_langchain, made_id
 from everthread.adapters.checkpoints.putting import Awaited, Item, Put, PutResult, Waiting
 from everthread.adapters.checkpoints.remembering import Memory, Remembered
@@ -158,18 +158,22 @@ class Draft:
         """A message, ready to be logged under its own id or one made for it."""
         payload = from_langchain(message)
         prepared = ingest.prepare(payload, field=f"{HISTORY}[{place}]", count_later=self.counts_later)
-        if message.id is None or not prepared.has_own_id:
-            id = self._given_id(message) or made_id(self._scope(), place, payload)
-            prepared = prepared._replace(id=id, has_own_id=True)
+        given = self._given_id(message)
+        if given is not None or not prepared.has_own_id:
+            prepared = prepared._replace(id=given or made_id(self._scope(), place, payload), has_own_id=True)
         return Ready(prepared, of_payload(prepared.payload, message, self.serde))
 
     def _scope(self) -> list[str]:
         return [self.spot.thread_id, *(self.spot.namespace.split("|") if self.spot.namespace else [])]
 
     def _given_id(self, message: BaseMessage) -> str | None:
-        """The id that the log gave to a message without one, which has been changed since."""
+        """The id that the log gave to a message without one, which has been changed, or named, since."""
         refs = (kept.ref(message) for kept in self.memory.snapshots(self.spot.namespace, HISTORY))
-        return next((self.memory.ids[ref] for ref in refs if ref is not None and ref in self.memory.ids), None)
+        return next((self.memory.ids[ref] for ref in refs if ref is not None and self._had_no_id(ref)), None)
+
+    def _had_no_id(self, ref: Ref) -> bool:
+        cast = self.memory.casts.get(ref)
+        return ref in self.memory.ids and isinstance(cast, Mould) and cast.plain["id"] is None
 
     def _spare_id(self, place: int, message: BaseMessage, prepared: Prepared) -> str | None:
         if message.id or not prepared.id.startswith("made-") or self._given_id(message) is not None:

@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints import pruning
 from everthread.adapters.checkpoints.children import Children
-from everthread.adapters.checkpoints.copying import Copy, LookAtAll, PutAll
+from everthread.adapters.checkpoints.copying import Copy, PutAll
 from everthread.adapters.checkpoints.deltas import DeltaWalk
 from everthread.adapters.checkpoints.drafting import Draft
 from everthread.adapters.checkpoints.elements import Blobs
@@ -281,9 +281,8 @@ class Threads:
         """A thread with a log and checkpoints of its own; nothing when the source does not exist."""
         ref = await self._ref(Spot(owner, source, "", None))
         goal = await self._ref(Spot(owner, target, "", None))
-        try:
-            found = await self._store.write(ref, LookAtAll())
-        except NotFound:
+        found = await self._store.all_checkpoints(ref)
+        if not found.all:
             return
         moved = await self._transcribed(ref, goal)
         memory = self._memories.of(ref, found.thread.erasures)

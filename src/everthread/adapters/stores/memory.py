@@ -20,7 +20,7 @@ from everthread.adapters.stores.memory_checkpoints import Shelf
 from everthread.adapters.stores.memory_items import Drawer
 from everthread.compaction.view import shown
 from everthread.core.chain import commitment_of, genesis
-from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
+from everthread.core.checkpoints import CheckpointNeeds, CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Revision
@@ -298,6 +298,9 @@ class MemoryStore:
         ]
         return found[: query.limit]
 
+    async def all_checkpoints(self, ref: Ref) -> CheckpointsSeen:
+        return self._shelf(ref).look(CheckpointNeeds(everything=True))
+
     async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
         return self._shelf(ref).ancestors(namespace, id, limit)
 
@@ -374,10 +377,10 @@ class MemoryStore:
         reached: Counter[str] = Counter()
         for row in rows:
             _blank(row, message, now, reached)
-        if conversation is None:
-            reached["items"] += self._items.forget(owner)
             forgotten = self.jobs.forget(Ref(owner, row.info.id), only_errors=message is not None)
             reached["jobs"] += forgotten
+        if conversation is None:
+            reached["items"] += self._items.forget(owner)
         self._erasures.append((owner, conversation, message, now))
         return EraseReport(
             owner=owner,

@@ -121,6 +121,14 @@ async def _saved(connection: Connection, rows: Sequence[Row], threads: Mapping[i
     return [Saved(checkpoint_from_row(tuple(row)), by_key[row[0]], threads[row[0] >> 32]) for row in rows]
 
 
+async def read_all(connection: Connection, ref: Ref) -> CheckpointsSeen:
+    """Everything about a conversation's checkpoints."""
+    number = await _number(connection, ref)
+    if number is None:
+        return CheckpointsSeen(thread=Thread())
+    return await look(connection, number, CheckpointNeeds(everything=True))
+
+
 async def list_some(connection: Connection, query: CheckpointQuery) -> list[Listed]:
     """One page."""
     rows = await connection.fetch(

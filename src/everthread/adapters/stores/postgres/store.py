@@ -29,7 +29,7 @@ from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
 from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis
-from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
+from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -236,6 +236,9 @@ class PostgresStore:
 
     async def checkpoints(self, query: CheckpointQuery) -> Sequence[Listed]:
         return await self._on.read(lambda c: saved.list_some(c, query))
+
+    async def all_checkpoints(self, ref: Ref) -> CheckpointsSeen:
+        return await self._on.read(lambda c: saved.read_all(c, ref))
 
     async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
         return await self._on.read(lambda c: saved.ancestors(c, ref, namespace, id, limit))

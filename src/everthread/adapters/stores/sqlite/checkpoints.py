@@ -116,6 +116,14 @@ def _saved(connection: sqlite3.Connection, row: Sequence[Any], thread: Thread) -
     return Saved(checkpoint_from_row(row), writes, thread)
 
 
+def read_all(connection: sqlite3.Connection, ref: Ref) -> CheckpointsSeen:
+    """Everything about a conversation's checkpoints."""
+    number = _number(connection, ref)
+    if number is None:
+        return CheckpointsSeen(thread=Thread())
+    return look(connection, number, CheckpointNeeds(everything=True))
+
+
 def list_some(connection: sqlite3.Connection, query: CheckpointQuery) -> list[Listed]:
     """One page."""
     after = query.after or (None, None, None)

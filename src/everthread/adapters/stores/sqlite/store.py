@@ -19,7 +19,7 @@ from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis
-from everthread.core.checkpoints import CheckpointQuery, Listed, Saved
+from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -217,6 +217,9 @@ class SqliteStore:
 
     async def checkpoints(self, query: CheckpointQuery) -> Sequence[Listed]:
         return await self._on.read(lambda c: saved.list_some(c, query))
+
+    async def all_checkpoints(self, ref: Ref) -> CheckpointsSeen:
+        return await self._on.read(lambda c: saved.read_all(c, ref))
 
     async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
         return await self._on.read(lambda c: saved.ancestors(c, ref, namespace, id, limit))

@@ -1,0 +1,78 @@
+"""Several processes on one database, and processes that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import everthread
+from everthread.core.nouns import Ref
+from everthread.integrations.langgraph import EverthreadSaver
+from tests.checkpoints.dying import THREAD
+from tests.checkpoints.graphs import build
+from tests.checkpoints.test_history import said
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(*arguments: str) -> subprocess.Popen[bytes]:
+    paths = [str(ROOT / "src"), str(ROOT)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.checkpoints.dying", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+
+
+async def test_what_was_written_before_a_kill_is_in_the_log_after_the_next_opening(durable_url: str) -> None:
+    assert start("die_between_writes_and_checkpoint", durable_url).wait(60) == -signal.SIGKILL
+    for _ in range(2):  # opening it again changes nothing more
+        async with EverthreadSaver.from_url(durable_url) as saver:
+            state = await build(saver).aget_state(THREAD)
+            assert len(state.values["messages"]) == 2
+        async with everthread.open(durable_url) as et:
+            assert (await said(et))[-2:] == ["held", "nameless"]
+            assert (await et.verify()).ok
+
+
+async def test_a_run_goes_on_with_what_was_written_before_a_kill(durable_url: str) -> None:
+    assert start("die_between_writes_and_checkpoint", durable_url).wait(60) == -signal.SIGKILL
+    async with EverthreadSaver.from_url(durable_url) as saver:
+        found = await saver.aget_tuple(THREAD)
+        assert found is not None
+        (write,) = found.pending_writes or []
+        assert [message.text for message in write[2]] == ["held", "nameless"]
+        graph = build(saver)
+        await graph.aupdate_state(THREAD, {"messages": write[2]}, as_node="tail")
+        messages = (await graph.aget_state(THREAD)).values["messages"]
+    async with everthread.open(durable_url) as et:
+        assert await said(et) == [message.text for message in messages]
+
+
+async def test_a_checkpoint_and_its_entries_are_there_together_or_not_at_all(durable_url: str) -> None:
+    assert start("die_inside_a_put", durable_url).wait(60) == -signal.SIGKILL
+    async with EverthreadSaver.from_url(durable_url) as saver:
+        messages = (await build(saver).aget_state(THREAD)).values["messages"]
+    async with everthread.open(durable_url) as et:
+        assert await said(et) == [message.text for message in messages]
+        assert (await et.verify()).ok
+
+
+async def test_two_processes_share_a_database(durable_url: str) -> None:
+    async with everthread.open(durable_url):
+        pass
+    programs = [start("talk", durable_url, name) for name in ("ann", "bob")]
+    assert [program.wait(100) for program in programs] == [0, 0]
+    async with EverthreadSaver.from_url(durable_url) as saver:
+        for name in ("ann", "bob"):
+            config: Any = {"configurable": {"thread_id": name}}
+            messages = (await build(saver).aget_state(config)).values["messages"]
+            assert [message.text for message in messages] == [f"quiet {name} {turn}" for turn in range(10)]
+    async with everthread.open(durable_url) as et:
+        ids = {entry.id for entry in await et.store.scan(Ref("local", "shared"), after=0, limit=10_000)}
+        assert ids == {f"shared-{name}-{turn}" for name in ("ann", "bob") for turn in range(10)}
+        assert (await et.verify()).ok
