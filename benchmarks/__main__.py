@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     append,
+    checkpoints,
     context_cost,
     facts_kept,
     invalid_requests,
@@ -38,8 +39,9 @@ CONTEXT: dict[str, Scenario] = {
     "facts_kept": facts_kept.run,
     "invalid_requests": invalid_requests.run,
 }
-SCENARIOS = {**LOG, **CONTEXT}
-GROUPS = {"log": [*LOG], "context": [*CONTEXT]}
+LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run}
+SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH}
+GROUPS = {"log": [*LOG], "context": [*CONTEXT], "langgraph": [*LANGGRAPH]}
 
 
 def main() -> None:

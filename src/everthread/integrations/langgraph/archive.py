@@ -17,7 +17,7 @@ from everthread.adapters.checkpoints.holding import HISTORY
 from everthread.adapters.checkpoints.payloads import from_langchain, made_id
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.spots import Spot
-from everthread.adapters.checkpoints.threads import Threads
+from everthread.adapters.checkpoints.threads import Threads, take
 from everthread.core.nouns import Ref
 from everthread.history.full_history import BEGAN_LATE
 from everthread.instance import Everthread
@@ -131,7 +131,8 @@ class Archive:
     async def _take_writes(self, record: WritesRecord) -> None:
         messages = [write for write in record.writes if write[0] == HISTORY]
         if messages:
-            await self._threads.put_writes(record.spot, messages, record.task_id, record.task_path, self.serde)
+            taken = take(messages, record.task_id, record.task_path, self.serde)
+            await self._threads.put_writes(record.spot, taken)
         for channel, value in record.writes:
             if channel == EVENT:
                 await self._take_event(record.spot, value)

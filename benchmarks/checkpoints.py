@@ -1,0 +1,143 @@
+"""What a turn of a graph costs with our saver, beside SqliteSaver, InMemorySaver and one that keeps nothing."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sqlite3
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+
+from benchmarks.report import Row
+from everthread.integrations.langgraph import EverthreadSaver
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+LENGTHS = (100, 1_000, 2_000)
+_TEXT = "the quick brown fox jumps over the lazy dog, and the dog does not mind it. " * 7
+_WHOLE = 1_000
+"""Turns that are really run, one by one, to see what they leave on the disk."""
+
+
+class Chat(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+class NoSaver(InMemorySaver):
+    """Keeps the newest checkpoint as it is, uncopied: what LangGraph itself costs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: Any = None
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        place = {**THREAD["configurable"], "checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}
+        found: Any = {"configurable": place}
+        self._kept = (found, checkpoint, metadata)
+        return found
+
+    def put_writes(self, *_: Any, **__: Any) -> None:
+        return None
+
+    def get_tuple(self, config: Any) -> Any:
+        return None if self._kept is None else CheckpointTuple(*self._kept)
+
+
+def _message(kind: type[Any], number: int) -> Any:
+    return kind(f"{number} {_TEXT}", id=str(uuid.uuid4()))
+
+
+def _graph(saver: Any) -> Any:
+    builder = StateGraph(Chat)
+    builder.add_node("agent", lambda state: {"messages": [_message(AIMessage, len(state["messages"]))]})
+    builder.add_edge(START, "agent")
+    builder.add_edge("agent", END)
+    return builder.compile(checkpointer=saver)
+
+
+@contextmanager
+def _systems(folder: Path) -> Iterator[dict[str, Any]]:
+    connection = sqlite3.connect(folder / "theirs.db", check_same_thread=False)
+    with EverthreadSaver.from_url(f"sqlite:///{folder / 'ours.db'}") as ours:
+        yield {
+            "keeps nothing": _graph(NoSaver()),
+            "InMemorySaver": _graph(InMemorySaver()),
+            "SqliteSaver": _graph(SqliteSaver(connection)),
+            "everthread": _graph(ours),
+        }
+    connection.close()
+
+
+def _turn(graph: Any, number: int) -> None:
+    graph.invoke({"messages": [_message(HumanMessage, number)]}, THREAD, durability="sync")
+
+
+def run(options: argparse.Namespace) -> Sequence[Row]:
+    """CPU of a turn and of get_state at several lengths, all systems in rotation; then the bytes of a whole thread."""
+    return [*(row for length in LENGTHS for row in _at(length, options.rounds)), *_on_disk()]
+
+
+def _at(length: int, rounds: int) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, _systems(Path(folder)) as graphs:
+        turns = [_message(kind, number) for number in range(length) for kind in (HumanMessage, AIMessage)]
+        for graph in graphs.values():
+            graph.update_state(THREAD, {"messages": turns}, as_node="agent")
+            _turn(graph, 0)
+        cpu = dict.fromkeys(graphs, 0.0)
+        state = dict.fromkeys(graphs, 0.0)
+        for number in range(rounds):
+            for name, graph in graphs.items():
+                cpu[name] += _cpu(partial(_turn, graph, number))
+                state[name] += _cpu(partial(graph.get_state, THREAD))
+        cold = _cold(Path(folder))
+        for name in graphs:
+            yield {
+                "system": name,
+                "turns": length,
+                "cpu ms a turn": cpu[name] / rounds * 1e3,
+                "times InMemorySaver": cpu[name] / cpu["InMemorySaver"],
+                "get_state ms": state[name] / rounds * 1e3,
+                "cold get_state ms": cold.get(name),
+            }
+
+
+def _cpu(work: Any) -> float:
+    gc.collect()
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
+def _cold(folder: Path) -> dict[str, float]:
+    """The first get_state of a saver that remembers nothing."""
+    with EverthreadSaver.from_url(f"sqlite:///{folder / 'ours.db'}") as saver:
+        graph = _graph(saver)
+        ours = _cpu(lambda: graph.get_state(THREAD))
+    connection = sqlite3.connect(folder / "theirs.db", check_same_thread=False)
+    other = _graph(SqliteSaver(connection))
+    theirs = _cpu(lambda: other.get_state(THREAD))
+    connection.close()
+    return {"everthread": ours * 1e3, "SqliteSaver": theirs * 1e3}
+
+
+def _on_disk() -> Iterator[Row]:
+    """Ours only: SqliteSaver takes 2,090 MB for the same."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        file = Path(folder) / "ours.db"
+        with EverthreadSaver.from_url(f"sqlite:///{file}") as saver:
+            graph = _graph(saver)
+            for number in range(_WHOLE):
+                _turn(graph, number)
+        yield {"system": "everthread", "turns": _WHOLE, "MB on disk": file.stat().st_size / 1e6}
