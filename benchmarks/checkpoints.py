@@ -90,27 +90,28 @@ def run(options: argparse.Namespace) -> Sequence[Row]:
 
 
 def _at(length: int, rounds: int) -> Iterator[Row]:
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder, _systems(Path(folder)) as graphs:
-        turns = [_message(kind, number) for number in range(length) for kind in (HumanMessage, AIMessage)]
-        for graph in graphs.values():
-            graph.update_state(THREAD, {"messages": turns}, as_node="agent")
-            _turn(graph, 0)
-        cpu = dict.fromkeys(graphs, 0.0)
-        state = dict.fromkeys(graphs, 0.0)
-        for number in range(rounds):
-            for name, graph in graphs.items():
-                cpu[name] += _cpu(partial(_turn, graph, number))
-                state[name] += _cpu(partial(graph.get_state, THREAD))
+    turns = [_message(kind, number) for number in range(length) for kind in (HumanMessage, AIMessage)]
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        with _systems(Path(folder)) as graphs:
+            for graph in graphs.values():
+                graph.update_state(THREAD, {"messages": turns}, as_node="agent")
+                _turn(graph, 0)
+            cpu = dict.fromkeys(graphs, 0.0)
+            state = dict.fromkeys(graphs, 0.0)
+            for number in range(rounds):
+                for name, graph in graphs.items():
+                    cpu[name] += _cpu(partial(_turn, graph, number))
+                    state[name] += _cpu(partial(graph.get_state, THREAD))
         cold = _cold(Path(folder))
-        for name in graphs:
-            yield {
-                "system": name,
-                "turns": length,
-                "cpu ms a turn": cpu[name] / rounds * 1e3,
-                "times InMemorySaver": cpu[name] / cpu["InMemorySaver"],
-                "get_state ms": state[name] / rounds * 1e3,
-                "cold get_state ms": cold.get(name),
-            }
+    for name in cpu:
+        yield {
+            "system": name,
+            "turns": length,
+            "cpu ms a turn": cpu[name] / rounds * 1e3,
+            "times InMemorySaver": cpu[name] / cpu["InMemorySaver"],
+            "get_state ms": state[name] / rounds * 1e3,
+            "cold get_state ms": cold.get(name),
+        }
 
 
 def _cpu(work: Any) -> float:
