@@ -50,6 +50,7 @@ async def test_delete_thread_can_erase_and_the_thread_can_be_used_again(et: Ever
     for turn in range(3):
         await graph.ainvoke(ask(f"say secret {turn}"), THREAD)
         assert len((await graph.aget_state(THREAD)).values["messages"]) == 2
+        assert await checkpoints(saver) == 4
         await saver.adelete_thread("t")
         assert (await graph.aget_state(THREAD)).values == {}
     assert [message async for message in _all_messages(et)] == []

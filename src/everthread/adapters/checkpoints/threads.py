@@ -93,13 +93,15 @@ class Threads:
         serde: SerializerProtocol,
     ) -> None:
         unknown: dict[WriteKey, Held] = {}
-        for attempt in range(_MOST_TRIES):
+        is_thorough = False
+        for _ in range(_MOST_TRIES):
             try:
-                draft = await self._draft(ref, spot, checkpoint, new_versions, serde, is_retry=attempt > 0)
+                draft = await self._draft(ref, spot, checkpoint, new_versions, serde, is_thorough)
                 intent = await self._intent(ref, draft, metadata, unknown)
                 draft.remember(await self._write(ref, intent))
             except Unprepared as problem:
                 unknown |= {(write.task_id, write.idx): _held(write, serde) for write in problem.writes}
+                is_thorough = is_thorough or not problem.writes
             else:
                 draft.memory.held.pop((spot.namespace, spot.id or ""), None)
                 return
@@ -112,14 +114,13 @@ class Threads:
         checkpoint: Checkpoint,
         new_versions: Mapping[str, Any],
         serde: SerializerProtocol,
-        *,
-        is_retry: bool,
+        is_thorough: bool,
     ) -> Draft:
         memory = self._memories.of(ref)
-        if is_retry:
+        if is_thorough:  # what is remembered of the parent is not what the store has
             memory.checkpoints.clear()
         draft = Draft(spot, checkpoint, serde, memory, await self._parent(ref, spot, serde, memory))
-        draft.is_thorough = is_retry
+        draft.is_thorough = is_thorough
         draft.counts_later = self._store.counts_later
         draft.take(new_versions)
         draft.loosen()
@@ -195,6 +196,9 @@ class Threads:
         self, query: CheckpointQuery, matches: Mapping[str, Any], limit: int | None, serde: SerializerProtocol
     ) -> AsyncIterator[CheckpointTuple]:
         """Checkpoints, newest first within a namespace, whose metadata is equal to what is asked for."""
+        if query.conversation is not None:
+            ref = await self._ref(Spot(query.owner, query.conversation, "", None))
+            query = replace(query, conversation=ref.id)
         left = limit
         while left is None or left > 0:
             size = _PAGE if left is None or matches else min(_PAGE, left)
