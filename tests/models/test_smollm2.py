@@ -48,7 +48,7 @@ def smollm2() -> Runnable[Any, Any]:
 
 async def test_whatever_a_very_small_model_writes_a_good_summary_is_kept(smollm2: Runnable[Any, Any]) -> None:
     policy = CompactionPolicy(leaf_max_tokens=1_500, leaf_max_messages=16, summary_timeout_seconds=300)
-    async with everthread.open("memory://", summariser=smollm2, compaction=policy) as et:
+    async with everthread.open("memory://", worker=False, summariser=smollm2, compaction=policy) as et:
         conv = await et.conversations.create()
         await tell(conv, 6)
         outcome = await conv.compact()

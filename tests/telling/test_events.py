@@ -55,7 +55,7 @@ def one(lines: Told, event: str) -> dict[str, Any]:
 
 
 async def test_a_compaction_by_hand_is_told_from_its_beginning_to_its_end() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         begun, done = await told(et)
         made = [compaction async for compaction in (await et.conversations.get("c1")).compactions()][-1]
     assert begun == {
@@ -88,7 +88,7 @@ async def test_a_compaction_by_hand_is_told_from_its_beginning_to_its_end() -> N
 
 
 async def test_with_a_budget_the_share_in_use_is_told() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create()
         await tell(conv, 12)
         with capture_logs() as lines:
@@ -99,7 +99,7 @@ async def test_with_a_budget_the_share_in_use_is_told() -> None:
 
 
 async def test_a_request_over_the_limit_is_told_with_what_it_came_to() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         lines = await told(et, 40, budget=tight(900))
     assert lines[0]["event"] == "truncation_begun"
     assert lines[-1]["event"] == "truncation_done"
@@ -114,12 +114,12 @@ async def test_a_request_over_the_limit_is_told_with_what_it_came_to() -> None:
 
 
 async def test_a_request_that_fits_tells_nothing() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         assert await told(et, 3, budget=Budget()) == []
 
 
 async def test_a_dry_run_tells_nothing() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create()
         await tell(conv, 12)
         with capture_logs() as lines:
@@ -128,13 +128,13 @@ async def test_a_dry_run_tells_nothing() -> None:
 
 
 async def test_a_compaction_that_finds_nothing_to_do_says_so() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         done = one(await told(et, 1), "compaction_completed")
     assert (done["compressed"], done["before_count"], done["after_count"]) == (False, 4, 4)
 
 
 async def test_a_compaction_that_comes_to_nothing_is_told_with_its_reason() -> None:
-    async with everthread.open("memory://", compaction=CompactionPolicy(keep_recent=1)) as et:
+    async with everthread.open("memory://", worker=False, compaction=CompactionPolicy(keep_recent=1)) as et:
         conv = await et.conversations.create()
         await conv.append([{"role": "user", "content": "ok"}, {"role": "assistant", "content": "ok"}] * 5)
         with capture_logs() as lines:
@@ -149,7 +149,7 @@ async def test_a_compaction_that_comes_to_nothing_is_told_with_its_reason() -> N
     [("hangs", "timeout"), ("empty", "empty"), ("too long", "too-long"), ("tool syntax", "tool-syntax")],
 )
 async def test_an_answer_of_a_model_in_vain_is_told_with_its_reason(manner: Manner, reason: str) -> None:
-    async with everthread.open("memory://", summariser=Hostile([manner]), compaction=QUICK) as et:
+    async with everthread.open("memory://", worker=False, summariser=Hostile([manner]), compaction=QUICK) as et:
         lines = await told(et)
     refused = [line for line in lines if line["event"] == "summary_refused"]
     assert {(line["reason"], line["log_level"]) for line in refused} == {(reason, "warning")}
@@ -157,13 +157,13 @@ async def test_an_answer_of_a_model_in_vain_is_told_with_its_reason(manner: Mann
 
 
 async def test_a_model_that_raises_is_an_exception_after_which_it_goes_on() -> None:
-    async with everthread.open("memory://", summariser=Hostile(["fails"]), compaction=QUICK) as et:
+    async with everthread.open("memory://", worker=False, summariser=Hostile(["fails"]), compaction=QUICK) as et:
         raised = one(await told(et), "compaction_exception")
     assert (raised["log_level"], raised["error"], raised["will_continue"]) == ("error", "ModelError", True)
 
 
 async def test_a_database_that_fails_is_an_exception_after_which_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create()
         await tell(conv, 12)
 
@@ -178,7 +178,7 @@ async def test_a_database_that_fails_is_an_exception_after_which_it_does_not(mon
 
 
 async def test_a_cancelled_compaction_is_told_and_is_no_failure() -> None:
-    async with everthread.open("memory://", summariser=Hostile(["hangs"])) as et:
+    async with everthread.open("memory://", worker=False, summariser=Hostile(["hangs"])) as et:
         conv = await et.conversations.create()
         await tell(conv, 12)
         with capture_logs() as lines, pytest.raises(TimeoutError):
@@ -207,7 +207,7 @@ class Blabbing:
 
 
 async def test_i23_no_text_and_no_secret_is_in_any_event() -> None:
-    async with everthread.open("memory://", summariser=Blabbing(), compaction=QUICK) as et:
+    async with everthread.open("memory://", worker=False, summariser=Blabbing(), compaction=QUICK) as et:
         conv = await et.conversations.create()
         await conv.append([{"role": "user", "content": f"my key is {SECRETS['github']}, keep it"}])
         await tell(conv, 40)
@@ -229,7 +229,7 @@ async def test_the_library_is_silent_until_logging_is_configured(capfd: pytest.C
     root = logging.getLogger()
     handlers, root.handlers = root.handlers, []  # pytest's own would hear it
     try:
-        async with everthread.open("memory://") as et:
+        async with everthread.open("memory://", worker=False) as et:
             conv = await et.conversations.create()
             await tell(conv, 40)
             await conv.context(budget=tight(400))
@@ -241,7 +241,7 @@ async def test_the_library_is_silent_until_logging_is_configured(capfd: pytest.C
 
 async def test_without_structlog_the_standard_logger_has_event_and_fields(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "everthread")
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create(id="c1")
         await tell(conv, 12)
         await conv.compact()

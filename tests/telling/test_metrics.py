@@ -28,7 +28,7 @@ async def compact(et: Everthread) -> everthread.CompactionOutcome:
 
 
 async def test_a_compaction_is_counted_with_what_it_changed() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         assert math.isnan(et.metrics.values()["everthread_compaction_success_ratio"])
         outcome = await compact(et)
         found = et.metrics.values()
@@ -43,7 +43,7 @@ async def test_a_compaction_is_counted_with_what_it_changed() -> None:
 
 
 async def test_failures_are_counted_by_reason_and_lower_the_rate() -> None:
-    async with everthread.open("memory://", compaction=CompactionPolicy(keep_recent=1)) as et:
+    async with everthread.open("memory://", worker=False, compaction=CompactionPolicy(keep_recent=1)) as et:
         await compact(et)
         short = await et.conversations.create()
         await short.append([{"role": "user", "content": "ok"}, {"role": "assistant", "content": "ok"}] * 5)
@@ -54,7 +54,7 @@ async def test_failures_are_counted_by_reason_and_lower_the_rate() -> None:
 
 
 async def test_a_model_in_vain_is_counted_by_reason() -> None:
-    async with everthread.open("memory://", summariser=Hostile(["fails", "empty"])) as et:
+    async with everthread.open("memory://", worker=False, summariser=Hostile(["fails", "empty"])) as et:
         failures = [failure.kind for _ in range(2) for failure in (await compact(et)).failures]
         found = et.metrics.values()
     assert found['everthread_compaction_exceptions_total{error="ModelError"}'] == failures.count("error") > 0
@@ -63,7 +63,7 @@ async def test_a_model_in_vain_is_counted_by_reason() -> None:
 
 
 async def test_a_request_over_the_limit_is_counted() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create()
         await tell(conv, 40)
         await conv.context(budget=tight(900))
@@ -73,14 +73,14 @@ async def test_a_request_over_the_limit_is_counted() -> None:
 
 
 async def test_two_databases_in_one_process_are_counted_apart() -> None:
-    async with everthread.open("memory://") as one, everthread.open("memory://") as other:
+    async with everthread.open("memory://", worker=False) as one, everthread.open("memory://", worker=False) as other:
         await compact(one)
         assert 'everthread_compaction_triggers_total{trigger="manual"}' in one.metrics.values()
         assert 'everthread_compaction_triggers_total{trigger="manual"}' not in other.metrics.values()
 
 
 async def test_the_text_is_what_prometheus_reads() -> None:
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         await compact(et)
         families = {family.name: family for family in text_string_to_metric_families(et.metrics.text())}
     (sample,) = [one for one in families["everthread_compaction_triggers"].samples if one.name.endswith("_total")]
