@@ -17,6 +17,7 @@ for family in (
     "proving",
     "erasing",
     "keeping",
+    "adopting",
     "working",
     "doctor",
     "setup",

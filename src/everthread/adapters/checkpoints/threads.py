@@ -317,9 +317,9 @@ class Threads:
             await self._clear(ref, pruning.Keep(pruning.other_runs(run_ids), serde), serde)
             self._memories.forget(ref)
 
-    async def settle(self, serde: SerializerProtocol) -> None:
-        """Log what a crash left waiting in writes."""
-        for ref in await self._store.with_checkpoints(None, run_ids=None):
+    async def settle(self, serde: SerializerProtocol, thread: Ref | None = None) -> None:
+        """Log what a crash left waiting in writes, of one thread or of all."""
+        for ref in [thread] if thread is not None else await self._store.with_checkpoints(None, run_ids=None):
             await self._clear(ref, pruning.nothing, serde)
 
     async def _clear(

@@ -181,6 +181,6 @@ class Archive:
         """The saver's older checkpoints are gone; the log is not touched."""
         await self._threads.prune(owner, thread_id, strategy, self.serde)
 
-    async def settle(self) -> None:
-        """Log what a crash left waiting in writes."""
-        await self._threads.settle(self.serde)
+    async def settle(self, thread: Ref) -> None:
+        """Log what still waits in a thread's writes."""
+        await self._threads.settle(self.serde, thread)
