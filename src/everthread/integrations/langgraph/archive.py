@@ -6,6 +6,7 @@ So whatever that one knows about writes that wait, forks, edits, removals and su
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple, cast
@@ -97,6 +98,9 @@ class Archive:
         self._et = et
         self._threads = Threads(et, "keep")
         self._begun: set[Ref] = set()
+        self._met: set[Ref] = set()
+        """Threads that this process has heard of."""
+        self._meeting = asyncio.Lock()
         self.serde = StrictSerializer(allowed)
 
     def allowing(self, extra: Allowed) -> Archive:
@@ -107,6 +111,8 @@ class Archive:
 
     async def take(self, record: Record) -> None:
         """Log it; durable when this returns. The same again changes nothing."""
+        if Ref(record.spot.owner, record.spot.thread_id) not in self._met:
+            await self._meet(record.spot)
         if isinstance(record, PutRecord):
             await self._take_put(record)
         else:
@@ -127,6 +133,21 @@ class Archive:
             await self._note_beginning(record.spot)
         await self._threads.put(record.spot, checkpoint, record.metadata, record.new_versions, self.serde)
         await self._take_event(record.spot, event)
+
+    async def _meet(self, spot: Spot) -> None:
+        """Before anything of a thread is first taken: log what a process that died left waiting on a checkpoint that is
+        not gone on with. What waits on the one that is will be named by the next put."""
+        ref = Ref(spot.owner, spot.thread_id)
+        async with self._meeting:
+            if ref not in self._met and not spot.namespace and await self._is_abandoned(ref, spot.id):
+                await self._threads.settle(self.serde, ref)
+            self._met.add(ref)
+
+    async def _is_abandoned(self, ref: Ref, continued: str | None) -> bool:
+        if ref not in await self._et.store.with_checkpoints(ref.owner, run_ids=None):
+            return False
+        found = None if continued is None else await self._et.store.checkpoint(ref, "", continued)
+        return found is None or not any(write.is_held for write in found.writes)
 
     async def _take_writes(self, record: WritesRecord) -> None:
         messages = [write for write in record.writes if write[0] == HISTORY]
