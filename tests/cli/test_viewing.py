@@ -79,6 +79,11 @@ def test_a_budget_that_leaves_nothing_is_refused(talk: Quick, options: list[str]
     assert talk("context", "c", *options).code == 2
 
 
+def test_a_small_window_keeps_less_free_for_the_answer(talk: Quick) -> None:
+    assert talk("context", "c", "--window", "4000", "--json").json["limit"] == 3000
+    assert talk("context", "c", "--json").json["limit"] == 128_000 - 4_096
+
+
 def test_a_context_of_a_branch_is_its_own(talk: Quick) -> None:
     assert talk("context", "c", "--branch", "4", "--json").json["uncovered"] == 4
 

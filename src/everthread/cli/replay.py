@@ -14,7 +14,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.reading import BranchOption, ConversationArgument, branch_name
-from everthread.cli.viewing import ORDINARY, ReserveOption, WindowOption
+from everthread.cli.viewing import ORDINARY, ReserveOption, WindowOption, reserved
 from everthread.compaction.policy import CompactionPolicy, as_mapping, merged
 from everthread.context.budget import Budget
 from everthread.core.clock import system_clock
@@ -41,7 +41,7 @@ async def replay(
         Path, typer.Option("--policy", metavar="FILE", help="The settings to try, as TOML or JSON; the rest stays.")
     ],
     window: WindowOption = ORDINARY.window,
-    reserve: ReserveOption = ORDINARY.output_reserve,
+    reserve: ReserveOption = None,
     price_in: PriceInput = None,
     price_out: PriceOutput = None,
     price_cached: PriceCached = None,
@@ -50,7 +50,7 @@ async def replay(
     """Try a policy on this conversation's own history, beside the present one. Nothing is written."""
     changes = _read_policy(policy)
     prices = _prices(price_in, price_out, price_cached)
-    budget = Budget(window=window, output_reserve=reserve)
+    budget = Budget(window=window, output_reserve=reserved(window, reserve))
     async with door.open() as et:
         found = await et.conversations.get(conversation, door.owner)
         present = await et.compaction_config.get(found)

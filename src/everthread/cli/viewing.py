@@ -26,10 +26,18 @@ GAUGE_CELLS = 60
 ORDINARY = Budget()
 
 WindowOption = Annotated[int, typer.Option("--window", min=1, metavar="N", help="The model's context window.")]
-ReserveOption = Annotated[int, typer.Option("--reserve", min=0, metavar="N", help="Tokens kept free for the answer.")]
+ReserveOption = Annotated[
+    int | None,
+    typer.Option("--reserve", min=0, metavar="N", help="Tokens kept free for the answer: 4,096, or a quarter of less."),
+]
 FactorOption = Annotated[
     float, typer.Option("--factor", metavar="F", help="The model's tokens per token of our count; 1: an OpenAI model.")
 ]
+
+
+def reserved(window: int, given: int | None) -> int:
+    """What is kept free for the answer; a small window leaves room for less."""
+    return min(ORDINARY.output_reserve, window // 4) if given is None else given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +60,12 @@ async def context(
     door: Door,
     conversation: ConversationArgument,
     window: WindowOption = ORDINARY.window,
-    reserve: ReserveOption = ORDINARY.output_reserve,
+    reserve: ReserveOption = None,
     factor: FactorOption = ORDINARY.factor,
     branch: BranchOption = None,
 ) -> None:
     """Show what a model would see now, part by part, and how full it is. Nothing is changed."""
-    budget = Budget(window=window, output_reserve=reserve, factor=factor)
+    budget = Budget(window=window, output_reserve=reserved(window, reserve), factor=factor)
     async with door.open() as et:
         found = await et.conversations.get(conversation, door.owner)
         policy = await et.compaction_config.get(found)
