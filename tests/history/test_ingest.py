@@ -153,3 +153,8 @@ def test_a_summary_is_known_by_its_marker_and_a_secret_is_flagged() -> None:
 def test_the_rough_size_never_fails(content: list[Any]) -> None:
     batch = [{"content": content}, {"content": "x" * 10}, b"12345", {"content": [{"text": "y" * 7}, "zz"]}, 5, None]
     assert ingest.rough_bytes(batch) >= 24
+
+
+def test_a_canonical_form_tells_half_characters_from_the_whole_one() -> None:
+    forms = {ingest.canonical({"content": text}) for text in ("😀", "\ud83d\ude00")}
+    assert len(forms) == 2

@@ -253,7 +253,8 @@ def canonical(payload: Mapping[str, Any]) -> str:
         said = _said(payload)
     else:
         said = {key: _said(value) if value is inner else value for key, value in payload.items()}
-    return json.dumps(said, sort_keys=True, default=str)
+    # Escaped, a pair of surrogates would be equal to the one character that it stands for elsewhere.
+    return json.dumps(said, sort_keys=True, default=str, ensure_ascii=False)
 
 
 def says_the_same(message: Prepared, known: Entry) -> bool:
