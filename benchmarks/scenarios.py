@@ -322,8 +322,16 @@ async def texts_in_state(rig: Rig) -> list[str]:
 
 
 async def texts_in_checkpoints(rig: Rig) -> set[str]:
-    """What any state of the thread's history has."""
+    """What any checkpoint of the thread has, in every namespace, with the writes on it."""
     found: set[str] = set()
-    async for snapshot in rig.agent.aget_state_history(rig.config):
-        found.update(texts_of(snapshot.values.get("messages", [])))
+    thread: Any = {"configurable": {"thread_id": rig.config["configurable"]["thread_id"]}}
+    async for one in rig.saver.alist(thread):
+        written = [value for _, channel, value in one.pending_writes or () if channel == "messages"]
+        for value in (one.checkpoint["channel_values"].get("messages"), *written):
+            listed = getattr(value, "value", value)  # a delta channel's snapshot
+            found.update(texts_of([item for item in _listed(listed) if isinstance(item, BaseMessage)]))
     return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

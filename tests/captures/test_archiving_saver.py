@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, ClassVar, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
@@ -238,3 +240,32 @@ async def test_a_spool_is_taken_up_by_another_process(tmp_path: Path) -> None:
         later = ArchivingSaver(InMemorySaver(), et, on_failure="spool", spool=tmp_path)
         await later.catch_up()
         assert await texts_in(await et.conversations.get("t")) == ["one", "re: one"]
+
+
+# -- what is stored runs nothing -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Trap:
+    """Tells when it is built."""
+
+    built: ClassVar[int] = 0
+    word: str = ""
+
+    def __post_init__(self) -> None:
+        Trap.built += 1
+
+
+async def test_i25_a_spool_that_names_a_class_builds_nothing_of_it(et: Everthread, tmp_path: Path) -> None:
+    saver = ArchivingSaver(InMemorySaver(), et, on_failure="spool", spool=tmp_path)
+    kind, body = JsonPlusSerializer().dumps_typed(
+        ["WritesRecord", ["local", "t", "", "c"], [["messages", Trap("x")]], "a", ""]
+    )
+    (tmp_path / "1.record").write_bytes(kind.encode() + b"\n" + body)
+    Trap.built = 0
+    with pytest.raises(Invalid, match="Trap"):
+        await saver.catch_up()
+    (tmp_path / "1.record").write_bytes(b"pickle\ncos\nsystem\n(S'true'\ntR.")
+    with pytest.raises(Invalid, match="pickle"):
+        await saver.catch_up()
+    assert Trap.built == 0

@@ -16,7 +16,7 @@ from benchmarks.scenarios import SCENES, Rig, a_large_tool_result, summaries_ove
 from everthread import Everthread, Invalid, NotFound
 from everthread.history.full_history import in_order_of_calls, only_in
 from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
-from tests.captures.rigs import archiving
+from tests.captures.rigs import archiving, children_of, listening
 from tests.captures.test_archiving_saver import NEED_MIDDLEWARE, THREAD, echo
 
 
@@ -55,6 +55,15 @@ async def test_i30_what_only_the_checkpoint_has_stands_where_its_list_has_it(et:
     assert texts(history) == ["one", "re: one", "two", "re: two", "three", "re: three"]
     assert history["source"] == "archive"
     assert (await et.full_history("t", merge_checkpoint=False, saver=inner))["checkpoint_count"] == 0
+
+
+@pytest.mark.parametrize("scene", [name for name in SCENES if "again" not in name and "180 kB" not in name])
+async def test_a_stream_alone_captures_all_once_and_in_order(memory: Everthread, scene: str) -> None:
+    rig = listening(memory, Rig(InMemorySaver()))
+    truth = await SCENES[scene](rig)
+    history = await memory.full_history("scene", saver=rig.saver)
+    assert (texts(history), history["source"], history["complete"]) == (truth.paths[-1], "archive", True)
+    assert await children_of(await memory.conversations.get("scene")) == truth.subagents
 
 
 async def test_a_thread_from_before_the_archive_is_its_checkpoint_and_says_so(memory: Everthread) -> None:

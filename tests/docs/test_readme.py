@@ -20,8 +20,10 @@ PAGES = (
     "README.md",
     "README.zh-CN.md",
     "docs/how-to/archive-a-langgraph-agent.md",
+    "docs/how-to/keep-full-history.md",
     "docs/explanation/context-and-compaction.md",
     "docs/zh/archive-a-langgraph-agent.md",
+    "docs/zh/keep-full-history.md",
     "docs/zh/context-and-compaction.md",
 )
 SHOWN = re.compile(r"^```python\n(?P<program>.*?)^```\n\n```text\n(?P<output>.*?)^```$", re.M | re.S)
