@@ -27,6 +27,7 @@ from everthread.adapters.checkpoints.putting import Awaited, Put, Unprepared, Wa
 from everthread.adapters.checkpoints.reading import Loader
 from everthread.adapters.checkpoints.remembering import Memories, Memory, Remembered
 from everthread.adapters.checkpoints.spots import Spot
+from everthread.adapters.checkpoints.underway import Underway
 from everthread.adapters.checkpoints.writing import Clear, HeldKey, KeepWrites
 from everthread.core.checkpoints import (
     CheckpointChanges,
@@ -59,6 +60,7 @@ class Threads:
         self._store = et.store
         self._on_delete = on_delete
         self._memories = Memories()
+        self._underway = Underway()
         self._turns: WeakValueDictionary[Ref, asyncio.Lock] = WeakValueDictionary()
         self._erased: set[Ref] | None = None
         self._thread_ids: dict[Ref, str] = {}
@@ -79,6 +81,7 @@ class Threads:
         One at a time for each thread: a subgraph's first checkpoint must find in the log what its parent's, which
         came before it and may still be on its way, puts there.
         """
+        await self._underway.ended(spot)
         ref = await self._ref(spot)
         async with self._turns.setdefault(ref, asyncio.Lock()):
             await self._put(ref, spot, checkpoint, metadata, new_versions, serde)
@@ -169,7 +172,8 @@ class Threads:
         memory = self._memories.of(ref)
         blobs: Blobs = {}
         rows = [one.row if one.held is None else _holding(one.row, one.held, spot, memory, blobs) for one in taken]
-        await self._write(ref, KeepWrites(namespace=spot.namespace, id=spot.id, writes=rows, blobs=blobs))
+        with self._underway.on(spot):
+            await self._write(ref, KeepWrites(namespace=spot.namespace, id=spot.id, writes=rows, blobs=blobs))
 
     # -- reading -------------------------------------------------------------------------------------------
 
