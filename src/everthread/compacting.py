@@ -6,12 +6,12 @@ transaction (`compaction/record.py`), which then keeps nothing.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from everthread.compaction.aside import aside
 from everthread.compaction.facts import facts_of, kept, rank_facts
 from everthread.compaction.plan import next_stretch, sources, span_hash
 from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
@@ -188,7 +188,7 @@ class Compactor:
         newest: Compaction | None = None
         while True:
             outlook = await self.store.outlook(ref, view.leaf_seq)
-            parent = await asyncio.to_thread(self._parent, outlook.row, view.policy, trigger)
+            parent = await aside(self._parent, outlook.row, view.policy, trigger)
             if parent is None or (trigger in AUTOMATIC and await self._is_asked_back(ref, parent)):
                 return newest
             try:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from everthread.compaction.aside import aside
 from everthread.compaction.condense import condense, facts_of_summaries
 from everthread.compaction.extract import extract, terse
 from everthread.compaction.facts import Fact, facts_of, kept
@@ -76,14 +77,14 @@ async def summarise(
     redact: Redact = str,
 ) -> Summary | tuple[Failure, ...]:
     """A summary of these messages; only failures when they are too short for anything to be shorter."""
-    sources = await asyncio.to_thread(redacted, sources, redact)
-    facts = await asyncio.to_thread(facts_of, sources)
+    sources = await aside(redacted, sources, redact)
+    facts = await aside(facts_of, sources)
     kind = kind_of(sources) if policy.strategy == "auto" else policy.strategy
     failures: list[Failure] = []
     text_limit = policy.leaf_max_tokens / max(source_tokens, 1)
     asked = "" if model is None else transcript(sources, share=text_limit)
     async for stage, text in _attempts(sources, facts, kind, policy, model, asked, failures):
-        judged = await asyncio.to_thread(
+        judged = await aside(
             accept,
             text,
             sources,
@@ -129,7 +130,7 @@ async def _attempts(
             yield stage, text
     yield (
         "extract",
-        await asyncio.to_thread(extract, sources, max_tokens=most, count_tokens=count_tokens, kind=kind, facts=facts),
+        await aside(extract, sources, max_tokens=most, count_tokens=count_tokens, kind=kind, facts=facts),
     )
     yield "terse", terse(sources, max_tokens=most, count_tokens=count_tokens)
     yield "terse", terse(sources, max_tokens=max(most // 8, 40), count_tokens=count_tokens)

@@ -1,0 +1,45 @@
+"""Work that takes the processor for a while, beside turns that must not wait for it.
+
+A thread is not enough: Python's threads change hands every 5 ms, and a context is built in a dozen steps, each of which
+would wait so long. While something is worked on here they change hands ten times as often.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SECONDS = 0.0005
+_guard = threading.Lock()
+_at_work = 0
+_before = 0.0
+
+
+async def aside(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run it in a thread that lets the others go first."""
+    with _lively():
+        return await asyncio.to_thread(work, *args, **kwargs)
+
+
+@contextmanager
+def _lively() -> Iterator[None]:
+    global _at_work, _before
+    with _guard:
+        if not _at_work:
+            _before = sys.getswitchinterval()
+            sys.setswitchinterval(min(_before, _SECONDS))
+        _at_work += 1
+    try:
+        yield
+    finally:
+        with _guard:
+            _at_work -= 1
+            if not _at_work and sys.getswitchinterval() < _before:
+                sys.setswitchinterval(_before)
