@@ -129,6 +129,24 @@ async def test_dicts_and_messages_without_ids_are_taken_by_the_put_that_names_th
     assert "part" not in await texts_in(conversation)
 
 
+async def test_a_message_that_is_edited_in_place_after_it_was_read_is_a_revision(et: Everthread) -> None:
+    def edit(state: MessagesState) -> dict[str, Any]:
+        if len(state["messages"]) > 2:
+            state["messages"][0].content = "edited"
+        return {"messages": [AIMessage("done")]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("edit", edit)
+    builder.add_edge(START, "edit")
+    graph: Any = builder.compile(checkpointer=ArchivingSaver(InMemorySaver(), et))
+    for text in ("first", "second"):
+        await graph.ainvoke({"messages": [text]}, THREAD, durability="sync")
+    conversation = await et.conversations.get("t")
+    assert await texts_in(conversation) == ["edited", "done", "second", "done"]
+    told = [message.text async for message in conversation.messages(revisions=True)]
+    assert told[:2] == ["first", "edited"]
+
+
 async def test_another_owner_is_named_by_the_call(memory: Everthread) -> None:
     graph = echo(ArchivingSaver(InMemorySaver(), memory, owner="anna"))
     await graph.ainvoke({"messages": ["hi"]}, THREAD)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     Checkpoint,
@@ -23,6 +24,7 @@ from everthread.adapters.checkpoints.deltas import DeltaWalk
 from everthread.adapters.checkpoints.drafting import Draft
 from everthread.adapters.checkpoints.elements import Blobs
 from everthread.adapters.checkpoints.holding import HISTORY, Held, WriteKey, hold, settled
+from everthread.adapters.checkpoints.lists import Snapshot
 from everthread.adapters.checkpoints.putting import Awaited, Put, Unprepared, Waiting
 from everthread.adapters.checkpoints.reading import Loader
 from everthread.adapters.checkpoints.remembering import Memories, Memory, Remembered
@@ -252,6 +254,16 @@ class Threads:
                 return
             loader = Loader(self._store, ref, serde, self._memories.of(ref, ancestor.thread.erasures))
             walk.take(await loader.load_some(ancestor, walk.open))
+
+    async def recognise(self, spot: Spot, messages: Sequence[BaseMessage], serde: SerializerProtocol) -> None:
+        """Know the objects of a checkpoint's list that another saver has handed out: while they stay as they are, the
+        next checkpoint need not look into them."""
+        ref = await self._ref(spot)
+        memory = self._memories.of(ref)
+        found = await self._parent(ref, spot, serde, memory)
+        refs = () if found is None else found.lists.get(HISTORY, ())
+        if refs and len(refs) == len(messages):
+            memory.keep_list(spot.namespace, HISTORY, Snapshot(messages, refs))
 
     # -- removing ------------------------------------------------------------------------------------------
 

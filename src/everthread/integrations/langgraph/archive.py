@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage, convert_to_messages
-from langgraph.checkpoint.base import Checkpoint
+from langgraph.checkpoint.base import Checkpoint, CheckpointTuple
 
 from everthread.adapters.checkpoints.holding import HISTORY
 from everthread.adapters.checkpoints.payloads import from_langchain, made_id
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.spots import Spot
 from everthread.adapters.checkpoints.threads import Threads, take
+from everthread.core.errors import StoreError
 from everthread.core.nouns import Ref
 from everthread.history.full_history import BEGAN_LATE
 from everthread.instance import Everthread
@@ -182,6 +184,14 @@ class Archive:
         thread = Ledger(self._et, spot.thread_id, spot.owner)
         child = await thread.child_of(namespace) if namespace else None
         return thread if child is None else Ledger(self._et, child, spot.owner)
+
+    async def recognise(self, spot: Spot, found: CheckpointTuple) -> None:
+        """Know the messages that the saver has just handed out. It saves work and nothing else, so it may fail."""
+        listed = found.checkpoint["channel_values"].get(HISTORY)
+        if listed.__class__ is not list or not all(isinstance(item, BaseMessage) for item in listed):
+            return
+        with suppress(StoreError):
+            await self._threads.recognise(spot._replace(id=found.checkpoint["id"]), listed, self.serde)
 
     # -- the rest of a saver's verbs -----------------------------------------------------------------------
 

@@ -193,14 +193,18 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
     # -- reading: as the wrapped one does ------------------------------------------------------------------
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._inner.aget_tuple(config)
+        found = await self._inner.aget_tuple(config)
+        if found is not None:
+            await self._bridge.run(self._archive.recognise(spot_of(config, self._owner), found))
+        return found
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As the wrapped one does. A run that blocks begins here, and its first write from a worker thread would wait
         for ever for a loop that the run itself blocks: so it is refused here, in time.
         """
-        self._bridge.call(_nothing())
-        return self._inner.get_tuple(config)
+        found = self._inner.get_tuple(config)
+        self._bridge.call(_nothing() if found is None else self._archive.recognise(spot_of(config, self._owner), found))
+        return found
 
     async def alist(
         self,
