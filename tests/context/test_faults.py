@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
-from everthread.context import Message, Provider, faults
+from everthread.context import Message, Provider, cut_window, faults, repair, units
 from everthread.context.rules import ANTHROPIC_RULES, OPENAI_RULES, SHARED_RULES
+from everthread.core.errors import Invalid
 from tests.context.histories import forall, sound_histories
 from tests.context.openai_shape import ai, call, result, system, user
 from tests.context.trajectories import tau_bench_runs
@@ -56,6 +59,15 @@ BROKEN: list[tuple[str, int, list[Message]]] = [
     ("call_id_length", 1, [user(), ai("", "x" * 41), result("x" * 41)]),
     ("bad_speaker_name", 0, [user(name="Wang Wei")]),
     ("misplaced_image", 2, [user(), ai("", "a"), result("a", [IMAGE])]),
+    ("block_not_openai", 0, [user([{"type": "image", "source": {"type": "url", "url": "http://x/y.png"}}])]),
+    ("block_not_openai", 0, [user([{"type": "image", "url": "http://x/y.png"}])]),
+    ("block_not_openai", 0, [user([{"type": "image_url", "image_url": "http://x/y.png"}])]),
+    ("block_not_openai", 0, [user([{"type": "hologram"}])]),
+    ("block_not_openai", 1, [user(), claude(SIGNED, SAID), user()]),
+    ("block_not_anthropic", 1, [user(), claude({"type": "reasoning", "summary": []}, SAID), user()]),
+    ("block_not_anthropic", 1, [user(), claude({"type": "refusal", "refusal": "no"}), user()]),
+    ("block_not_anthropic", 0, [user([{"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}}])]),
+    ("block_not_anthropic", 2, [user(), claude(used("a")), user([{**told("a"), "content": [{"type": "hologram"}]}])]),
     ("late_system", 1, [user(), system()]),
     ("first_not_user", 1, [system(), ai()]),
     ("repeated_id_in_request", 3, [user(), ai("", "a"), result("a"), ai("", "a"), result("a")]),
@@ -102,6 +114,10 @@ def test_what_both_providers_take_has_no_faults(history: list[Message]) -> None:
         ("anthropic", [user(), ai("", "x" * 60), result("x" * 60)]),
         ("anthropic", [user(), user("and another thing"), ai("", "a"), result("a"), user()]),
         ("anthropic", [user(), ai("", "a"), result("a", [IMAGE])]),
+        ("anthropic", [user(), claude(SIGNED, SAID), user()]),
+        ("anthropic", [user(), claude({"type": "server_tool_use", "id": "s", "name": "web_search"}, SAID)]),
+        ("openai", [user([{"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}}])]),
+        ("openai", [user(), claude({"type": "refusal", "refusal": "no"})]),
     ],
 )
 def test_what_one_provider_refuses_the_other_may_take(provider: Provider, messages: list[Message]) -> None:
@@ -131,3 +147,21 @@ def test_invalid_calls_of_langchain_are_calls_that_need_an_answer() -> None:
 def test_the_recorded_runs_are_as_openai_took_them() -> None:
     for run in tau_bench_runs():
         assert faults(run, "openai") == []
+
+
+def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(Invalid, match="openai, anthropic") as refused:
+        faults([user()], "gemini")  # type: ignore[arg-type]
+    assert refused.value.field == "provider"
+
+
+@pytest.mark.parametrize("read", [faults, repair, units, cut_window])
+@pytest.mark.parametrize(
+    ("messages", "field"), [([user(), HumanMessage("x")], "messages[1]"), (None, "messages"), ("x", "messages")]
+)
+def test_what_is_no_list_of_dicts_is_refused_and_not_read_as_nothing(
+    read: Callable[[Any], object], messages: Any, field: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        read(messages)
+    assert refused.value.field == field

@@ -277,7 +277,14 @@ def test_a_call_in_langchains_words_inside_an_openai_message_is_translated() -> 
 @pytest.mark.parametrize("block", [thinking(), {"type": "redacted_thinking", "data": "Eu"}])
 def test_signed_reasoning_is_kept_whole(block: dict[str, Any]) -> None:
     history = [user(), claude(block, {"type": "text", "text": "so"})]
-    assert repair(history, provider="anthropic") == repair(history) == history
+    assert repair(history, provider="anthropic") == history
+
+
+@pytest.mark.parametrize("block", [thinking(), {"type": "redacted_thinking", "data": "Eu"}])
+def test_signed_reasoning_is_left_out_where_no_provider_is_named(block: dict[str, Any]) -> None:
+    history = [user(), claude(block, {"type": "text", "text": "so"})]
+    assert repair(history)[1]["content"] == [{"type": "text", "text": "so"}]
+    assert kinds(history) == ["thinking_left_out"]
 
 
 @pytest.mark.parametrize(
@@ -291,8 +298,73 @@ def test_signed_reasoning_is_kept_whole(block: dict[str, Any]) -> None:
     ids=["unsigned", "not first", "last word", "redacted without data"],
 )
 def test_reasoning_that_would_be_refused_is_left_out_whole(blocks: list[dict[str, Any]]) -> None:
-    view = repair([user(), claude(*blocks), user()])
+    view = repair([user(), claude(*blocks), user()], provider="anthropic")
     assert view[1]["content"] == [{"type": "text", "text": "so"}]
+
+
+PIXEL_URL = "data:image/png;base64,xyz"
+PICTURE = {"type": "image_url", "image_url": {"url": PIXEL_URL}}
+SOURCE = {"type": "base64", "media_type": "image/png", "data": "xyz"}
+PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}
+
+
+@pytest.mark.parametrize(
+    ("block", "provider", "sent"),
+    [
+        ({"type": "image", "source": SOURCE}, None, PICTURE),
+        ({"type": "image", "source": SOURCE}, "openai", PICTURE),
+        ({"type": "image", "source": {"type": "url", "url": PIXEL_URL}}, "openai", PICTURE),
+        ({"type": "image", "url": PIXEL_URL}, "openai", PICTURE),
+        ({"type": "image", "base64": "xyz", "mime_type": "image/png"}, "openai", PICTURE),
+        ({"type": "input_image", "image_url": PIXEL_URL}, "openai", PICTURE),
+        ({"type": "image_url", "image_url": PIXEL_URL}, None, PICTURE),
+        ({"type": "image_url", "image_url": PIXEL_URL}, "anthropic", {"type": "image", "source": SOURCE}),
+        ({"type": "image", "url": "x:y"}, "anthropic", {"type": "image", "source": {"type": "url", "url": "x:y"}}),
+        ({"type": "document", "source": {"type": "text", "data": "page"}}, "openai", {"type": "text", "text": "page"}),
+        (
+            {"type": "document", "source": PDF, "title": "a.pdf"},
+            "openai",
+            {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"}},
+        ),
+        ({"type": "input_text", "text": "hi"}, None, {"type": "text", "text": "hi"}),
+    ],
+)  # fmt: skip
+def test_a_block_in_another_dialect_is_said_in_the_providers_words(
+    block: dict[str, Any], provider: Provider | None, sent: dict[str, Any]
+) -> None:
+    history = [user([block])]
+    assert repair(history, provider=provider) == [user([sent])]
+    assert kinds(history, provider=provider) == ["block_rewritten"]
+    assert faults([user([sent])], provider) == []
+
+
+@pytest.mark.parametrize(
+    ("block", "provider"),
+    [
+        ({"type": "hologram"}, None),
+        ({"type": "hologram"}, "openai"),
+        ({"type": "hologram"}, "anthropic"),
+        ({"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}}, "anthropic"),
+        ({"type": "image", "source": {"type": "file", "file_id": "f"}}, "openai"),
+        ({"type": "tool_use", "id": "a", "name": "f", "input": {}}, "openai"),
+    ],
+)
+def test_a_block_the_provider_does_not_take_leaves_a_line_in_its_place(
+    block: dict[str, Any], provider: Provider | None
+) -> None:
+    history = [user([block, {"type": "text", "text": "see?"}])]
+    (view,) = repair(history, provider=provider)
+    assert faults([view], provider) == []
+    assert [one["type"] for one in view["content"]] == ["text", "text"]
+    assert "left out" in view["content"][0]["text"]
+    assert kinds(history, provider=provider)[0] in ("block_left_out", "image_left_out")
+
+
+def test_a_refusal_is_kept_as_words_and_foreign_reasoning_is_not_said() -> None:
+    said = claude({"type": "reasoning", "summary": []}, {"type": "refusal", "refusal": "I will not."})
+    view = repair([user(), said, user()], provider="anthropic")
+    assert view[1]["content"] == [{"type": "text", "text": "I will not."}]
+    assert faults(view, "anthropic") == []
 
 
 def test_openai_gets_no_reasoning() -> None:

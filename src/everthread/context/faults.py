@@ -5,11 +5,11 @@ An empty list, or one of standing instructions only, is not a request yet: it ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from everthread.context.rules import ANTHROPIC_RULES, OPENAI_RULES, SHARED_RULES
-from everthread.context.shape import Message, Provider, is_message, role_of
+from everthread.context.shape import Message, Provider, check_messages, check_provider, is_message, role_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class Fault:
 
 def faults(messages: Sequence[Message], provider: Provider | None = None) -> list[Fault]:
     """Every reason why the provider (or, without one, either of them) would refuse; [] when it would accept."""
+    check_provider(provider)
+    check_messages(messages)
     rules = SHARED_RULES + (OPENAI_RULES if provider != "anthropic" else ())
     rules += ANTHROPIC_RULES if provider != "openai" else ()
     unreadable = list(_unreadable(messages))
@@ -38,5 +40,5 @@ def _unreadable(messages: Sequence[Message]) -> Iterator[Fault]:
     """The other rules only make sense for messages that have a role."""
     for index, message in enumerate(messages):
         if not is_message(message):
-            said = repr(role_of(message)) if isinstance(message, Mapping) else type(message).__name__
-            yield Fault(kind="unknown_role", index=index, message=f"{said} is not a role a provider knows")
+            said = role_of(message)
+            yield Fault(kind="unknown_role", index=index, message=f"{said!r} is not a role a provider knows")

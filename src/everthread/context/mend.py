@@ -1,8 +1,9 @@
 """One message made sound by itself, before `repair` looks at the order of all of them.
 
 Everything that can be wrong inside a single message is put right here: an envelope around it, content of a
-strange type, blank text blocks, reasoning that lost its signature, images where OpenAI allows none, call
-arguments that are no JSON object, names and texts that cannot be sent. What a person or a model said is kept.
+strange type, blank text blocks, blocks in another provider's words, reasoning that lost its signature, images where
+none are allowed, call arguments that are no JSON object, names and texts that cannot be sent. What a person or a model
+said is kept.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from everthread.context.blocks import block_for, in_words, is_taken
 from everthread.context.dialect import (
     INVALID_ARGUMENTS,
     Fields,
@@ -24,6 +26,7 @@ from everthread.context.dialect import (
     with_calls,
 )
 from everthread.context.shape import (
+    IMAGE_BLOCKS,
     REASONING_BLOCKS,
     SIGNED_BLOCKS,
     Call,
@@ -43,7 +46,9 @@ MendKind = Literal[
     "content_reshaped",  # content of a type no provider takes, written as text
     "blank_left_out",  # a text block without a visible character
     "thinking_left_out",  # reasoning that this provider, or any without its signature, refuses
-    "image_left_out",  # an image outside a user message
+    "image_left_out",  # an image where the provider takes none
+    "block_rewritten",  # a content block in another provider's words, said in this one's
+    "block_left_out",  # a content block that the provider does not take
     "invalid_arguments",  # arguments that are no JSON object, wrapped into one
     "call_reshaped",  # a call in another dialect than its message, or with a name no provider takes
     "name_changed",  # a speaker's name with characters OpenAI refuses
@@ -78,8 +83,7 @@ def mend(message: Message, *, provider: Provider | None = None) -> Mended:
     _mend_surrogates(draft)
     _mend_content(draft)
     _mend_thinking(draft, provider)
-    if provider != "anthropic":
-        _mend_images(draft)
+    _mend_blocks(draft, provider)
     _mend_calls(draft)
     _mend_name(draft)
     return draft
@@ -166,9 +170,10 @@ def _mend_thinking(draft: Mended, provider: Provider | None) -> None:
     content = draft.message.get("content")
     if not isinstance(content, list):
         return
-    refused = REASONING_BLOCKS if provider == "openai" else SIGNED_BLOCKS
+    is_kept = provider == "anthropic" and thinking_is_sound(draft.message)
+    refused = REASONING_BLOCKS - SIGNED_BLOCKS if is_kept else REASONING_BLOCKS
     said = [block for block in content if block.get("type") not in refused]
-    if len(said) < len(content) and (provider == "openai" or not thinking_is_sound(draft.message)):
+    if len(said) < len(content):
         draft.set("content", said or "", "thinking_left_out")
 
 
@@ -186,14 +191,33 @@ def thinking_is_sound(message: Message) -> bool:
     )
 
 
-def _mend_images(draft: Mended) -> None:
+def _mend_blocks(draft: Mended, provider: Provider | None) -> None:
     content = draft.message.get("content")
-    if role_of(draft.message) == "user" or not isinstance(content, list):
-        return
-    if any(block.get("type") == "image_url" for block in content):
-        note = {"type": "text", "text": IMAGE_LEFT_OUT}
-        blocks = [note if block.get("type") == "image_url" else block for block in content]
-        draft.set("content", blocks, "image_left_out")
+    if isinstance(content, list):
+        blocks = [_taken_block(block, role_of(draft.message), provider, draft) for block in content]
+        if any(new is not old for new, old in zip(blocks, content, strict=True)):
+            draft.message = {**draft.message, "content": blocks}
+
+
+def _taken_block(block: Mapping[str, Any], role: str, provider: Provider | None, draft: Mended) -> Mapping[str, Any]:
+    """The block as it can be sent, or a line in its place."""
+    if is_taken(block, role, provider):
+        is_result = block["type"] == "tool_result" and isinstance(block.get("content"), list)
+        return _taken_result(block, draft) if is_result else block
+    whole = block_for(block, provider)
+    if is_taken(whole, role, provider):
+        draft.note("block_rewritten")
+        return whole
+    is_image = whole["type"] in IMAGE_BLOCKS
+    draft.note("image_left_out" if is_image else "block_left_out")
+    return {"type": "text", "text": IMAGE_LEFT_OUT} if is_image else in_words(whole)
+
+
+def _taken_result(block: Mapping[str, Any], draft: Mended) -> Mapping[str, Any]:
+    """A result as a block is written in Anthropic's way, whoever it goes to: so is what it holds."""
+    inner = [_taken_block(one, "tool", "anthropic", draft) for one in block["content"]]
+    is_same = all(new is old for new, old in zip(inner, block["content"], strict=True))
+    return block if is_same else {**block, "content": inner}
 
 
 def _mend_name(draft: Mended) -> None:

@@ -7,6 +7,7 @@ sent again every turn. So the *view* is put in order here; the log is never touc
 - every call is answered once, right after it; a call of a dead run by a synthetic "interrupted" result
 - a result without a call, and a second result of the same call, are left out of the view
 - call ids are unique in the request, and such as both providers take
+- a content block that the provider does not take is said in its words, or left out
 - one system slot, at the start; keyed by name, the newest of a key stands
 - a message with nothing in it is left out; a view that starts with the assistant gets an opening
 
@@ -28,6 +29,8 @@ from everthread.context.shape import (
     Message,
     Provider,
     calls_of,
+    check_messages,
+    check_provider,
     is_message,
     is_system,
     role_of,
@@ -42,8 +45,8 @@ def repair(
 ) -> list[Fields]:
     """The messages as a valid request. `live_calls` are ids of calls still running: left alone.
 
-    Without a `provider` the result is valid for all; naming one keeps what only that one takes (images in tool
-    results for Anthropic) and leaves out what it never takes (reasoning for OpenAI).
+    Without a `provider` the result is valid for all; naming one keeps what only that one takes: signed reasoning and
+    images in tool results for Anthropic, recorded speech for OpenAI.
     """
     return list(repair_report(messages, live_calls, provider=provider).messages)
 
@@ -52,6 +55,8 @@ def repair_report(
     messages: Sequence[Message], live_calls: Collection[str] = (), *, provider: Provider | None = None
 ) -> RepairReport:
     """`repair`, with an account of what was done."""
+    check_provider(provider)
+    check_messages(messages)
     ledger = Ledger()
     system, spoken = _system_slot(list(_mended(messages, provider, ledger)), ledger)
     spoken = Answering(spoken, frozenset(live_calls), ledger).answered()

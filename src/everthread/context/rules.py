@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from everthread.context.blocks import is_taken
 from everthread.context.dialect import encodable, map_strings, read_arguments
 from everthread.context.shape import (
     SIGNED_BLOCKS,
     Answer,
     Call,
     Message,
+    Provider,
     answers_of,
     blocks_of,
     calls_of,
@@ -175,6 +177,15 @@ def misplaced_image(messages: Sequence[Message]) -> Found:
             yield index, f"a {role_of(message)} message carries an image"
 
 
+def block_not_openai(messages: Sequence[Message]) -> Found:
+    """`Invalid value: 'image'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and
+    'file'`"""
+    for index, message in enumerate(messages):
+        for kind in _refused(message, "openai"):
+            if kind != "image_url" or role_of(message) == "user":  # elsewhere it is a misplaced image
+                yield index, f"a {role_of(message)} message holds a block of the type {kind!r}, or one it cannot read"
+
+
 # --- Anthropic -------------------------------------------------------------------------------
 
 
@@ -240,6 +251,13 @@ def blank_text(messages: Sequence[Message]) -> Found:
             yield index, "a text block is empty or white space only"
 
 
+def block_not_anthropic(messages: Sequence[Message]) -> Found:
+    """`Input tag 'reasoning' found using 'type' does not match any of the expected tags`"""
+    for index, message in enumerate(messages):
+        for kind in _refused(message, "anthropic"):
+            yield index, f"a {role_of(message)} message holds a block of the type {kind!r}, or one it cannot read"
+
+
 def bad_thinking(messages: Sequence[Message]) -> Found:
     """Reasoning comes first in its message, is signed, and is not the last word."""
     for index, message in enumerate(messages):
@@ -276,7 +294,7 @@ SHARED_RULES: tuple[Rule, ...] = (
     empty_message,
     unsendable_text,
 )
-OPENAI_RULES: tuple[Rule, ...] = (call_not_openai, call_id_length, bad_speaker_name, misplaced_image)
+OPENAI_RULES: tuple[Rule, ...] = (call_not_openai, call_id_length, bad_speaker_name, misplaced_image, block_not_openai)
 ANTHROPIC_RULES: tuple[Rule, ...] = (
     late_system,
     first_not_user,
@@ -285,6 +303,7 @@ ANTHROPIC_RULES: tuple[Rule, ...] = (
     split_results,
     results_not_first,
     blank_text,
+    block_not_anthropic,
     bad_thinking,
     trailing_space,
 )
@@ -327,6 +346,19 @@ def _says_more(carrier: Message) -> bool:
 def _is_said(message: Message) -> bool:
     """A refusal is said beside the content; reasoning is not said."""
     return says_something(message) or bool(message.get("refusal"))
+
+
+def _refused(message: Message, provider: Provider) -> Iterator[str]:
+    """The types of the blocks that the provider does not take here. A result as a block is written in Anthropic's
+    way, whoever it goes to: so is what it holds."""
+    for block in blocks_of(message):
+        if not isinstance(block.get("type"), str):
+            continue  # `bad_content` says so
+        if not is_taken(block, role_of(message), provider):
+            yield block["type"]
+        elif block["type"] == "tool_result":
+            inner = [one for one in blocks_of(block) if isinstance(one.get("type"), str)]
+            yield from (one["type"] for one in inner if not is_taken(one, "tool", "anthropic"))
 
 
 def _all_blocks(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -8,15 +8,17 @@ and nothing here fails on a strange one: what cannot be read is not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, get_args
 
 from everthread.core import payloads
+from everthread.core.errors import Invalid
 
 Message = Mapping[str, Any]
 Block = Mapping[str, Any]
 Provider = Literal["openai", "anthropic"]
+PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 
 CALL_ID_KEYS = {"tool_use": "id", "tool_call": "id", "function_call": "call_id"}
 """Content blocks that are tool calls, and where each keeps its id."""
@@ -69,6 +71,29 @@ class _Written:
     name: str
     arguments: object
     places: list[Place] = field(default_factory=list)
+
+
+def check_provider(provider: object) -> Provider | None:
+    """A provider whose rules are known, or none; Invalid for any other name."""
+    for known in PROVIDERS:
+        if provider == known:
+            return known
+    if provider is None:
+        return None
+    raise Invalid(f"{provider!r} is not known; choose from {', '.join(PROVIDERS)}, or leave it out", field="provider")
+
+
+def check_messages(messages: object) -> None:
+    """Invalid for what is no list of messages as mappings: a framework's objects would be read as nothing at all."""
+    if isinstance(messages, str) or not isinstance(messages, Sequence):
+        raise Invalid(f"must be a list of messages, not {type(messages).__name__}", field="messages")
+    for index, message in enumerate(messages):
+        if not is_mapping(message):
+            raise Invalid(
+                f'is a {type(message).__name__}; give it as a dict such as {{"role": "user", "content": "…"}} '
+                "(LangChain: `message_to_dict(message)`)",
+                field=f"messages[{index}]",
+            )
 
 
 def is_message(message: object) -> bool:

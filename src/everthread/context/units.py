@@ -15,6 +15,7 @@ from everthread.context.shape import (
     Message,
     blocks_of,
     calls_of,
+    check_messages,
     role_of,
     says_something,
 )
@@ -28,6 +29,7 @@ def units(messages: Sequence[Message]) -> list[list[Message]]:
 def spans(messages: Sequence[Message]) -> list[range]:
     """The same groups as index ranges. What stands between a call and a late result of it is part of the
     group: only `repair` moves messages, this only says where a cut is safe."""
+    check_messages(messages)
     reach = list(range(len(messages)))
     for call, answer in pair(messages).answers.items():
         reach[call.message] = max(reach[call.message], answer.message)

@@ -1,0 +1,133 @@
+"""Content blocks: which of them a provider takes from whom, and how a foreign one is said in its words.
+
+`rules` judges with `is_taken`; `mend` writes with `block_for`. A call and its result are not judged here: the adapters
+of both providers rewrite them, in whichever dialect they stand. So it is with OpenAI's `image_url` and `file` for
+Anthropic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from everthread.context.dialect import Fields
+from everthread.context.shape import CALL_ID_KEYS, PROVIDERS, SIGNED_BLOCKS, Block, Provider, is_mapping
+
+_TEXT = frozenset({"text"})
+_SHOWN = frozenset({"text", "image", "image_url", "document", "file", "search_result"})
+_SERVER_TOOLS = re.compile(r"server_tool_use|mcp_tool_use|[a-z_]+_tool_result")
+"""Anthropic's own tools write their calls and results into the assistant's message, and want them back."""
+
+TAKEN: Mapping[Provider, Mapping[str, frozenset[str]]] = {
+    "openai": {
+        "system": _TEXT,
+        "user": frozenset({"text", "image_url", "input_audio", "file", "tool_result"}),
+        "assistant": frozenset({"text", "refusal", *CALL_ID_KEYS}),
+        "tool": _TEXT,
+    },
+    "anthropic": {
+        "system": _TEXT,
+        "user": _SHOWN | {"container_upload", "tool_result"},
+        "assistant": frozenset({"text", *SIGNED_BLOCKS, *CALL_ID_KEYS}),
+        "tool": _SHOWN,
+    },
+}
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
+
+
+def is_taken(block: Block, role: str, provider: Provider | None) -> bool:
+    """Whether the provider (without one: each of them) takes such a block in a message of this role."""
+    return all(_takes(one, block, role) for one in (PROVIDERS if provider is None else (provider,)))
+
+
+def _takes(provider: Provider, block: Block, role: str) -> bool:
+    kind = block["type"]
+    if kind == "image_url":
+        return kind in TAKEN[provider][role] and _address(block) is not None and is_mapping(block["image_url"])
+    if kind == "image":
+        return kind in TAKEN[provider][role] and is_mapping(block.get("source"))
+    if provider == "anthropic" and role == "assistant" and _SERVER_TOOLS.fullmatch(kind):
+        return True
+    return kind in TAKEN[provider][role]
+
+
+def block_for(block: Block, provider: Provider | None) -> Block:
+    """A block that is not taken, in the words of the provider (without one: OpenAI's), where it has any for it."""
+    kind = block["type"]
+    if kind in ("image", "image_url", "input_image"):
+        return _image(block, provider)
+    if kind == "document":
+        return _file(block)
+    if kind == "refusal" and isinstance(block.get("refusal"), str):
+        return {"type": "text", "text": block["refusal"]}
+    if kind in ("input_text", "output_text") and isinstance(block.get("text"), str):
+        return {"type": "text", "text": block["text"]}
+    return block
+
+
+def in_words(block: Block) -> Fields:
+    """A text in the place of a block that cannot be sent: what it says, or that it is missing."""
+    said = block.get("text") or block.get("content")
+    if isinstance(said, str) and said.strip():
+        return {"type": "text", "text": said}
+    kind = re.sub(r"[^\w-]+", "_", str(block["type"]))[:64] or "block"
+    return {"type": "text", "text": f"[{kind} left out: the provider does not take it here]"}
+
+
+# --- images and files ------------------------------------------------------------------------
+
+
+def _image(block: Block, provider: Provider | None) -> Block:
+    address = _address(block)
+    if address is None:
+        return block
+    if provider == "anthropic":
+        return {"type": "image", "source": _source(address)}
+    detail = {"detail": block["detail"]} if block.get("detail") in ("auto", "low", "high") else {}
+    return {"type": "image_url", "image_url": {"url": address, **detail}}
+
+
+def _address(block: Block) -> str | None:
+    """Where an image is, in whichever dialect it is written: its URL, or a data URL that holds it."""
+    given, source = block.get("image_url"), block.get("source")
+    if is_mapping(source):
+        return _source_address(source)
+    url = given.get("url") if is_mapping(given) else given or block.get("url")
+    if isinstance(url, str) and url:
+        return url
+    data = block.get("base64") or block.get("data")  # LangChain's own words, its newer and its older ones
+    return _data_url(block.get("mime_type"), data)
+
+
+def _source_address(source: Mapping[str, Any]) -> str | None:
+    if source.get("type") == "url":
+        url = source.get("url")
+        return url if isinstance(url, str) and url else None
+    return _data_url(source.get("media_type"), source.get("data")) if source.get("type") == "base64" else None
+
+
+def _data_url(media_type: object, data: object) -> str | None:
+    if not isinstance(media_type, str) or not isinstance(data, str) or not data:
+        return None
+    return f"data:{media_type};base64,{data}"
+
+
+def _source(address: str) -> Fields:
+    held = _DATA_URL.fullmatch(address)
+    if held is None:
+        return {"type": "url", "url": address}
+    return {"type": "base64", "media_type": held[1], "data": held[2]}
+
+
+def _file(block: Block) -> Block:
+    source = block.get("source")
+    if not is_mapping(source):
+        return block
+    if source.get("type") == "text" and isinstance(source.get("data"), str):
+        return {"type": "text", "text": source["data"]}
+    if source.get("type") != "base64" or (held := _source_address(source)) is None:
+        return block
+    title = block.get("title")
+    return {"type": "file", "file": {"filename": title if isinstance(title, str) else "document", "file_data": held}}
