@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 
+from everthread.core.cancelling import cancels
 from everthread.core.errors import EverthreadError, StoreError
 from everthread.core.jobs import Job, Jobs, Pace, Shelf, Work, error_text, pause_before_next
 
@@ -16,6 +17,8 @@ _LOG = logging.getLogger("everthread.worker")
 
 LONGEST_PAUSE_SECONDS = 30.0
 """While the database cannot be reached, it is tried again at least this often."""
+_PAUSE_AFTER_A_DEFECT_SECONDS = 1.0
+"""Before a lane that ended by a defect is begun again, so that one at every start burns no processor."""
 
 
 class Worker:
@@ -55,19 +58,37 @@ class Worker:
 
 async def serve(shelf: Shelf, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event, bell: asyncio.Event) -> None:
     """Take jobs and do them until `stop` is set. `bell` rings when one was put in this process."""
-    lanes = [asyncio.create_task(_lane(shelf, work, pace, stop, bell)) for _ in range(pace.concurrency)]
+
+    def begun(pause: float = 0.0) -> asyncio.Task[None]:
+        return asyncio.create_task(_lane(shelf, work, pace, stop, bell, pause))
+
+    lanes = {begun() for _ in range(pace.concurrency)}
+    stopped = asyncio.create_task(stop.wait())
     try:
-        await stop.wait()
+        while not stop.is_set():
+            ended, _ = await asyncio.wait({stopped, *lanes}, return_when=asyncio.FIRST_COMPLETED)
+            for lane in lanes & ended if not stop.is_set() else ():
+                _LOG.error("a lane of the worker ended, another is begun: %s", _ending(lane))
+                lanes = {begun(_PAUSE_AFTER_A_DEFECT_SECONDS), *lanes - {lane}}
         await asyncio.wait(lanes, timeout=pace.stop_seconds)
     finally:
-        for lane in lanes:
-            lane.cancel()
-        await asyncio.gather(*lanes, return_exceptions=True)
+        for task in (stopped, *lanes):
+            task.cancel()
+        await asyncio.gather(stopped, *lanes, return_exceptions=True)
 
 
-async def _lane(shelf: Shelf, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event, bell: asyncio.Event) -> None:
+def _ending(lane: asyncio.Task[None]) -> str:
+    problem = None if lane.cancelled() else lane.exception()
+    return "it was cancelled" if problem is None else error_text(problem)
+
+
+async def _lane(
+    shelf: Shelf, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event, bell: asyncio.Event, pause: float = 0.0
+) -> None:
     """One job after the other."""
     failures = 0
+    if pause:
+        await _either(stop, bell, pause)
     while not stop.is_set():
         try:
             bell.clear()  # before the look: what is put after it rings again
@@ -90,20 +111,26 @@ async def _lane(shelf: Shelf, work: Mapping[str, Work], pace: Pace, stop: asynci
 async def _attempt(shelf: Shelf, job: Job, do: Work, pace: Pace) -> None:
     """Do a job and say how it ended; when cancelled, give it back."""
     beating = asyncio.create_task(_beat(shelf, job, pace))
+    before = cancels()
     try:
         await do(job)
-    except asyncio.CancelledError:
-        with suppress(EverthreadError):  # the lease will run out
-            await asyncio.shield(shelf.give_back(job))
-        raise
+    except asyncio.CancelledError as problem:
+        if cancels() > before:
+            with suppress(EverthreadError):  # the lease will run out
+                await asyncio.shield(shelf.give_back(job))
+            raise
+        await _failed(shelf, job, problem, pace)  # nobody cancelled us: the job raised it by itself
     except Exception as problem:  # noqa: BLE001 - the worker loop: whatever a job raises is its error, and the next one's turn
-        again_in = pause_before_next(job.attempts, pace)
-        _LOG.warning("job %s of %r failed: %s", job.kind, job.ref.id, type(problem).__name__)
-        await shelf.fail(job, error_text(problem), again_in)
+        await _failed(shelf, job, problem, pace)
     else:
         await shelf.done(job)
     finally:
         beating.cancel()
+
+
+async def _failed(shelf: Shelf, job: Job, problem: BaseException, pace: Pace) -> None:
+    _LOG.warning("job %s of %r failed: %s", job.kind, job.ref.id, type(problem).__name__)
+    await shelf.fail(job, error_text(problem), pause_before_next(job.attempts, pace))
 
 
 async def _beat(shelf: Shelf, job: Job, pace: Pace) -> None:

@@ -45,7 +45,7 @@ class Raises:
 
     name = "raises"
 
-    def __init__(self, problem: Exception) -> None:
+    def __init__(self, problem: BaseException) -> None:
         self._problem = problem
 
     async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
@@ -159,8 +159,12 @@ async def test_closing_does_not_wait_for_a_summary_and_the_next_to_open_writes_i
         assert len(await kept(await et.conversations.get("c"))) == 1
 
 
-@pytest.mark.parametrize("problem", [ValueError("?"), KeyError("?"), TimeoutError(), OSError("?"), AssertionError()])
-async def test_whatever_a_summary_model_raises_the_conversation_goes_on(url: str, problem: Exception) -> None:
+@pytest.mark.parametrize(
+    "problem",
+    [ValueError("?"), KeyError("?"), TimeoutError(), OSError("?"), AssertionError(), asyncio.CancelledError()],
+    ids=repr,
+)
+async def test_whatever_a_summary_model_raises_the_conversation_goes_on(url: str, problem: BaseException) -> None:
     async with opened(url, Raises(problem)) as (et, conv):
         await tell(conv, TURNS_PAST_THE_MARK)
         await settled(et)
@@ -168,6 +172,23 @@ async def test_whatever_a_summary_model_raises_the_conversation_goes_on(url: str
         (made,) = await kept(conv)
         assert made.strategy.startswith("extract")
         await check(conv, await conv.context(budget=tight(1500)))
+        await tell(conv, TURNS_PAST_THE_MARK, first=100)
+        await conv.compact()
+        await settled(et)
+        assert len(await kept(conv)) > 1
+
+
+async def test_a_compaction_that_is_cancelled_from_outside_ends(url: str) -> None:
+    model = Slow()
+    async with everthread.open(url, summariser=model, worker=False) as et:
+        conv = await et.conversations.create()
+        await tell(conv, TURNS_PAST_THE_MARK)
+        by_hand = asyncio.create_task(conv.compact())
+        await until(model.is_asked)
+        by_hand.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await by_hand
+        assert await kept(conv) == []
 
 
 async def test_a_compaction_by_hand_comes_first_and_nothing_is_summed_up_twice(url: str) -> None:

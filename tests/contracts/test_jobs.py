@@ -5,6 +5,7 @@ worker is gone, tried again when they fail, and kept with their error when they 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.contracts.errands import QUICK, Diary, put, settled, the_job, until, 
 from tests.contracts.talk import appended, says
 
 FIRST_LOOK = CompactionPolicy().message_mark + 1
+ONE_LANE = replace(QUICK, concurrency=1, most_attempts=2)
 
 
 async def refuse(job: Job) -> None:
@@ -366,3 +368,43 @@ async def test_stats_count_the_jobs(et: Everthread, conv: Conversation) -> None:
     await put(et, conv)
     counted = await et.stats()
     assert (counted["jobs_waiting"], counted["jobs_dead"]) == (1, 1)
+
+
+# -- a worker is not lost ------------------------------------------------------------------------------------------
+
+
+async def test_a_job_that_raises_a_cancellation_by_itself_has_failed(et: Everthread, conv: Conversation) -> None:
+    async def drop(job: Job) -> None:
+        raise asyncio.CancelledError
+
+    diary = Diary()
+    other = await et.conversations.create()
+    async with working(et, ONE_LANE, test=drop, note=diary.do):
+        await put(et, conv)
+        await settled(et)
+        await put(et, other, "note")
+        await until(lambda: _has(diary, other.id))
+    assert (await the_job(et)).error == "CancelledError: "
+
+
+async def test_a_job_that_ends_the_task_it_runs_in_does_not_end_the_worker(
+    et: Everthread, conv: Conversation, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    diary = Diary()
+    ended: list[asyncio.Task[object]] = []
+
+    async def end_the_lane_once(job: Job) -> None:
+        if not ended and (lane := asyncio.current_task()) is not None:
+            ended.append(lane)
+            lane.cancel()
+        await diary.do(job)
+
+    async with working(et, ONE_LANE, test=end_the_lane_once):
+        await put(et, conv)
+        await until(lambda: _has(diary, conv.id))
+    if not url.startswith("postgres"):  # there each job has a task of its own
+        assert "a lane of the worker ended, another is begun: it was cancelled" in caplog.text
+
+
+async def _has(diary: Diary, id: str) -> bool:
+    return id in diary.done

@@ -23,6 +23,7 @@ from everthread.adapters.jobs import postgres_statements as sql
 from everthread.adapters.jobs.postgres import defer
 from everthread.adapters.stores.postgres.address import Address
 from everthread.adapters.stores.postgres.pool import Connection, Pool
+from everthread.core.cancelling import cancels
 from everthread.core.clock import from_micros, system_clock
 from everthread.core.jobs import LOST, Job, JobState, Pace, Work, error_text, pause_before_next
 from everthread.core.nouns import Ref
@@ -136,10 +137,14 @@ class _Errand:
 
     async def _attempt(self, context: JobContext, arguments: Mapping[str, Any]) -> None:
         job = self._job(context, arguments)
+        before = cancels()
         try:
             await self.do(job)
-        except asyncio.CancelledError:  # the worker is stopped: the job goes back, as if it had not been begun
-            await self._defer_again(context, arguments)
+        except asyncio.CancelledError as problem:
+            if cancels() > before:  # the worker is stopped: the job goes back, as if it had not been begun
+                await self._defer_again(context, arguments)
+            else:
+                await self._failed(context, arguments, job, error_text(problem))
         except Exception as problem:  # noqa: BLE001 - the worker loop: whatever a job raises is its error
             await self._failed(context, arguments, job, error_text(problem))
         else:
