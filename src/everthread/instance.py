@@ -140,17 +140,24 @@ class CompactionConfig:
         Invalid names a field that does not exist or a value out of its range; nothing is changed then.
         """
         ref = None if conversation is None else Ref(conversation.owner, conversation.id)
-        kept = {**await self._set_at(ref), **changes}
-        kept = {name: value for name, value in kept.items() if value is not None}
-        below = self._means.policy if ref is None else await self.get()
-        merged(below, {**kept, **{name: kept.get(name, getattr(below, name, None)) for name in changes}})
-        await self._store.set_policy(ref, orjson.dumps(kept) if kept else None)
+        base = self._means.policy
+
+        def change(server: bytes | None, here: bytes | None) -> bytes | None:
+            kept = {name: value for name, value in {**_fields(here), **changes}.items() if value is not None}
+            below = base if ref is None else laid_over(base, _fields(server))
+            merged(below, {**kept, **{name: kept.get(name, getattr(below, name, None)) for name in changes}})
+            return orjson.dumps(kept) if kept else None
+
+        await self._store.change_policy(ref, change)
         return await self.get(conversation)
 
     async def _set_at(self, ref: Ref | None) -> dict[str, Any]:
-        found = await self._store.policy(ref)
-        kept: dict[str, Any] = {} if found is None else orjson.loads(found)
-        return kept
+        return _fields(await self._store.policy(ref))
+
+
+def _fields(kept: bytes | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {} if kept is None else orjson.loads(kept)
+    return fields
 
 
 class Everthread:

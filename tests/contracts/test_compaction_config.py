@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -107,6 +108,15 @@ async def test_a_setting_below_that_no_longer_goes_with_one_above_stops_no_turn(
     await check(conv, await conv.context())
     policy = await et.compaction_config.get(conv)
     assert (policy.max_message_history, policy.keep_recent, policy.fan_in) == (20, 10, 3)
+
+
+async def test_settings_that_are_changed_at_the_same_time_are_all_kept(et: Everthread, conv: Conversation) -> None:
+    changes: dict[str, Any] = {"keep_recent": 8, "fan_in": 3, "threshold": 0.5, "summary_max_tokens": 700}
+    for place in (None, conv):
+        await asyncio.gather(*(et.compaction_config.set({name: changes[name]}, place) for name in changes))
+        policy = await et.compaction_config.get(place)
+        assert {name: getattr(policy, name) for name in changes} == changes
+        changes = {name: value * 0.5 if name == "threshold" else value + 1 for name, value in changes.items()}
 
 
 async def test_settings_of_one_conversation_are_erased_with_it(et: Everthread, conv: Conversation) -> None:

@@ -6,7 +6,7 @@ look until the commit, so concurrent writers of one conversation take turns ther
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -134,6 +134,10 @@ class CompactionPosition(NamedTuple):
     id: str
 
 
+PolicyChange = Callable[[bytes | None, bytes | None], bytes | None]
+"""From what is set for every conversation, and here, to what shall be set here; None takes the setting back."""
+
+
 class Views(Protocol):
     """What views are made from, beside the log itself."""
 
@@ -146,8 +150,9 @@ class Views(Protocol):
     async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
         """A page of all there are, undone and invalid ones too, oldest first."""
 
-    async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
-        """How one conversation, or with None every one, is compacted; None takes the setting back.
+    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
+        """Change how one conversation, or with None every one, is compacted: `change` is asked inside the
+        transaction, so that of two at once neither is lost. It may be asked twice; what it raises changes nothing.
 
         One conversation's next append then looks whether a compaction is due.
         """

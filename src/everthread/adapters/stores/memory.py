@@ -40,6 +40,7 @@ from everthread.core.ports import (
     NewConversation,
     Outlook,
     PathQuery,
+    PolicyChange,
 )
 from everthread.core.queries import Query, Term
 from everthread.history.words import scope_token
@@ -252,12 +253,12 @@ class MemoryStore:
         known = sorted(self._row(ref).compactions.values(), key=_age)
         return [one for one in known if after is None or _age(one) > after][:limit]
 
-    async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
+    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
         if ref is None:
-            self._policy = policy
+            self._policy = change(self._policy, self._policy)
         else:
             row = self._row(ref)
-            row.policy, row.look_at = policy, 1
+            row.policy, row.look_at = change(self._policy, row.policy), 1
 
     async def policy(self, ref: Ref | None) -> bytes | None:
         return self._policy if ref is None else self._row(ref).policy

@@ -255,6 +255,9 @@ ORDER BY e.key DESC LIMIT $3"""
 POLICIES = "SELECT conversation, policy FROM policies WHERE conversation IN (0, $1)"
 """How the server and a conversation are compacted."""
 
+LOCK_POLICIES = "SELECT pg_advisory_xact_lock(7310580733)"
+"""Whoever changes a policy waits for the one before: the first of a conversation has no row that could be locked."""
+
 SET_POLICY = """
 INSERT INTO policies (conversation, policy) VALUES ($1, $2)
 ON CONFLICT (conversation) DO UPDATE SET policy = excluded.policy"""

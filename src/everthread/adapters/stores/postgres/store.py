@@ -39,7 +39,15 @@ from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.ports import Candidates, CompactionPosition, ListPosition, NewConversation, Outlook, PathQuery
+from everthread.core.ports import (
+    Candidates,
+    CompactionPosition,
+    ListPosition,
+    NewConversation,
+    Outlook,
+    PathQuery,
+    PolicyChange,
+)
 from everthread.core.queries import Query
 
 R = TypeVar("R")
@@ -209,8 +217,8 @@ class PostgresStore:
 
         return await self._on.read(work)
 
-    async def set_policy(self, ref: Ref | None, policy: bytes | None) -> None:
-        await self._on.write(lambda c: views.set_policy(c, ref, policy))
+    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
+        await self._on.write(lambda c: views.change_policy(c, ref, change))
 
     async def policy(self, ref: Ref | None) -> bytes | None:
         return await self._on.read(lambda c: views.policy(c, ref))

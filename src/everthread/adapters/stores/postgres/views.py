@@ -14,7 +14,7 @@ from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
-from everthread.core.ports import Outlook
+from everthread.core.ports import Outlook, PolicyChange
 
 _SERVER = 0
 """The number no conversation has: the server's own settings."""
@@ -47,8 +47,11 @@ async def _number(connection: Connection, ref: Ref | None) -> int:
     return _SERVER if ref is None else (await log.living_head(connection, ref))[0]
 
 
-async def set_policy(connection: Connection, ref: Ref | None, policy: bytes | None) -> None:
+async def change_policy(connection: Connection, ref: Ref | None, change: PolicyChange) -> None:
+    await connection.execute(sql.LOCK_POLICIES)
     number = await _number(connection, ref)
+    found = await _policies(connection, number)
+    policy = change(found.get(_SERVER), found.get(number))
     if policy is None:
         await connection.execute(sql.DELETE_POLICY, [number])
     else:
@@ -58,8 +61,12 @@ async def set_policy(connection: Connection, ref: Ref | None, policy: bytes | No
 
 async def policy(connection: Connection, ref: Ref | None) -> bytes | None:
     number = await _number(connection, ref)
-    found: dict[int, bytes] = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
-    return found.get(number)
+    return (await _policies(connection, number)).get(number)
+
+
+async def _policies(connection: Connection, number: int) -> dict[int, bytes]:
+    """Those of the server and of one conversation, as far as they are set."""
+    return {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
 
 
 async def keep_manifest(

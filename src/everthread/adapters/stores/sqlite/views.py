@@ -14,7 +14,7 @@ from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
-from everthread.core.ports import Outlook
+from everthread.core.ports import Outlook, PolicyChange
 
 _SERVER = 0
 """The number no conversation has: the server's own settings."""
@@ -42,8 +42,10 @@ def outlook(connection: sqlite3.Connection, ref: Ref, branch: BranchName) -> Out
     )
 
 
-def set_policy(connection: sqlite3.Connection, ref: Ref | None, policy: bytes | None) -> None:
+def change_policy(connection: sqlite3.Connection, ref: Ref | None, change: PolicyChange) -> None:
     number = _SERVER if ref is None else log.living_head(connection, ref)[0]
+    found: dict[int, bytes] = dict(connection.execute(sql.POLICIES, (number,)).fetchall())
+    policy = change(found.get(_SERVER), found.get(number))
     if policy is None:
         connection.execute(sql.DELETE_POLICY, (number,))
     else:
