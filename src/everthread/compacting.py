@@ -50,6 +50,8 @@ class CompactionOutcome:
     reason: str | None = None
     """Why nothing was done, or what would be done in a dry run."""
     failures: tuple[Failure, ...] = ()
+    model_asked: bool = False
+    """Whether a summary model was asked at all."""
     came_second: bool = False
     """Whether something else happened to the same messages meanwhile: looking again shows what is left to do."""
 
@@ -66,6 +68,7 @@ class CompactionOutcome:
             tokens_before=self.tokens_before + later.tokens_before,
             tokens_after=self.tokens_after + later.tokens_after,
             failures=(*self.failures, *later.failures),
+            model_asked=self.model_asked or later.model_asked,
         )
 
 
@@ -90,6 +93,7 @@ class Compactor:
             stretch = await self._stretch(ref, view, end)
             if stretch:
                 outcome = await self._sum_up(ref, view, stretch, trigger, dry_run=dry_run)
+                outcome = replace(outcome, model_asked=self.model is not None and not dry_run)
                 if outcome.error is None:
                     break
         if dry_run:
@@ -97,7 +101,7 @@ class Compactor:
         parent = await self._condense(ref, view, trigger)
         if outcome.compacted or parent is None:
             return outcome
-        return _outcome(parent, outcome.failures)
+        return replace(_outcome(parent, outcome.failures), model_asked=outcome.model_asked)
 
     def _policy(self, policy: CompactionPolicy) -> CompactionPolicy:
         if self.room_tokens is None:

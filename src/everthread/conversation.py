@@ -14,7 +14,7 @@ from everthread import recalling, telling, views
 from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.breaker import Breaker
 from everthread.compaction.later import Found
-from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
+from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger, check_trigger
 from everthread.compaction.record import UndoCompaction
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
@@ -405,7 +405,7 @@ class Conversation:
             attempt = telling.Attempt(
                 ref=self._ref, view=view, trigger="hard_limit", budget=room, used_tokens=made.wanted_tokens
             )
-            work = self._compact(view, "hard_limit", room.limit // _RECORD_SHARE, may_ask=may_ask)
+            work = self._compact(view, "hard_limit", _record_room("hard_limit", room.limit), may_ask=may_ask)
             outcome = await telling.told(self._means.listener, attempt, work)
             if not outcome.compacted:
                 break
@@ -440,14 +440,16 @@ class Conversation:
         """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
 
         The log does not change. `compaction` of the outcome is the newest of them; `on_each` is told of every one
-        when it is kept. With the `budget` that it is made for, events tell how much of it is used.
+        when it is kept. With the `budget` that it is made for, events tell how much of it is used; for the trigger
+        `hard_limit`, summaries are condensed until they take a quarter of it at most.
         """
-        path = check_branch(branch)
+        path, trigger = check_branch(branch), check_trigger(trigger)
+        room = (budget or Budget()).limit
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
         if dry_run:
-            return await self._compact(view, trigger, dry_run=True)
+            return await self._compact(view, trigger, _record_room(trigger, room), dry_run=True)
         attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=budget)
-        work = self._compact_while(lambda _: trigger, view, path, compaction, on_each or (lambda _: None))
+        work = self._compact_while(lambda _: trigger, view, path, compaction, on_each or (lambda _: None), room=room)
         return await telling.told(self._means.listener, attempt, work)
 
     async def compact_if_due(self, found: Found = _BY_MESSAGES) -> CompactionOutcome:
@@ -481,13 +483,13 @@ class Conversation:
         compaction: Mapping[str, Any] | None,
         on_each: Callable[[CompactionOutcome], None] = lambda _: None,
         *,
-        room: int = 0,
+        room: int,
     ) -> CompactionOutcome:
         """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
         done on top of it."""
         total = CompactionOutcome(compacted=False)
         while (trigger := why(view)) is not None:
-            latest = await self._compact(view, trigger, room // _RECORD_SHARE if trigger == "hard_limit" else None)
+            latest = await self._compact(view, trigger, _record_room(trigger, room))
             if latest.compacted:
                 on_each(latest)
                 total = total.followed_by(latest) if total.compacted else latest
@@ -518,7 +520,7 @@ class Conversation:
             store=self._store, clock=self._clock, model=model, redact=means.redact, room_tokens=room_tokens
         )
         outcome = await compactor.compact(self._ref, view, trigger, dry_run=dry_run)
-        if model is not None and not dry_run:
+        if outcome.model_asked:
             means.breaker.note(view.policy, failed=outcome.model_failed)
         return outcome
 
@@ -582,6 +584,11 @@ def _with_payload(entry: Entry) -> Entry:
     if entry.raw is None and not entry.is_erased:
         raise StoreDamaged(f"the payload of entry {entry.seq} is missing; nothing was copied: run verify")
     return entry
+
+
+def _record_room(trigger: Trigger, limit: int) -> int | None:
+    """What all summaries together may take when room must be made."""
+    return limit // _RECORD_SHARE if trigger == "hard_limit" else None
 
 
 def _with_tools(budget: Budget, tools: Sequence[Mapping[str, Any]]) -> Budget:

@@ -6,11 +6,22 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import everthread
-from everthread import Compaction, CompactionOutcome, Conflict, Conversation, Everthread, ModelError, NotFound, views
+from everthread import (
+    Compaction,
+    CompactionOutcome,
+    Conflict,
+    Conversation,
+    Everthread,
+    Invalid,
+    ModelError,
+    NotFound,
+    views,
+)
 from everthread.compaction.view import shown
 from everthread.core import failpoints
 from tests.contracts.talk import appended, entry_count, history, says
@@ -575,6 +586,34 @@ async def test_a_model_that_fails_again_and_again_is_left_alone_for_a_while(url:
         await tell(conv, 60)
         await conv.compact(compaction={"leaf_max_messages": 8})
         assert model.asked == 3
+
+
+async def test_compactions_that_ask_no_model_do_not_speak_for_it(url: str) -> None:
+    model = Hostile(lambda text: ModelError("down"))
+    async with everthread.open(url, summariser=model, worker=False) as et:
+        idle = await et.conversations.create()
+        for _ in range(6):
+            conv = await et.conversations.create()
+            await tell(conv, 12)
+            assert (await conv.compact()).compacted
+            assert not (await idle.compact()).compacted
+        assert model.asked == 3
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_a_trigger_that_there_is_not_is_refused(conv: Conversation, dry_run: bool) -> None:
+    with pytest.raises(Invalid, match="must be one of threshold, messages, hard_limit, manual") as refused:
+        await conv.compact(trigger=cast(Any, "weekly"), dry_run=dry_run)
+    assert refused.value.field == "trigger"
+
+
+async def test_the_hard_mark_by_hand_leaves_summaries_the_room_of_its_budget(conv: Conversation) -> None:
+    await tell(conv, 60)
+    await conv.compact(trigger="hard_limit", compaction=NARROW | {"fan_in": 8})
+    assert sum(one.tokens_after for one in await row(conv)) > 1000
+    await tell(conv, 8, first=60)
+    await conv.compact(trigger="hard_limit", compaction=NARROW | {"fan_in": 8}, budget=tight(2000))
+    assert 100 < sum(one.tokens_after for one in await row(conv)) <= 1000
 
 
 async def test_a_model_that_hangs_costs_a_turn_its_time_limit_once(url: str) -> None:

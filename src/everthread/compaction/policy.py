@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from everthread.context.budget import Budget, check_range
 from everthread.context.growth import WindowBounds
@@ -83,6 +83,14 @@ class CompactionPolicy:
         """So many uncovered messages are enough: a turn or two before the window is full and would have to jump, so
         that the summary is there in time and the beginning of the request changes once, not twice."""
         return self.max_message_history - self.bounds.slack // 2
+
+
+def check_trigger(trigger: object) -> Trigger:
+    """One of the words for why a compaction is made, or Invalid."""
+    for known in get_args(Trigger):
+        if trigger == known:
+            return cast(Trigger, known)
+    raise Invalid(f"must be one of {', '.join(get_args(Trigger))}, not {trigger!r}", field="trigger")
 
 
 def merged(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPolicy:
