@@ -144,6 +144,12 @@ def test_a_system_prompt_over_the_limit_is_refused_and_says_so() -> None:
         fit(units([system(LONG), user()]), limited(1_000))
 
 
+def test_a_refusal_tells_what_the_system_prompt_counts_to_not_the_whole_history() -> None:
+    prompt = message_tokens(system(LONG))
+    with pytest.raises(ContextOverflow, match=f"system prompt alone counts to {prompt:,} tokens, the limit is 1,000"):
+        fit(units([system(LONG), *[user(LONG)] * 9]), limited(1_000))
+
+
 def test_known_counts_are_not_made_again() -> None:
     counted: list[str] = []
 

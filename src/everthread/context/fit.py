@@ -157,6 +157,11 @@ class _Draft:
             yield from self._clamp_all(self.groups[number], self.room)
 
     def fitted(self) -> Fitted:
+        if self.room <= 0 < self.total - self.limit:
+            raise ContextOverflow(
+                f"the system prompt alone counts to {self.limit - self.room:,} tokens, the limit is {self.limit:,}. "
+                "Shorten it, or give the model a larger window"
+            )
         if self.total > self.limit:
             raise ContextOverflow(
                 f"the smallest request counts to {self.total:,} tokens, the limit is {self.limit:,}; of the limit the "
