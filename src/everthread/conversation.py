@@ -21,7 +21,7 @@ from everthread.compaction.transcript import Redact
 from everthread.compaction.view import one_below
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, tools_text
-from everthread.context.budget import Budget
+from everthread.context.budget import Budget, message_tokens
 from everthread.context.shape import Provider
 from everthread.context.tokens import count_tokens
 from everthread.core.blobs import Blobs
@@ -382,11 +382,12 @@ class Conversation:
     ) -> Context:
         """A request that is valid and within the budget, whatever the history.
 
-        `messages` are in OpenAI's shape. When the history is over the hard mark, its oldest part is summed up
-        here and now; a model that fails at that costs its time limit and nothing else. Below it, a compaction that
-        is due is left to the background. With a `query`, messages from before the window that have its words are
-        quoted before the newest user message. `tools` are the schemas sent beside the messages: room is left for them
-        unless the budget says how much they take.
+        `messages` are in OpenAI's shape, valid for both providers or for the one that `provider` names. `system`
+        stands before the system messages that the log itself begins with or has pinned, which always stand. When the
+        history is over the hard mark, its oldest part is summed up here and now; a model that fails at that costs its
+        time limit and nothing else. Below it, a compaction that is due is left to the background. With a `query`,
+        messages from before the window that have its words are quoted before the newest user message. `tools` are the
+        schemas sent beside the messages: room is left for them unless the budget says how much they take.
         """
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
@@ -396,7 +397,8 @@ class Conversation:
         made = render(view, room)
         due = views.is_due(view, made, room)
         if due != "hard_limit":
-            return await self._left_for_later(made, room, path, compaction) if due else made
+            found = Found(budget=room, system_tokens=_prompt_tokens(system), branch=path, compaction=compaction)
+            return await self._left_for_later(made, found) if due else made
         first, may_ask = view, True
         self._means.listener.hear(telling.truncation_begun(self._ref, view, made))
         for _ in range(_MOST_IN_A_TURN):
@@ -415,13 +417,9 @@ class Conversation:
         self._means.listener.hear(telling.truncation_done(self._ref, first, made))
         return made
 
-    async def _left_for_later(
-        self, made: Context, room: Budget, path: BranchName, compaction: Mapping[str, Any] | None
-    ) -> Context:
+    async def _left_for_later(self, made: Context, found: Found) -> Context:
         """The same context, with its compaction written as a job. Where nothing can be written it can be read all the
         same: the next one finds it again."""
-        system_tokens = sum(part.tokens for part in made.parts if part.kind == "system")
-        found = Found(budget=room, system_tokens=system_tokens, branch=path, compaction=compaction)
         jobs = (found.as_job(),)
         with suppress(StoreError):
             await self._store.write(self._ref, intents.PutJobs(jobs=jobs))
@@ -589,6 +587,10 @@ def _with_payload(entry: Entry) -> Entry:
 def _record_room(trigger: Trigger, limit: int) -> int | None:
     """What all summaries together may take when room must be made."""
     return limit // _RECORD_SHARE if trigger == "hard_limit" else None
+
+
+def _prompt_tokens(system: str | None) -> int:
+    return message_tokens({"role": "system", "content": system}) if system else 0
 
 
 def _with_tools(budget: Budget, tools: Sequence[Mapping[str, Any]]) -> Budget:

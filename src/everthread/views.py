@@ -1,14 +1,15 @@
 """What a model sees of a conversation: reading a view, rendering it, and rendering again what was once shown.
 
 Reading takes two reads of the store: the outlook (path, summaries, settings), then the window's messages, up to the
-very message the outlook ended at.
+very message the outlook ended at. Once the window has left the beginning of the path, a third finds the system messages
+there, which hold all the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, cast
 
 import orjson
@@ -20,7 +21,7 @@ from everthread.context.budget import Budget
 from everthread.context.growth import WindowBounds, jump
 from everthread.context.ingredients import Ingredients, Recalled, Stored, Summed
 from everthread.context.manifest import Manifest
-from everthread.context.shape import Provider, is_user_turn
+from everthread.context.shape import Provider, is_system, is_user_turn
 from everthread.context.units import spans
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -31,6 +32,8 @@ from everthread.core.ports import Outlook, PathQuery, Store
 
 _LOOK_BACK = 32
 """Messages read before the window's first: whether it stands in the middle of a unit, and whose turn it belongs to."""
+_MOST_LEADING = 8
+"""System messages at the beginning of a path that hold for all of it."""
 _LONG_RUN = 256
 """Messages read once more where all of those are of one long run of tools, to find the question it is for."""
 
@@ -49,6 +52,8 @@ class View:
     """How many messages the window had when its start last moved."""
     passed_over: tuple[int, int] | None
     pinned: Sequence[Stored]
+    standing: Sequence[Stored]
+    """System messages before the window: those the path begins with, and pinned ones."""
     uncovered: int
     """Messages after the summaries, deleted ones counted."""
 
@@ -90,6 +95,9 @@ async def look(
     anchor = await _anchor(store, ref, query, read, start)
     opened_with = len(anchor) + _opened_with(policy.bounds, row, jumped, start - begin)
     window = [*anchor, *read[start:]]
+    in_window = {one.seq for one in window}
+    leading = await _leading(store, ref, leaf) if row or jumped else []
+    pinned = _pinned_before(outlook, in_window)
     return View(
         outlook=outlook,
         policy=policy,
@@ -97,7 +105,8 @@ async def look(
         window=window,
         opened_with=opened_with,
         passed_over=(covered + 1, read[start].seq - 1) if start else None,
-        pinned=_pinned_before(outlook, {one.seq for one in window}),
+        pinned=[one for one in pinned if not is_system(one.payload)],
+        standing=_standing(in_window, leading, pinned),
         uncovered=uncovered,
     )
 
@@ -123,6 +132,18 @@ async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[Store
     earlier = await store.path(ref, replace(query, before=read[0].seq, limit=_LONG_RUN))
     run = (stored(place, newest) for place, newest in earlier if newest.role == "user")
     return list(islice((one for one in run if is_user_turn(one.payload)), 1))
+
+
+async def _leading(store: Store, ref: Ref, leaf: int) -> list[Stored]:
+    """The system messages that the path begins with, each in its newest revision."""
+    first = await store.path(ref, PathQuery(branch=leaf, limit=_MOST_LEADING))
+    return list(takewhile(lambda one: is_system(one.payload), (stored(place, newest) for place, newest in first)))
+
+
+def _standing(in_window: set[int], *found: Sequence[Stored]) -> list[Stored]:
+    """Instructions hold however far the window has moved on."""
+    by_seq = {one.seq: one for some in found for one in some if is_system(one.payload) and one.seq not in in_window}
+    return [by_seq[seq] for seq in sorted(by_seq)]
 
 
 def _opened_with(bounds: WindowBounds, row: Sequence[Compaction], jumped: int, passed: int) -> int:
@@ -164,6 +185,7 @@ def render(
     """The request this view makes."""
     given = Ingredients(
         system=system,
+        standing=view.standing,
         tools=tools,
         recalled=_outside(view, recalled),
         summaries=[_summed(compaction) for compaction in view.row],
@@ -177,7 +199,7 @@ def render(
 
 def _outside(view: View, recalled: Sequence[Recalled]) -> list[Recalled]:
     """Without what the view shows anyway."""
-    there = {one.seq for one in (*view.window, *view.pinned)}
+    there = {one.seq for one in (*view.window, *view.pinned, *view.standing)}
     return [one for one in recalled if one.stored.seq not in there]
 
 
@@ -263,10 +285,12 @@ async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
     by_id = {one.id: one for one in await store.compactions(ref, CompactionQuery(ids=kept.summary_ids))}
     window, window_gone = await _revisions(store, ref, kept.window)
     pinned, pinned_gone = await _revisions(store, ref, kept.pinned)
+    standing, standing_gone = await _revisions(store, ref, kept.standing)
     recalled, recalled_gone = await _revisions(store, ref, [(seq, entry) for seq, entry, *_ in kept.recalled])
     spans = {(seq, entry): (start, end) for seq, entry, start, end in kept.recalled}
     given = Ingredients(
         system=shared.get(kept.system_digest or "", b"").decode() or None,
+        standing=standing,
         tools=orjson.loads(shared.get(kept.tools_digest or "", b"[]")),
         recalled=[_passage(one, *spans[one.seq, one.entry_seq]) for one in recalled],
         summaries=[_summed(by_id[one]) for one in kept.summary_ids if one in by_id],
@@ -281,7 +305,7 @@ async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
         context=again,
         manifest=kept,
         is_same=again.manifest.digest == kept.digest,
-        erased=tuple(sorted({*window_gone, *pinned_gone, *recalled_gone})),
+        erased=tuple(sorted({*window_gone, *pinned_gone, *standing_gone, *recalled_gone})),
         erased_summaries=tuple(one for one in kept.summary_ids if one not in by_id),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everthread import Budget, ContextOverflow, Conversation, Everthread, NotFound
+from everthread import Budget, Context, ContextOverflow, Conversation, Everthread, NotFound
 from tests.contracts.talk import appended, history, says, seqs
 from tests.contracts.views import IMAGE, Payload, call, check, live, result, tell, text_of, tight
 
@@ -226,6 +226,68 @@ async def test_parts_say_what_each_costs(conv: Conversation) -> None:
     assert [part.kind for part in context.parts] == ["system", "summary", "window"]
     assert all(part.exact for part in context.parts)
     assert context.parts[2].seqs == tuple(await seqs(conv))[-len(context.parts[2].seqs) :]
+
+
+async def test_a_count_that_is_an_estimate_says_so(conv: Conversation) -> None:
+    await conv.append([says([{"type": "image_url", "image_url": {"url": IMAGE}}])])
+    assert [(part.kind, part.exact) for part in (await conv.context(system="be brief")).parts] == [
+        ("system", True),
+        ("window", False),
+    ]
+    guessed = await conv.context(system="be brief", budget=Budget(factor=1.3))
+    assert not any(part.exact for part in guessed.parts)
+
+
+# --- the system slot ---
+
+
+def slot(context: Context) -> list[str]:
+    """What stands in the system slot."""
+    return [message["content"] for message in context.messages if message["role"] == "system"]
+
+
+async def test_a_system_message_of_the_log_holds_however_far_the_window_moves(conv: Conversation) -> None:
+    await conv.append([{"role": "system", "content": "Talk like a bird.", "id": "s"}])
+    await tell(conv, 30)
+    before = await conv.context()
+    assert before.omitted
+    await conv.compact()
+    after = await conv.context()
+    for context in (before, after):
+        await check(conv, context)
+        assert slot(context) == ["Talk like a bird."]
+        assert context.parts[0].kind == "system"
+        assert context.parts[0].seqs == (1,)
+    await conv.append([{"role": "system", "content": "Talk like a fish.", "id": "s"}])
+    assert slot(await conv.context()) == ["Talk like a fish."]
+    await conv.delete_message("s")
+    assert slot(await conv.context()) == []
+
+
+async def test_the_prompt_of_the_request_stands_before_those_of_the_log(conv: Conversation) -> None:
+    await conv.append([{"role": "system", "content": "first"}, {"role": "developer", "content": "second"}])
+    assert slot(await conv.context(system="given")) == ["given", "first", "second"]
+    await tell(conv, 30)
+    await conv.compact()
+    context = await conv.context(system="given")
+    assert slot(context) == ["given", "first", "second"]
+    assert slot(await conv.context(system="second")) == ["second", "first"]
+    seen = await conv.seen_context(await conv.keep_context(context))
+    assert seen.is_same
+    assert slot(seen.context) == slot(context)
+
+
+async def test_a_pinned_system_message_stands_in_the_slot_and_is_not_quoted(conv: Conversation) -> None:
+    await tell(conv, 2)
+    await conv.append([{"role": "system", "content": "Answer in French.", "id": "s"}])
+    await tell(conv, 30, first=2)
+    await conv.compact()
+    assert slot(await conv.context()) == []
+    await conv.pin("s")
+    context = await conv.context()
+    await check(conv, context)
+    assert slot(context) == ["Answer in French."]
+    assert "<pinned" not in text_of(context)
 
 
 # --- what was shown ---

@@ -1,9 +1,9 @@
 """Assembling a request: what the model will see, from what the log and the summaries hold. Pure.
 
-In this order: the system prompt · a record of what is before the window (summaries oldest first, pinned messages)
-as quoted data · the window · what is recalled for the newest user message, quoted too · that message and what follows
-from it. What stands before the recalled only grows between two compactions, so prompt caches stay warm. Every message
-of the path is in a summary's span, in the window, or named in `omitted`.
+In this order: the system prompt (then the log's own system messages) · a record of what is before the window
+(summaries oldest first, pinned messages) as quoted data · the window · what is recalled for the newest user message,
+quoted too · that message and what follows from it. What stands before the recalled only grows between two compactions,
+so prompt caches stay warm. Every message of the path is in a summary's span, in the window, or named in `omitted`.
 
 When all of it is over the limit, the record is kept to a part of the room (whole summaries, the newest first) and
 `fit` makes the rest go in beside it; a record that leaves too little is made smaller, at last left out and named.
@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import orjson
 
-from everthread.context.budget import Budget, message_tokens
+from everthread.context.budget import Budget, has_media, message_tokens
 from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
 from everthread.context.dialect import Fields, encodable
 from everthread.context.fit import fit
@@ -47,7 +47,8 @@ class Part:
     seqs: tuple[int, ...] = ()
     summary_ids: tuple[str, ...] = ()
     exact: bool = True
-    """Whether the count is the model's own, or an estimate for a model whose vocabulary we do not have."""
+    """Whether the count is the model's own; else it is an estimate: of a model whose vocabulary we do not have (the
+    budget's factor is not 1), or of images and files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +107,11 @@ def assemble(
         repairs=tuple(f"{repair.kind}:{repair.call_id}" for repair in draft.repairs),
         tokens=sent.tokens,
         digest=digest(sent.messages),
+        standing=tuple((stored.seq, stored.entry_seq) for stored in given.standing),
     )
     return Context(
         messages=sent.messages,
-        parts=draft.parts(sent.sizes, exact),
+        parts=draft.parts(sent, exact=exact and budget.factor == 1),
         omitted=omitted,
         manifest=manifest,
         tokens=sent.tokens,
@@ -182,6 +184,7 @@ class _Draft:
         laid: list[tuple[Fields, int | None]] = []
         if given.system:
             laid.append(({"role": "system", "content": given.system}, None))
+        laid += [(message, stored.seq) for stored in given.standing for message in to_openai(stored.payload)]
         recorded_at = len(laid) if quotes else None
         if quotes:
             laid.append((record(quotes.blocks), None))
@@ -230,12 +233,14 @@ class _Draft:
         """Messages that no request can hold (a result of no call, an empty one), with what was wrong."""
         shown = {seq for seqs in self._seqs for seq in seqs}
         wrong = {laid[repair.index][1]: str(repair.kind) for repair in self.repairs}
-        unshown = [stored.seq for stored in self._given.window if stored.seq not in shown]
+        given = (*self._given.standing, *self._given.window)
+        unshown = [stored.seq for stored in given if stored.seq not in shown]
         return [Omission(seq=seq, reason=wrong.get(seq, "empty_message")) for seq in unshown]
 
     def _first_recent(self) -> int:
         """Where the recent messages begin, among those of the request."""
-        old = {stored.seq for stored in self._given.window[: self._given.old_before]}
+        before = (*self._given.standing, *self._given.window[: self._given.old_before])
+        old = {stored.seq for stored in before}
         firsts = self._first_seqs
         return next((at for at, seq in enumerate(firsts) if seq is not None and seq not in old), len(firsts))
 
@@ -292,8 +297,10 @@ class _Draft:
         ]
         return tuple(sorted(gone, key=lambda omission: omission.seq))
 
-    def parts(self, tokens: Mapping[int, int], exact: bool) -> tuple[Part, ...]:
-        """What each part counts to; `tokens` by the position of what is sent."""
+    def parts(self, sent: _Sent, *, exact: bool) -> tuple[Part, ...]:
+        """What each part of what is sent counts to."""
+        tokens = sent.sizes
+        guessed = {at for at, message in zip(tokens, sent.messages, strict=True) if has_media(message)}
         standing = [index for index in tokens if is_system(self.messages[index])]
         system = sum(tokens[index] for index in standing)
         spoken = [index for index in tokens if index not in standing]
@@ -301,7 +308,9 @@ class _Draft:
         pinned = min(recorded, self._quotes.pinned_tokens)
         summaries = self._quotes.summaries
         found = (
-            Part(kind="system", tokens=system, seqs=self.seqs_of(standing), exact=exact),
+            Part(
+                kind="system", tokens=system, seqs=self.seqs_of(standing), exact=exact and guessed.isdisjoint(standing)
+            ),
             Part(
                 kind="summary",
                 tokens=recorded - pinned if summaries else 0,
@@ -319,7 +328,7 @@ class _Draft:
                 kind="window",
                 tokens=sum(tokens.values()) - system - recorded - self.recalled_tokens,
                 seqs=self.seqs_of(spoken),
-                exact=exact,
+                exact=exact and guessed.isdisjoint(spoken),
             ),
             Part(
                 kind="recalled",

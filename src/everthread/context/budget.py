@@ -20,6 +20,7 @@ from everthread.context.shape import (
     Block,
     Message,
     answers_of,
+    blocks_of,
     calls_of,
     content_of,
 )
@@ -192,6 +193,14 @@ def block_tokens(block: object, count: TokenCounter = count_tokens) -> int:
         if isinstance(block.get(key), str):
             return count(block[key])
     return count(as_json(block))
+
+
+def has_media(message: Message) -> bool:
+    """Whether it holds an image or a file, whose tokens can only be estimated."""
+    return any(
+        block.get("type") in IMAGE_BLOCKS | FILE_BLOCKS or (block.get("type") == "tool_result" and has_media(block))
+        for block in blocks_of(message)
+    )
 
 
 def _image_tokens(block: Block) -> int:

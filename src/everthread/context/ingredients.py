@@ -63,6 +63,8 @@ class Ingredients:
     """Everything a request is made of."""
 
     system: str | None = None
+    standing: Sequence[Stored] = ()
+    """System messages of the log that are before the window: they go into the system slot, after `system`."""
     tools: Sequence[Mapping[str, Any]] = ()
     """The schemas sent beside the messages; the budget has left room for them."""
     summaries: Sequence[Summed] = ()

@@ -61,6 +61,7 @@ class Manifest:
     repairs: tuple[str, ...]
     tokens: int
     digest: str
+    standing: tuple[Revision, ...] = ()
 
 
 def budget_fields(budget: Budget) -> dict[str, Any]:
@@ -83,8 +84,8 @@ def load(stored: bytes) -> Manifest:
     fields: dict[str, Any] = orjson.loads(stored)
     for name in ("summary_ids", "live_calls", "clamped", "repairs"):
         fields[name] = tuple(fields[name])
-    for name in ("pinned", "window", "recalled"):
-        fields[name] = tuple(map(tuple, fields[name]))
+    for name in ("pinned", "window", "recalled", "standing"):
+        fields[name] = tuple(map(tuple, fields.get(name, ())))
     fields["passed_over"] = fields["passed_over"] and tuple(fields["passed_over"])
     fields["omitted"] = tuple(Omission(**omission) for omission in fields["omitted"])
     return Manifest(**fields)
