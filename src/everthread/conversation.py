@@ -22,7 +22,7 @@ from everthread.compaction.view import one_below
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, tools_text
 from everthread.context.budget import Budget, message_tokens
-from everthread.context.shape import Provider
+from everthread.context.shape import Provider, check_provider
 from everthread.context.tokens import count_tokens
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, from_micros
@@ -389,6 +389,8 @@ class Conversation:
         messages from before the window that have its words are quoted before the newest user message. `tools` are the
         schemas sent beside the messages: room is left for them unless the budget says how much they take.
         """
+        _check_request(system, query, tools, budget)
+        check_provider(provider)
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
@@ -587,6 +589,20 @@ def _with_payload(entry: Entry) -> Entry:
 def _record_room(trigger: Trigger, limit: int) -> int | None:
     """What all summaries together may take when room must be made."""
     return limit // _RECORD_SHARE if trigger == "hard_limit" else None
+
+
+def _check_request(system: object, query: object, tools: object, budget: object) -> None:
+    """Invalid with the argument that is wrong, before anything is read."""
+    for name, value in (("system", system), ("query", query)):
+        if value is not None and not isinstance(value, str):
+            raise Invalid(f"must be a string, not {type(value).__name__}", field=name)
+    if budget is not None and not isinstance(budget, Budget):
+        raise Invalid(f"must be a Budget, not {type(budget).__name__}", field="budget")
+    if isinstance(tools, str) or not isinstance(tools, Sequence):
+        raise Invalid(f"must be a list of tool schemas, not {type(tools).__name__}", field="tools")
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, Mapping):
+            raise Invalid(f"must be a schema as a dict, not {type(tool).__name__}", field=f"tools[{index}]")
 
 
 def _prompt_tokens(system: str | None) -> int:

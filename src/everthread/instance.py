@@ -130,7 +130,8 @@ class CompactionConfig:
     async def get(self, conversation: Conversation | None = None) -> CompactionPolicy:
         """What holds now, all levels taken together."""
         policy = self._means.policy
-        for ref in (None, *([Ref(conversation.owner, conversation.id)] if conversation is not None else [])):
+        one = _ref(conversation)
+        for ref in (None,) if one is None else (None, one):
             policy = laid_over(policy, await self._set_at(ref))
         return policy
 
@@ -139,7 +140,9 @@ class CompactionConfig:
 
         Invalid names a field that does not exist or a value out of its range; nothing is changed then.
         """
-        ref = None if conversation is None else Ref(conversation.owner, conversation.id)
+        if not isinstance(changes, Mapping):
+            raise Invalid(f"must be a dict of settings, not {type(changes).__name__}", field="changes")
+        ref = _ref(conversation)
         base = self._means.policy
 
         def change(server: bytes | None, here: bytes | None) -> bytes | None:
@@ -158,6 +161,16 @@ class CompactionConfig:
 def _fields(kept: bytes | None) -> dict[str, Any]:
     fields: dict[str, Any] = {} if kept is None else orjson.loads(kept)
     return fields
+
+
+def _ref(conversation: Conversation | None) -> Ref | None:
+    """An id alone does not say whose conversation it is, so it is not taken for one."""
+    if conversation is None:
+        return None
+    if not isinstance(conversation, Conversation):
+        kind = type(conversation).__name__
+        raise Invalid(f"must be a Conversation, not {kind}; `conversations.get(id)` gives it", field="conversation")
+    return Ref(conversation.owner, conversation.id)
 
 
 class Everthread:

@@ -18,7 +18,7 @@ from uuid import UUID
 import pytest
 
 import everthread
-from everthread import Conversation, EverthreadError, Invalid, NotFound, StoreDamaged, StoreError
+from everthread import Conversation, Everthread, EverthreadError, Invalid, NotFound, StoreDamaged, StoreError
 from tests.contracts.talk import appended, entry_count, history, says, texts
 
 PAIR_IN_HALVES = "\ud83d" + "\ude00"
@@ -656,3 +656,41 @@ async def test_two_openings_of_one_database_see_each_other(durable_url: str) -> 
         assert await texts(conv) == ["from the other", "from the one"]
         await one.close()
         assert await appended(await other.conversations.get("c"), "alone") == [3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"system": 5}, "system"),
+        ({"query": 5}, "query"),
+        ({"budget": 5}, "budget"),
+        ({"tools": [object()]}, "tools[0]"),
+        ({"tools": "x"}, "tools"),
+        ({"provider": "gemini"}, "provider"),
+        ({"compaction": 5}, "compaction"),
+    ],
+)
+async def test_a_context_names_the_argument_that_is_wrong(
+    conv: Conversation, arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        await conv.context(**arguments)
+    assert refused.value.field == field
+
+
+async def test_settings_of_compaction_name_the_argument_that_is_wrong(et: Everthread) -> None:
+    config: Any = et.compaction_config
+    for wrong, field in (
+        (config.get("an id"), "conversation"),
+        (config.set({"fan_in": 4}, conversation="an id"), "conversation"),
+        (config.set(None), "changes"),
+    ):
+        with pytest.raises(Invalid) as refused:
+            await wrong
+        assert refused.value.field == field
+
+
+def test_blobs_of_an_unknown_kind_are_refused() -> None:
+    with pytest.raises(Invalid) as refused:
+        everthread.open("memory://", blobs="gopher://x")
+    assert refused.value.field == "blobs"

@@ -95,6 +95,8 @@ def check_trigger(trigger: object) -> Trigger:
 
 def merged(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPolicy:
     """The policy with these fields set; Invalid names an unknown field or a value out of range."""
+    if not isinstance(changes, Mapping):
+        raise Invalid(f"must be a dict of settings, not {type(changes).__name__}", field="compaction")
     known = {field.name for field in fields(CompactionPolicy)}
     for name in changes:
         if name not in known:

@@ -9,7 +9,7 @@ from typing import Any
 import fsspec
 
 from everthread.core.blobs import BlobInfo
-from everthread.core.errors import MissingExtra, StoreError
+from everthread.core.errors import Invalid, MissingExtra, StoreError
 
 _TIMES = ("LastModified", "mtime", "created", "last_modified")
 """What the file systems call the time of the last write."""
@@ -19,6 +19,9 @@ class RemoteBlobs:
     """Blobs under an address of fsspec."""
 
     def __init__(self, url: str) -> None:
+        scheme = url.partition("://")[0]
+        if scheme not in fsspec.available_protocols():
+            raise Invalid(f"no blob store is known for {scheme!r}; write s3://bucket/folder or the like", field="blobs")
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
         except ImportError as problem:
