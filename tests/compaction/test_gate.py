@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from everthread.compaction import Accepted, Rejected, Source, TokenCounter, accept, extract, facts_of, kept, terse
 from everthread.compaction.sections import FACTS_SHARE, HEADS, without_mentions
+from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, counters, spans, texts, user, word_count
 
 patient = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
@@ -164,3 +165,46 @@ def test_our_own_summaries_are_refused_only_for_not_being_smaller(sources: list[
             max_tokens=max_tokens,
         )
         assert isinstance(verdict, Accepted) or verdict.reason in ("not-smaller", "empty")
+
+
+REFUSALS = [
+    "I'm sorry, I can't help with that.",
+    "I’m sorry, but I cannot assist with this request.",
+    "I cannot summarize this conversation.",
+    "Unfortunately, I am unable to do so.",
+    "As an AI language model I have no opinion on orders.",
+    "抱歉，我无法协助处理这个请求。",
+    "很抱歉，我不能回答。",
+    "作为一个人工智能，我没有看法。",
+]
+HONEST = [
+    "The user was sorry: they cannot come to Rome. Order A-7 was sent by rail and paid in May.",
+    "I can't find order A-7, said the user; it was sent again by rail.",
+    "用户抱歉地说无法参加会议；订单 A-7 改由铁路运送。",
+]
+
+
+def _of_a_model(summary: str, source_tokens: int = 5_000) -> Accepted | Rejected:
+    source = Source(seq=1, role="user", text="What became of the orders? " * 20)
+    return accept(
+        summary, [source], [], count_tokens=count_tokens, source_tokens=source_tokens, max_tokens=800, by_model=True
+    )
+
+
+@pytest.mark.parametrize("answer", REFUSALS)
+def test_a_refusal_of_a_model_is_no_summary(answer: str) -> None:
+    judged = _of_a_model(answer, source_tokens=120)
+    assert isinstance(judged, Rejected)
+    assert judged.reason == "too-short"
+
+
+@pytest.mark.parametrize("summary", HONEST)
+def test_a_summary_that_tells_of_a_refusal_is_one(summary: str) -> None:
+    assert isinstance(_of_a_model(summary), Accepted)
+
+
+def test_a_few_words_stand_for_a_short_source_and_for_no_long_one() -> None:
+    assert isinstance(_of_a_model("Orders were sent.", source_tokens=150), Accepted)
+    judged = _of_a_model("Orders were sent.")
+    assert isinstance(judged, Rejected)
+    assert judged.reason == "too-short"

@@ -1,8 +1,9 @@
 """The gate before a summary may stand for its source, whoever wrote it.
 
 A summary passes when it says something, in fewer tokens than its source, in its own words or by tagged
-lines, and holds nothing that a model would obey. What it dropped of the facts is then listed at its end,
-within 30 % of the limit. A refused summary changes nothing: the caller records why and goes on.
+lines, and holds nothing that a model would obey. A model's must also be more than a refusal or a few words.
+What it dropped of the facts is then listed at its end, within 30 % of the limit. A refused summary changes
+nothing: the caller records why and goes on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from everthread.compaction.foreign_syntax import has_role_marks, has_tool_syntax
 from everthread.compaction.sections import FACTS_SHARE, without_mentions
 from everthread.compaction.sources import Source, TokenCounter, language_of_text, readable, speaker
 
-Reason = Literal["empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue"]
+Reason = Literal["empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue", "too-short"]
 
 # A text over twice the limit was not written to it; cutting more than half away would keep a beginning, no summary.
 _TOO_LONG = 2.0
@@ -27,6 +28,21 @@ _TOO_LONG = 2.0
 _ECHO_SHARE = 0.6
 _ECHO_CHARS = 200
 _ECHO_STEP = 32
+# A model that answers with less than this of what it may write (or of its source, where that is shorter) wrote no
+# summary; a refusal is one by its first words, unless enough follows to be a summary after all.
+_TOO_SHORT = 0.01
+_REFUSAL_TOKENS = 120
+_CANNOT = r"(?:can(?:no|['’])t|can not|won['’]t|am (?:not able|unable) to|['’]m (?:not able|unable) to)"
+_REFUSES = re.compile(
+    r"(?:(?:I['’]m|I am)\s+(?:\w+\s+)?sorry|sorry|(?:my )?apologies|I apologi[sz]e|unfortunately)\b[^.!?\n]{0,40}?"
+    rf"\bI\s*{_CANNOT}"
+    rf"|I\s*{_CANNOT}\s+(?:help|assist|comply|provide|summari[sz]e|fulfil|continue|do (?:that|this)|process)"
+    r"|as an AI\b"
+    r"|(?:很|非常|十分|实在)?(?:抱歉|对不起|不好意思)[^。！？\n]{0,10}?(?:无法|不能|没法|没办法|没有办法)"
+    r"|我(?:无法|不能|没法)(?:帮|协助|提供|回答|完成|总结|满足|处理|继续)"
+    r"|作为(?:一个|一名|一款)?(?:AI|人工智能|语言模型|大模型)",
+    re.IGNORECASE,
+)
 _CITED = re.compile(rf"{TAG.pattern}\s*$")
 
 
@@ -60,10 +76,14 @@ def accept(
     count_tokens: TokenCounter,
     source_tokens: int,
     max_tokens: int,
+    by_model: bool = False,
 ) -> Accepted | Rejected:
     """Judge a summary of these sources, which hold these facts, and complete it with those it dropped."""
     prose = without_mentions(readable(summary_text).strip())
-    refused = _refusal(prose, sources, count_tokens(prose), source_tokens, max_tokens)
+    tokens = count_tokens(prose)
+    refused = _refusal(prose, sources, tokens, source_tokens, max_tokens)
+    if refused is None and by_model:
+        refused = _no_summary(prose, tokens, min(source_tokens, max_tokens))
     if refused is not None:
         return refused
     most_tokens = min(max_tokens, source_tokens - 1)
@@ -97,6 +117,15 @@ def _refusal(
         return Rejected(reason="echo", detail="repeats a stretch of its source")
     if tokens >= source_tokens:
         return Rejected(reason="not-smaller", detail=f"{tokens} tokens, source {source_tokens}")
+    return None
+
+
+def _no_summary(prose: str, tokens: int, wanted_tokens: int) -> Rejected | None:
+    """What the extractive summariser would do better, from a model that did not do what it was asked for."""
+    if tokens < _REFUSAL_TOKENS and _REFUSES.match(prose):
+        return Rejected(reason="too-short", detail="the model refuses")
+    if tokens < _TOO_SHORT * wanted_tokens:
+        return Rejected(reason="too-short", detail=f"{tokens} tokens, where {wanted_tokens} could be used")
     return None
 
 

@@ -93,6 +93,7 @@ async def summarise(
             count_tokens=count_tokens,
             source_tokens=source_tokens,
             max_tokens=policy.summary_max_tokens,
+            by_model=stage.startswith("model"),
         )
         if isinstance(judged, Accepted):
             by_model = stage.startswith("model") and model is not None
