@@ -150,6 +150,37 @@ async def test_what_was_deleted_or_erased_is_not_opened(et: Everthread, conv: Co
     assert (await history_open(conv, seq=1, last_seq=3)).seqs == (3,)
 
 
+async def test_what_is_repeated_of_an_argument_is_short(conv: Conversation) -> None:
+    await tell(conv, 3)
+    long = "foo bar " * 20_000
+    for answer in (
+        await history_search(conv, long),
+        await history_open(conv, message_id=long),
+        await history_open(conv, summary_id=long),
+    ):
+        assert len(answer.text) < 400
+
+
+async def test_the_call_that_goes_on_keeps_the_limit(conv: Conversation) -> None:
+    await conv.append(says("abcdefghij" * 10))
+    answer = await history_open(conv, seq=1, limit=30)
+    assert answer.go_on == "history_open(seq=1, offset=30, limit=30)"
+    assert (await obeyed(conv, answer.text)).go_on == "history_open(seq=1, offset=60, limit=30)"
+
+
+async def test_of_an_erased_conversation_every_function_says_so(et: Everthread, conv: Conversation) -> None:
+    await tell(conv, 20)
+    await et.erase(conversation=conv.id)
+    assert (await history_search(conv, "order")).seqs == ()
+    for answer in (
+        await compress_context(conv),
+        await history_open(conv, seq=1),
+        await history_open(conv, seq=1, last_seq=9),
+        await history_open(conv, summary_id="x"),
+    ):
+        assert answer.is_error
+
+
 async def test_a_context_is_compressed_on_request_and_says_what_came_of_it(conv: Conversation) -> None:
     await tell(conv, 1)
     assert "Nothing was changed" in (await compress_context(conv)).text
