@@ -160,6 +160,17 @@ def test_a_compaction_is_found_by_the_beginning_of_its_id(compacted: Quick) -> N
     assert compacted("diff", "c", "").code == 3
 
 
+def test_a_compaction_is_found_by_its_number_in_the_list(compacted: Quick) -> None:
+    every = listed(compacted)
+    assert [one["number"] for one in every] == list(range(1, len(every) + 1))
+    head, first, *_ = compacted("compactions", "c").out.splitlines()
+    assert (head.split()[:2], first.split()[:2]) == (["nr", "id"], ["1", every[0]["id"]])
+    assert compacted("diff", "c", "2", "--json").json["compaction"]["id"] == every[1]["id"]
+    newest = str(len(every))
+    assert compacted("compact", "c", "--undo", newest, "--json").json["id"] == every[-1]["id"]
+    assert compacted("diff", "c", str(len(every) + 1)).code == 3
+
+
 def test_a_diff_shows_originals_summary_and_facts(compacted: Quick) -> None:
     first = listed(compacted)[0]
     compared = compacted("diff", "c", first["id"], "--json").json

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -18,9 +20,10 @@ from everthread.core.compactions import Compaction
 from everthread.core.errors import Invalid, NotFound
 
 CompactionArgument = Annotated[
-    str, typer.Argument(metavar="COMPACTION", help="Its id, or the beginning of it if no other begins so.")
+    str, typer.Argument(metavar="COMPACTION", help="Its number in `compactions`, its id, or the beginning of it.")
 ]
 SHOWN_FACTS = 40
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 @command(app)
@@ -54,10 +57,19 @@ async def _compacted(
 ) -> CompactionOutcome:
     """Each summary is kept when it is made, so whatever interrupts this, those that were made stay."""
     total = conversation.info.entry_count
+    made: list[CompactionOutcome] = []
     with door.out.progress("compacting", total) as step:
-        return await conversation.compact(
-            dry_run=dry_run, branch=branch, on_each=lambda one: step(one.original_count - one.new_count + 1)
-        )
+
+        def on_each(one: CompactionOutcome) -> None:
+            made.append(one)
+            step(one.original_count - one.new_count + 1)
+
+        try:
+            return await conversation.compact(dry_run=dry_run, branch=branch, on_each=on_each)
+        except asyncio.CancelledError:  # Ctrl-C
+            kept = f"the {len(made):,} summaries made so far are kept" if made else "no summary was made yet"
+            door.out.note(f"interrupted: {kept}; the log is as it was, and the same command goes on")
+            raise
 
 
 def _tell_outcome(door: Door, outcome: CompactionOutcome, dry_run: bool) -> None:
@@ -82,8 +94,11 @@ def _tell_undone(door: Door, undone: Compaction) -> None:
 
 
 async def _chosen(conversation: Conversation, given: str) -> Compaction:
-    """A compaction by its id, or by the beginning of one."""
-    known = [one async for one in conversation.compactions() if one.id.startswith(given)]
+    """A compaction by its number in the list, by its id, or by the beginning of one."""
+    every = [one async for one in conversation.compactions()]
+    if _NUMBER.fullmatch(given) and 1 <= int(given) <= len(every):
+        return every[int(given) - 1]
+    known = [one for one in every if one.id.startswith(given)]
     exact = [one for one in known if one.id == given]
     if not known or not given:
         raise NotFound(f"no compaction {given!r} in conversation {conversation.id!r}; see: everthread compactions")
@@ -102,12 +117,12 @@ async def compactions(door: Door, conversation: ConversationArgument) -> None:
     condensed = {child for one in known if one.is_live for child in one.children}
     states = [(one, _state(one, in_view, condensed)) for one in known]
     if door.out.json:
-        for one, state in states:
-            door.out.document({**asdict(one), "state": state})
+        for number, (one, state) in enumerate(states, start=1):
+            door.out.document({"number": number, **asdict(one), "state": state})
     else:
         door.out.table(
-            ("id", ">level", "messages", "tokens", "facts kept", "written by", "why", ">s", "made", "state"),
-            [_row(one, state) for one, state in states],
+            (">nr", "id", ">level", "messages", "tokens", "facts kept", "written by", "why", ">s", "made", "state"),
+            [_row(number, one, state) for number, (one, state) in enumerate(states, start=1)],
         )
 
 
@@ -120,8 +135,9 @@ def _state(one: Compaction, in_view: set[str], condensed: set[str]) -> str:
     return "in use" if one.id in in_view else "condensed" if one.id in condensed else "waiting"
 
 
-def _row(one: Compaction, state: str) -> tuple[object, ...]:
+def _row(number: int, one: Compaction, state: str) -> tuple[object, ...]:
     return (
+        number,
         one.id,
         one.level,
         f"{one.first_seq}–{one.last_seq}",
