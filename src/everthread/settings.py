@@ -201,6 +201,10 @@ def _environment() -> Iterator[_Source]:
     if (whole := f"{PREFIX}{COMPACTION}".upper()) in present:
         raise Invalid(f"is set one by one, such as {whole}_THRESHOLD=0.7", field=whole)
     plain: dict[str, Any] = EnvSettingsSource(Settings)()
+    head = f"{PREFIX}{COMPACTION}_".upper()
+    for variable in sorted(name for name in present if name.startswith(head)):
+        if variable.removeprefix(head).lower() not in written.NAMES:
+            raise Invalid(f"is no setting of compaction; there are: {', '.join(sorted(written.NAMES))}", field=variable)
     for name in written.NAMES:
         if text := present.get(f"{PREFIX}{COMPACTION}_{name}".upper()):
             plain[f"{COMPACTION}.{name}"] = written.value_of(name, text)

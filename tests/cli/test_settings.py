@@ -138,6 +138,7 @@ def test_a_variable_is_read_as_what_its_field_is(
         ("MAX_MESSAGE_HISTORY", "9", "compaction.max_message_history: 9 is not allowed; choose from 10 to 100"),
         ("EVERTHREAD_LOG_FORMAT", "xml", "'log_format' cannot be taken"),
         ("EVERTHREAD_COMPACTION", "{}", "one by one"),
+        ("EVERTHREAD_COMPACTION_KEEP_RECNET", "5", "is no setting of compaction; there are: breaker_failures"),
     ],
 )
 def test_a_bad_variable_is_refused_by_its_name_with_what_is_allowed(
