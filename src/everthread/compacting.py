@@ -60,15 +60,31 @@ class CompactionOutcome:
         """Whether a summary model was asked in vain."""
         return any(failure.stage.startswith("model") for failure in self.failures)
 
+    @property
+    def tokens_of_messages(self) -> int:
+        """What was summed up counted to, as far as it was messages and not summaries."""
+        return 0 if self.compaction is None or self.compaction.children else self.tokens_before
+
     def followed_by(self, later: CompactionOutcome) -> CompactionOutcome:
         """Two that were made one after the other, as one."""
         return replace(
             later,
             original_count=self.original_count,
-            tokens_before=self.tokens_before + later.tokens_before,
-            tokens_after=self.tokens_after + later.tokens_after,
             failures=(*self.failures, *later.failures),
             model_asked=self.model_asked or later.model_asked,
+        )
+
+    def as_it_stands(self, before: View, now: View, message_tokens: int) -> CompactionOutcome:
+        """With what is shown in the end: summaries that were condensed since are not counted beside what stands for
+        them, and earlier ones that went into it are counted as what was there before."""
+        former, present = {one.id for one in before.row}, {one.id for one in now.row}
+        new = [one for one in now.row if one.id not in former]
+        gone = [one for one in before.row if one.id not in present]
+        return replace(
+            self,
+            new_count=now.uncovered + len(new),
+            tokens_before=message_tokens + sum(one.tokens_after for one in gone),
+            tokens_after=sum(one.tokens_after for one in new),
         )
 
 

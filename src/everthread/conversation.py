@@ -487,11 +487,12 @@ class Conversation:
     ) -> CompactionOutcome:
         """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
         done on top of it."""
-        total = CompactionOutcome(compacted=False)
+        total, first, tokens = CompactionOutcome(compacted=False), view, 0
         while (trigger := why(view)) is not None:
             latest = await self._compact(view, trigger, _record_room(trigger, room))
             if latest.compacted:
                 on_each(latest)
+                tokens += latest.tokens_of_messages
                 total = total.followed_by(latest) if total.compacted else latest
             elif not total.compacted:
                 total = latest
@@ -503,7 +504,7 @@ class Conversation:
                 break
             if latest.came_second and view.row[-1].trigger not in AUTOMATIC:
                 break
-        return total
+        return total.as_it_stands(first, view, tokens) if total.compacted else total
 
     async def _compact(
         self,

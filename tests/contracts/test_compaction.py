@@ -75,6 +75,23 @@ async def test_i10_the_log_and_the_history_are_the_same_before_and_after(et: Eve
     assert (await et.verify()).ok
 
 
+async def test_an_outcome_counts_what_is_shown_in_the_end(conv: Conversation) -> None:
+    for first in (0, 40):
+        await tell(conv, 40, first=first)
+        before = await conv.context()
+        outcome = await conv.compact(compaction=NARROW)
+        shown_now = await row(conv)
+        assert any(one.level > 1 for one in shown_now)
+        known = [one for one in await live(conv) if one.level == 1]
+        assert outcome.tokens_after <= sum(one.tokens_after for one in shown_now)
+        assert outcome.new_count <= len((await conv.context()).parts[-1].seqs) + len(shown_now)
+        assert outcome.tokens_before <= sum(one.tokens_before for one in known)
+        if not first:
+            assert outcome.tokens_after == sum(one.tokens_after for one in shown_now)
+            assert outcome.tokens_before == sum(one.tokens_before for one in known)
+        assert before.manifest != (await conv.context()).manifest
+
+
 async def test_keep_recent_messages_stay_and_the_window_begins_with_a_question(conv: Conversation) -> None:
     await tell(conv, 30)
     await conv.compact(compaction={"keep_recent": 14})
