@@ -104,6 +104,8 @@ _RULES = (
     _Rule(kind="github", detector=r"github_pat_[A-Za-z0-9_]{82}", literals=("github_pat_",)),
     _Rule(kind="google", detector=r"AIza[0-9A-Za-z_-]{35}(?![\w-])", literals=("AIza",)),
     _Rule(kind="hugging-face", detector=r"hf_[A-Za-z]{34}(?!\w)", literals=("hf_",)),
+    _Rule(kind="groq", detector=r"gsk_[A-Za-z0-9]{40,}(?!\w)", literals=("gsk_",)),
+    _Rule(kind="openrouter", detector=r"sk-or-v1-[0-9a-f]{64}(?!\w)", literals=("sk-or-v1-",)),
     _Rule(kind="npm", detector=r"npm_[A-Za-z0-9]{36}(?!\w)", literals=("npm_",)),
 )
 
