@@ -16,7 +16,7 @@ from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
 from everthread.compaction.written import policy_from_variables
-from everthread.conversation import Means
+from everthread.contexts import Means
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from everthread.compaction.later import Found
-from everthread.conversation import Conversation, Means
+from everthread.contexts import Means
+from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
 from everthread.core.jobs import COMPACT, Job, Work
 

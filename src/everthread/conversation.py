@@ -1,55 +1,30 @@
-"""A conversation, as its users hold it: its log, its branches and what is read from them."""
+"""A conversation, as its users hold it: its log, its branches and what is read from them.
+
+What a model sees of it is in `contexts`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
-from everthread import recalling, telling, views
-from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
-from everthread.compaction.breaker import Breaker
-from everthread.compaction.later import Found
-from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger, check_trigger
-from everthread.compaction.record import UndoCompaction
-from everthread.compaction.summarise import Summariser
-from everthread.compaction.transcript import Redact
-from everthread.compaction.view import one_below
-from everthread.context import manifest as manifests
-from everthread.context.assemble import Context, tools_text
-from everthread.context.budget import Budget, message_tokens
-from everthread.context.shape import Provider, check_provider
-from everthread.context.tokens import count_tokens
-from everthread.core.blobs import Blobs
-from everthread.core.clock import Clock, from_micros
-from everthread.core.compactions import Compaction
+from everthread.contexts import Contexts
+from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, Mark
-from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
-from everthread.core.events import Listener, Silence
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.ids import check_id, check_text, new_id
-from everthread.core.log import BranchName, BranchRow, CompactionQuery
+from everthread.core.log import BranchName, BranchRow
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
-from everthread.core.ports import CompactionPosition, NewConversation, Store
+from everthread.core.ports import NewConversation
 from everthread.history import ingest, intents, reading, searching
 from everthread.history.arguments import check_branch, check_count
-from everthread.history.secrets import redact_secrets
-from everthread.views import SeenContext
 
 MAX_TITLE_CHARACTERS: Final = 1000
 _MOST_TRIES: Final = 10
-_PAGE: Final = 200
-_MOST_IN_A_TURN: Final = 4
-"""How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
-_RECORD_SHARE: Final = 4
-"""At the hard mark, what part of the limit all summaries together should take at most."""
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
-
-_BY_MESSAGES: Final = Found()
 
 
 class _Unset:
@@ -59,49 +34,8 @@ class _Unset:
 UNSET: Final = _Unset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What all conversations of one open database work with."""
-
-    store: Store
-    clock: Clock
-    blobs: Blobs | None = None
-    """Where large payloads are, when that is not the database."""
-    listener: Listener = field(default_factory=Silence)
-    """Hears of compactions."""
-    policy: CompactionPolicy = field(default_factory=CompactionPolicy)
-    """The settings of compaction below those kept in the database."""
-    summariser: Summariser | None = None
-    summariser_named: Callable[[str], Summariser] | None = None
-    """Makes the one that a policy names as its `summary_model`, which goes before the other."""
-    redact: Redact = redact_secrets
-    """Takes secrets out of what summaries are made from."""
-    breaker: Breaker = field(default_factory=Breaker)
-
-    @property
-    def first_look(self) -> int:
-        """How many messages make a new conversation worth a look; 0 where none is compacted by itself."""
-        return self.policy.message_mark + 1 if self.policy.enabled else 0
-
-    def summariser_for(self, policy: CompactionPolicy) -> Summariser | None:
-        """Who writes summaries under this policy; None while the model is left alone, or when there is none."""
-        if not self.breaker.allows(policy):
-            return None
-        if policy.summary_model is None or self.summariser_named is None:
-            return self.summariser
-        return self.summariser_named(policy.summary_model)
-
-
-class Conversation:
+class Conversation(Contexts):
     """One conversation of one owner. All of its verbs may be called from any number of tasks at once."""
-
-    def __init__(self, means: Means, info: ConversationInfo) -> None:
-        self._means = means
-        self._store = means.store
-        self._clock = means.clock
-        self._ref = Ref(info.owner, info.id)
-        self.info = info
-        """The conversation's row when it was last read or updated through this object."""
 
     def __repr__(self) -> str:
         return f"<Conversation {self.owner}/{self.id} {self.title!r}>"
@@ -367,253 +301,12 @@ class Conversation:
         check_count(limit, "limit")
         return await searching.search(self._store, text, owner=self.owner, conversation=self.id, limit=limit)
 
-    # -- what a model sees ---------------------------------------------------------------------------------
-
-    async def context(
-        self,
-        *,
-        system: str | None = None,
-        query: str | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
-        budget: Budget | None = None,
-        branch: Branch | BranchName = None,
-        provider: Provider | None = None,
-        compaction: Mapping[str, Any] | None = None,
-    ) -> Context:
-        """A request that is valid and within the budget, whatever the history.
-
-        `messages` are in OpenAI's shape, valid for both providers or for the one that `provider` names. `system`
-        stands before the system messages that the log itself begins with or has pinned, which always stand. When the
-        history is over the hard mark, its oldest part is summed up here and now; a model that fails at that costs its
-        time limit and nothing else. Below it, a compaction that is due is left to the background. With a `query`,
-        messages from before the window that have its words are quoted before the newest user message. `tools` are the
-        schemas sent beside the messages: room is left for them unless the budget says how much they take.
-        """
-        _check_request(system, query, tools, budget)
-        check_provider(provider)
-        room = _with_tools(budget or Budget(), tools)
-        path = check_branch(branch)
-        view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-        recalled = await recalling.recalled(self._store, self._ref, view, query) if query else ()
-        render = partial(views.render, system=system, tools=tools, recalled=recalled, provider=provider)
-        made = render(view, room)
-        due = views.is_due(view, made, room)
-        if due != "hard_limit":
-            found = Found(budget=room, system_tokens=_prompt_tokens(system), branch=path, compaction=compaction)
-            return await self._left_for_later(made, found) if due else made
-        first, may_ask = view, True
-        self._means.listener.hear(telling.truncation_begun(self._ref, view, made))
-        for _ in range(_MOST_IN_A_TURN):
-            if views.is_due(view, made, room) != "hard_limit":
-                break
-            attempt = telling.Attempt(
-                ref=self._ref, view=view, trigger="hard_limit", budget=room, used_tokens=made.wanted_tokens
-            )
-            work = self._compact(view, "hard_limit", _record_room("hard_limit", room.limit), may_ask=may_ask)
-            outcome = await telling.told(self._means.listener, attempt, work)
-            if not outcome.compacted:
-                break
-            may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
-            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-            made = render(view, room)
-        self._means.listener.hear(telling.truncation_done(self._ref, first, made))
-        return made
-
-    async def _left_for_later(self, made: Context, found: Found) -> Context:
-        """The same context, with its compaction written as a job. Where nothing can be written it can be read all the
-        same: the next one finds it again."""
-        jobs = (found.as_job(),)
-        with suppress(StoreError):
-            await self._store.write(self._ref, intents.PutJobs(jobs=jobs))
-        return replace(made, later=jobs)
-
-    async def compact(
-        self,
-        *,
-        trigger: Trigger = "manual",
-        dry_run: bool = False,
-        branch: Branch | BranchName = None,
-        compaction: Mapping[str, Any] | None = None,
-        on_each: Callable[[CompactionOutcome], None] | None = None,
-        budget: Budget | None = None,
-    ) -> CompactionOutcome:
-        """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
-
-        The log does not change. `compaction` of the outcome is the newest of them; `on_each` is told of every one
-        when it is kept. With the `budget` that it is made for, events tell how much of it is used; for the trigger
-        `hard_limit`, summaries are condensed until they take a quarter of it at most.
-        """
-        path, trigger = check_branch(branch), check_trigger(trigger)
-        room = (budget or Budget()).limit
-        view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-        if dry_run:
-            return await self._compact(view, trigger, _record_room(trigger, room), dry_run=True)
-        attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=budget)
-        work = self._compact_while(lambda _: trigger, view, path, compaction, on_each or (lambda _: None), room=room)
-        return await telling.told(self._means.listener, attempt, work)
-
-    async def compact_if_due(self, found: Found = _BY_MESSAGES) -> CompactionOutcome:
-        """What happens by itself: sum up as long as a mark is passed, and note when to look again.
-
-        Without a budget only the mark of messages counts.
-        """
-
-        def why(view: views.View) -> Trigger | None:
-            made = views.render(view, found.budget)
-            return views.is_due(view, made, found.budget, system_tokens=found.system_tokens)
-
-        policy = self._means.policy
-        view = await views.look(self._store, self._ref, found.branch, policy, found.compaction)
-        outcome = CompactionOutcome(compacted=False, reason="no mark is passed")
-        trigger = why(view)
-        if trigger is not None:
-            attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=found.known_budget)
-            work = self._compact_while(why, view, found.branch, found.compaction, room=found.budget.limit)
-            outcome = await telling.told(self._means.listener, attempt, work)
-            view = await views.look(self._store, self._ref, found.branch, policy, found.compaction)
-        if found.branch is None:
-            await self._store.write(self._ref, intents.LookAgain(at_depth=views.next_look(view)))
-        return outcome
-
-    async def _compact_while(
-        self,
-        why: Callable[[views.View], Trigger | None],
-        view: views.View,
-        path: BranchName,
-        compaction: Mapping[str, Any] | None,
-        on_each: Callable[[CompactionOutcome], None] = lambda _: None,
-        *,
-        room: int,
-    ) -> CompactionOutcome:
-        """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
-        done on top of it."""
-        total, first, tokens = CompactionOutcome(compacted=False), view, 0
-        while (trigger := why(view)) is not None:
-            latest = await self._compact(view, trigger, _record_room(trigger, room))
-            if latest.compacted:
-                on_each(latest)
-                tokens += latest.tokens_of_messages
-                total = total.followed_by(latest) if total.compacted else latest
-            elif not total.compacted:
-                total = latest
-            if not (latest.compacted or latest.came_second):
-                break
-            covered = view.covered_until
-            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-            if view.covered_until <= covered:  # somebody undoes what is done here
-                break
-            if latest.came_second and view.row[-1].trigger not in AUTOMATIC:
-                break
-        return total.as_it_stands(first, view, tokens) if total.compacted else total
-
-    async def _compact(
-        self,
-        view: views.View,
-        trigger: Trigger,
-        room_tokens: int | None = None,
-        *,
-        may_ask: bool = True,
-        dry_run: bool = False,
-    ) -> CompactionOutcome:
-        means = self._means
-        model = means.summariser_for(view.policy) if may_ask else None
-        compactor = Compactor(
-            store=self._store, clock=self._clock, model=model, redact=means.redact, room_tokens=room_tokens
-        )
-        outcome = await compactor.compact(self._ref, view, trigger, dry_run=dry_run)
-        if outcome.model_asked:
-            means.breaker.note(view.policy, failed=outcome.model_failed)
-        return outcome
-
-    async def keep_context(self, context: Context) -> str:
-        """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""
-        id = new_id()
-        kept = manifests.dump(context.manifest)
-        await self._store.keep_manifest(self._ref, id, kept, context.shared, context.later)
-        return id
-
-    async def seen_context(self, id: str) -> SeenContext:
-        """What a model was shown, rendered again from the log; it says so when something was erased since."""
-        return await views.seen(self._store, self._ref, check_id(id, "id"))
-
-    async def compactions(self) -> AsyncIterator[Compaction]:
-        """Every compaction of this conversation, oldest first, undone and invalid ones too."""
-        after = None
-        while page := await self._store.all_compactions(self._ref, after=after, limit=_PAGE):
-            for compaction in page:
-                yield compaction
-            after = CompactionPosition(page[-1].created_at, page[-1].id)
-
-    async def summary(self, *, branch: Branch | BranchName = None, level: int | None = None) -> str | None:
-        """What stands for the part before the window, by itself; `level` 1 tells it in the most detail."""
-        told = await self.summaries(branch=branch, level=level)
-        return "\n\n".join(compaction.summary for compaction in told) or None
-
-    async def summaries(self, *, branch: Branch | BranchName = None, level: int | None = None) -> Sequence[Compaction]:
-        """The compactions that stand for the part before the window, oldest first; told at a lower `level`, those
-        they were made from."""
-        row = (await self._store.outlook(self._ref, check_branch(branch))).row
-        return row if level is None else await self._at_level(row, level)
-
-    async def _at_level(self, row: Sequence[Compaction], level: int) -> Sequence[Compaction]:
-        while children := [id for one in row if one.level > level for id in one.children]:
-            below = {one.id: one for one in await self._store.compactions(self._ref, CompactionQuery(ids=children))}
-            told = one_below(row, below, level)
-            if told == row:
-                break
-            row = told
-        return row
-
-    async def undo_compaction(self, id: str) -> Compaction:
-        """Have the messages back in the model's view. Conflict while another compaction builds on this one."""
-        known = await self.compaction(id)
-        return await self._store.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
-
-    async def compaction_diff(self, id: str) -> CompactionDiff:
-        """What a compaction stands for, what it says, and which facts are only in the originals."""
-        return await diff(self._store, self._ref, await self.compaction(id))
-
-    async def compaction(self, id: str) -> Compaction:
-        """One compaction, in use or not."""
-        for compaction in await self._store.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
-            return compaction
-        raise NotFound(f"no compaction {id!r} in conversation {self.id!r}")
-
 
 def _with_payload(entry: Entry) -> Entry:
     """What was erased is left out of a copy; what is missing must not be left out silently."""
     if entry.raw is None and not entry.is_erased:
         raise StoreDamaged(f"the payload of entry {entry.seq} is missing; nothing was copied: run verify")
     return entry
-
-
-def _record_room(trigger: Trigger, limit: int) -> int | None:
-    """What all summaries together may take when room must be made."""
-    return limit // _RECORD_SHARE if trigger == "hard_limit" else None
-
-
-def _check_request(system: object, query: object, tools: object, budget: object) -> None:
-    """Invalid with the argument that is wrong, before anything is read."""
-    for name, value in (("system", system), ("query", query)):
-        if value is not None and not isinstance(value, str):
-            raise Invalid(f"must be a string, not {type(value).__name__}", field=name)
-    if budget is not None and not isinstance(budget, Budget):
-        raise Invalid(f"must be a Budget, not {type(budget).__name__}", field="budget")
-    if isinstance(tools, str) or not isinstance(tools, Sequence):
-        raise Invalid(f"must be a list of tool schemas, not {type(tools).__name__}", field="tools")
-    for index, tool in enumerate(tools):
-        if not isinstance(tool, Mapping):
-            raise Invalid(f"must be a schema as a dict, not {type(tool).__name__}", field=f"tools[{index}]")
-
-
-def _prompt_tokens(system: str | None) -> int:
-    return message_tokens({"role": "system", "content": system}) if system else 0
-
-
-def _with_tools(budget: Budget, tools: Sequence[Mapping[str, Any]]) -> Budget:
-    if not tools or budget.tools_tokens:
-        return budget
-    return replace(budget, tools_tokens=count_tokens(tools_text(tools).decode()))
 
 
 def _branch(row: BranchRow, active: int) -> Branch:

@@ -16,7 +16,8 @@ import orjson
 
 from everthread.chores import chores
 from everthread.compaction.policy import CompactionPolicy, laid_over, merged
-from everthread.conversation import Conversation, Means, check_title, dump_metadata
+from everthread.contexts import Means
+from everthread.conversation import Conversation, check_title, dump_metadata
 from everthread.core.blobs import BlobInfo
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Metrics

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from everthread import Everthread
-from everthread.conversation import Means
+from everthread.contexts import Means
 from everthread.core.clock import system_clock
 from everthread.core.errors import StoreBusy
 from everthread.core.log import Intent

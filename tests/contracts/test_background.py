@@ -11,7 +11,7 @@ import pytest
 import everthread
 from everthread import Budget, Compaction, CompactionPolicy, Conversation, Everthread, Pace, Summariser
 from everthread.compaction.kinds import Kind
-from everthread.conversation import Means
+from everthread.contexts import Means
 from everthread.core.clock import system_clock
 from tests.contracts.errands import settled, until
 from tests.contracts.talk import history, says

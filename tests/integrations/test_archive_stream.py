@@ -16,7 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 import everthread
 from everthread import Everthread, Invalid
-from everthread.conversation import Means
+from everthread.contexts import Means
 from everthread.core.clock import system_clock
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref

@@ -20,7 +20,8 @@ from everthread.compaction.view import shown
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget, message_tokens
 from everthread.context.dialect import Fields
-from everthread.conversation import Conversation, Means
+from everthread.contexts import Means
+from everthread.conversation import Conversation
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry

@@ -56,6 +56,16 @@ class Bridge:
             self._loop.close()
 
 
+def known(bridge: Bridge | None, who: str) -> Bridge:
+    """The bridge, or what to do for want of one."""
+    if bridge is None:
+        raise Conflict(
+            f"{who} knows no loop to work in; make it inside the one that the database is open in, or use "
+            f"`with {who}.from_url(…)`"
+        )
+    return bridge
+
+
 def _running() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()

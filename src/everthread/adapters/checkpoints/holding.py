@@ -60,11 +60,11 @@ def _messages_in(value: object) -> tuple[str, Sequence[BaseMessage]]:
     if isinstance(value, Overwrite):
         return "other", _messages_in(value.value)[1]
     if isinstance(value, list | tuple | str | Mapping):
-        return "other", _spoken(value)
+        return "other", spoken(value)
     return "other", ()
 
 
-def _spoken(value: Any) -> Sequence[BaseMessage]:
+def spoken(value: Any) -> Sequence[BaseMessage]:
     """LangChain's shorthands, `"hi"`, `("user", "hi")` and dicts, as the messages they mean."""
     try:
         return convert_to_messages(value if isinstance(value, list) else [value])

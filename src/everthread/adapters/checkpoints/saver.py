@@ -20,7 +20,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from everthread.adapters.checkpoints.bridge import Bridge
+from everthread.adapters.checkpoints.bridge import Bridge, known
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.spots import OWNER, Spot, check_filter, spot_of
 from everthread.adapters.checkpoints.threads import Threads, take
@@ -56,12 +56,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
     @property
     def _over(self) -> Bridge:
-        if self._bridge is None:
-            raise Conflict(
-                "the saver knows no loop to work in; make it inside the one that the database is open in, or use "
-                "`with EverthreadSaver.from_url(…)`"
-            )
-        return self._bridge
+        return known(self._bridge, "EverthreadSaver")
 
     def _call(self, work: Coroutine[Any, Any, R]) -> R:
         try:

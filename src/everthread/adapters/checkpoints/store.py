@@ -23,7 +23,7 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from everthread.adapters.checkpoints.bridge import Bridge
+from everthread.adapters.checkpoints.bridge import Bridge, known
 from everthread.adapters.checkpoints.matches import is_in, matches, pack_vectors, similarity
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, Invalid
@@ -60,12 +60,7 @@ class LogStore(BaseStore):
 
     @property
     def _over(self) -> Bridge:
-        if self._bridge is None:
-            raise Conflict(
-                "the store knows no loop to work in; make it inside the one that the database is open in, or use "
-                "`with EverthreadStore.from_url(…)`"
-            )
-        return self._bridge
+        return known(self._bridge, "EverthreadStore")
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several things: first all reading, then all writing, in one transaction."""

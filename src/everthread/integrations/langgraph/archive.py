@@ -12,10 +12,10 @@ from contextlib import suppress
 from copy import copy
 from typing import Any, NamedTuple, cast
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import Checkpoint, CheckpointTuple
 
-from everthread.adapters.checkpoints.holding import HISTORY
+from everthread.adapters.checkpoints.holding import HISTORY, spoken
 from everthread.adapters.checkpoints.payloads import from_langchain, made_id
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.spots import Spot
@@ -81,10 +81,7 @@ def _as_messages(value: Any) -> Any:
     """A plain list may hold dicts and other shorthands; the log has the messages that they mean."""
     if value.__class__ is not list or all(isinstance(item, BaseMessage) for item in value):
         return value
-    try:
-        return convert_to_messages(value)
-    except (ValueError, NotImplementedError, TypeError):  # no list of messages, whatever the channel is called
-        return value
+    return spoken(value) or value  # or no list of messages, whatever the channel is called
 
 
 def writes_record(spot: Spot, writes: Sequence[Write], task_id: str, task_path: str) -> WritesRecord | None:
