@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import everthread
-from everthread import Compaction, Conversation, Everthread, conversation
+from everthread import Compaction, Conversation, Everthread, contexts
 from everthread.adapters.stores.postgres import compactions as on_postgres
 from everthread.adapters.stores.sqlite import compactions as on_sqlite
 from everthread.compaction.view import shown
@@ -70,7 +70,7 @@ async def test_all_compactions_come_in_pages_and_in_their_order(
     await tell(conv, 40)
     await conv.compact(compaction=NARROW)
     at_once = await known(conv)
-    monkeypatch.setattr(conversation, "_PAGE", 3)
+    monkeypatch.setattr(contexts, "_PAGE", 3)
     assert await known(conv) == at_once
     assert [one.created_at for one in at_once] == sorted(one.created_at for one in at_once)
     assert len(at_once) > 9
@@ -151,10 +151,10 @@ async def test_an_undone_stretch_of_one_branch_is_not_asked_back_on_another(conv
 
 
 async def test_a_summary_survives_a_reopening_and_is_found_by_its_id(durable_url: str) -> None:
-    async with everthread.open(durable_url) as et:
+    async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.create(id="c")
         await tell(conv, 12)
         made = await compacted(conv)
-    async with everthread.open(durable_url) as et:
+    async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.get("c")
         assert (await conv.compaction_diff(made.id)).compaction == made
