@@ -32,6 +32,7 @@ from everthread.core.errors import Invalid, NotFound, StoreError
 from everthread.core.events import Listener, Silence
 from everthread.core.ids import check_id, new_id
 from everthread.core.log import BranchName, CompactionQuery
+from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import Branch, ConversationInfo, Ref
 from everthread.core.ports import CompactionPosition, Store
 from everthread.history import intents
@@ -65,6 +66,10 @@ class Means:
     redact: Redact = redact_secrets
     """Takes secrets out of what summaries are made from."""
     breaker: Breaker = field(default_factory=Breaker)
+    embedder: Embedder | None = None
+    """Turns texts into vectors; without one, words alone are searched."""
+    vectors: Vectors | None = None
+    """Where vectors are kept."""
 
     @property
     def first_look(self) -> int:

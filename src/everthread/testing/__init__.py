@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.core.errors import MissingExtra
 from everthread.testing.clock import ManualClock
+from everthread.testing.embedder import FakeEmbedder
 
 if TYPE_CHECKING:
     from everthread.testing.scripted import Reply, ScriptedModel
 
-__all__ = ["ManualClock", "MemoryStore", "Reply", "ScriptedModel"]
+__all__ = ["FakeEmbedder", "ManualClock", "MemoryStore", "Reply", "ScriptedModel"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,150 @@
+"""Finding by meaning: what turns texts into vectors, and what keeps the vectors of a conversation's messages.
+
+- A vector is `dimension` float32 numbers, little endian, of length 1, so that the cosine of two is their dot product.
+- Vectors carry the name of the embedder that made them; those of two names are never compared.
+- A message is indexed in parts (1 for most, more for a long one); a part is known by owner, conversation, seq and
+  number, so that the same one again is there once.
+- Vectors are a view: they hold no text, and can be thrown away and made again from the log.
+
+Without an embedder there are no vectors, and words alone are searched.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+from typing import NamedTuple, Protocol
+
+from everthread.core.errors import Invalid
+from everthread.core.nouns import Ref
+
+NUMBER_BYTES = 4
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors. It may be asked from several tasks at once; slow work runs in threads."""
+
+    @property
+    def name(self) -> str:
+        """Model and form, such as `minilm-l6-v2/int8`: another name is another space."""
+
+    @property
+    def dimension(self) -> int | None:
+        """How many numbers a vector has; None while a model that is elsewhere was not asked yet."""
+
+    async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """A vector for each text that is to be found, in order. ModelError when the model fails."""
+
+    async def query(self, text: str) -> bytes:
+        """The vector to find them by."""
+
+    def grasp(self, text: str) -> float:
+        """Which share of the text the model understands, 0 to 1: what it says of a text weighs as much."""
+
+
+class Part(NamedTuple):
+    """The vector of one part of a message."""
+
+    seq: int
+    """Of the entry that holds the text."""
+    part: int
+    """0, 1, 2 … within the entry."""
+    vector: bytes
+
+
+class Near(NamedTuple):
+    """A part that was found."""
+
+    conversation_id: str
+    seq: int
+    part: int
+    score: float
+    """The cosine to what was asked, -1 to 1; a store may keep vectors rounded, and it is then off by 0.01 at most."""
+
+
+class Indexed(NamedTuple):
+    """How far the index of one conversation has come, for one embedder."""
+
+    parts: int
+    newest_seq: int
+    """The newest entry that has a vector; 0 when none has."""
+
+
+class Vectors(Protocol):
+    """Keeps vectors by owner, conversation and embedder. StoreError when it cannot be reached, in bounded time."""
+
+    @property
+    def about(self) -> str:
+        """What it is and how it searches, for people."""
+
+    async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
+        """Keep them all, each in the place of the one that was there; killed half-way, the same again completes it.
+
+        Invalid when their dimension is not that of the model's others. Parts of what was erased are left out; NotFound
+        when the conversation is unknown or was erased.
+        """
+
+    async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
+        """The nearest parts, best first, of one conversation (exact) or, with None, of all that the owner has.
+
+        Invalid when the dimension is not that of the model's vectors; nothing when it has none here.
+        """
+
+    async def forget(
+        self,
+        owner: str,
+        conversation: str | None = None,
+        *,
+        seqs: Sequence[int] | None = None,
+        model: str | None = None,
+    ) -> int:
+        """Destroy the vectors of an owner, of a conversation, or of some entries of it; of all models or of one.
+
+        Gives how many there were, where the store can tell.
+        """
+
+    async def indexed(self, ref: Ref) -> Mapping[str, Indexed]:
+        """How far the index has come, by the name of the embedder. Nothing for a conversation that is not there."""
+
+    async def models(self) -> Mapping[str, int]:
+        """Every embedder that vectors are by, and how many parts it has, over all owners."""
+
+    async def close(self) -> None:
+        """Let go of what it holds open. What is asked afterwards may open it again."""
+
+
+def unit(numbers: Iterable[float]) -> bytes:
+    """These numbers as a vector of length 1. All zeros stay so: near to nothing."""
+    values = array("f", numbers)
+    length = sqrt(sum(value * value for value in values))
+    if length and length != 1.0:
+        values = array("f", (value / length for value in values))
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values.tobytes()
+
+
+def dimension_of(vector: bytes) -> int:
+    """How many numbers a vector has; Invalid when it is none."""
+    if not isinstance(vector, bytes) or not vector or len(vector) % NUMBER_BYTES:
+        raise Invalid("must be float32 numbers as bytes; `unit` of everthread.core.meaning packs them", field="vector")
+    return len(vector) // NUMBER_BYTES
+
+
+def same_dimension(vectors: Iterable[bytes]) -> int | None:
+    """The dimension of all of these, None for none; Invalid when they differ."""
+    found = {dimension_of(vector) for vector in vectors}
+    if len(found) > 1:
+        raise Invalid(f"must all have one dimension, these have {sorted(found)}", field="vectors")
+    return found.pop() if found else None
+
+
+def check_dimension(given: int, kept: int, model: str) -> None:
+    """Invalid unless a vector fits to those that are kept of the same model."""
+    if given != kept:
+        raise Invalid(
+            f"has {given} numbers, but those kept of {model!r} have {kept}; a model of another form needs another name",
+            field="vector",
+        )
