@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import everthread
 from everthread import Everthread
+from everthread.adapters.stores.sqlite.engine import migrate
 from tests.postgres import Server, shared_server
 
 STORES = ("memory", "sqlite", "postgres")
@@ -29,11 +31,19 @@ def postgres_server() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with today's tables: a copy takes a hundredth of the time that making them does."""
+    path = tmp_path_factory.mktemp("empty") / "et.db"
+    migrate(path)
+    return path
+
+
 def _address(store: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     if store == "memory":
         yield "memory://"
     elif store == "sqlite":
-        yield f"sqlite:///{folder / 'et.db'}"
+        yield f"sqlite:///{shutil.copy(request.getfixturevalue('empty_file'), folder / 'et.db')}"
     else:
         server: Server = request.getfixturevalue("postgres_server")
         with server.database() as address:

@@ -8,12 +8,16 @@ import io
 import json
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from rich.console import Console
 
 import everthread
 from everthread.demo import DemoResult, render, run
+from everthread.demo.stage import Witness
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +105,22 @@ def test_it_needs_no_network_and_leaves_nothing_behind(monkeypatch: pytest.Monke
     assert result.ok
     assert result.database is None
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_answers_of_tools_called_together_are_heard_in_the_order_of_the_calls() -> None:
+    witness = Witness()
+    calls: list[ToolCall] = [{"name": "note", "args": {}, "id": id} for id in ("slow", "quick")]
+    witness.heard.append(AIMessage("", tool_calls=calls))
+    is_quick_done = asyncio.Event()
+
+    async def slow(request: ToolCallRequest) -> ToolMessage:
+        await is_quick_done.wait()
+        return ToolMessage("one", tool_call_id="slow")
+
+    async def quick(request: ToolCallRequest) -> ToolMessage:
+        is_quick_done.set()
+        return ToolMessage("two", tool_call_id="quick")
+
+    request: Any = None
+    await asyncio.gather(witness.awrap_tool_call(request, slow), witness.awrap_tool_call(request, quick))
+    assert [message.text for message in witness.heard[1:]] == ["one", "two"]

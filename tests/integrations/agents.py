@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Sequence
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
-from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from everthread import Conversation, Everthread
+from everthread.demo.stage import Witness
 from everthread.integrations.langgraph import archive_stream
 from everthread.testing import Reply, ScriptedModel
 
@@ -22,25 +21,6 @@ from everthread.testing import Reply, ScriptedModel
 async def look_up(word: str) -> str:
     """What is known about a word."""
     return f"known about {word}"
-
-
-class Witness(AgentMiddleware[Any, Any, Any]):
-    """Hears what the model says and what the tools answer, when they do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[BaseMessage] = []
-
-    async def aafter_model(self, state: Any, runtime: Any) -> None:
-        self.heard.append(state["messages"][-1])
-
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
-        answer = await handler(request)
-        assert isinstance(answer, ToolMessage)
-        self.heard.append(answer)
-        return answer
 
 
 def two_look_ups(messages: Sequence[BaseMessage]) -> Reply:

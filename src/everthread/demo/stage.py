@@ -8,7 +8,7 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -37,8 +37,16 @@ class Witness(AgentMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         answer = await handler(request)
         if isinstance(answer, ToolMessage):
-            self.heard.append(answer)
+            self._hear(answer)
         return answer
+
+    def _hear(self, answer: ToolMessage) -> None:
+        """Tools called together end in any order; their answers stand in the order of the calls."""
+        called = max(place for place, message in enumerate(self.heard) if isinstance(message, AIMessage))
+        order = [call["id"] for message in self.heard[called:] for call in getattr(message, "tool_calls", ())]
+        answers = [message for message in self.heard[called:] if isinstance(message, ToolMessage)] + [answer]
+        answers.sort(key=lambda one: order.index(one.tool_call_id))
+        self.heard[called + 1 :] = answers
 
 
 class Stage:
