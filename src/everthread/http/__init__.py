@@ -1,0 +1,3 @@
+"""The service: conversations over HTTP, for many users."""
+
+from __future__ import annotations
