@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, cast
 
 import orjson
@@ -21,7 +21,7 @@ from everthread.context.budget import Budget
 from everthread.context.growth import WindowBounds, jump
 from everthread.context.ingredients import Ingredients, Recalled, Stored, Summed
 from everthread.context.manifest import Manifest
-from everthread.context.shape import Provider, is_system, is_user_turn
+from everthread.context.shape import MOST_LEADING, Provider, is_system, is_user_turn, leading
 from everthread.context.units import spans
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -32,8 +32,6 @@ from everthread.core.ports import Outlook, PathQuery, Store
 
 _LOOK_BACK = 32
 """Messages read before the window's first: whether it stands in the middle of a unit, and whose turn it belongs to."""
-_MOST_LEADING = 8
-"""System messages at the beginning of a path that hold for all of it."""
 _LONG_RUN = 256
 """Messages read once more where all of those are of one long run of tools, to find the question it is for."""
 
@@ -136,8 +134,8 @@ async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[Store
 
 async def _leading(store: Store, ref: Ref, leaf: int) -> list[Stored]:
     """The system messages that the path begins with, each in its newest revision."""
-    first = await store.path(ref, PathQuery(branch=leaf, limit=_MOST_LEADING))
-    return list(takewhile(lambda one: is_system(one.payload), (stored(place, newest) for place, newest in first)))
+    first = [stored(*pair) for pair in await store.path(ref, PathQuery(branch=leaf, limit=MOST_LEADING))]
+    return first[: leading(one.payload for one in first)]
 
 
 def _standing(in_window: set[int], *found: Sequence[Stored]) -> list[Stored]:

@@ -54,11 +54,24 @@ def test_when_room_must_be_made_all_but_the_newest_may_go() -> None:
     assert [one.seq for one in next_stretch(talk, POLICY, keep_recent=0)] == [1, 2, 3, 4]
 
 
+def test_system_messages_at_the_beginning_are_covered_with_what_follows_them() -> None:
+    instructed = stored([{"role": "system", "content": "rule " * 20_000}, *[user("what now? " * 50)] * 30])
+    assert len(next_stretch(instructed, POLICY, opens=True)) > 10
+    assert next_stretch(instructed[:12], POLICY, opens=True) == [*instructed[:2]]
+    assert next_stretch(instructed[:11], POLICY, opens=True) == []
+
+
 def test_another_revision_is_another_span() -> None:
     one, two = stored([user("a"), user("b")])
     assert span_hash([one, two]) == span_hash([one, two])
     assert span_hash([one, two]) != span_hash([one])
     assert span_hash([one]) != span_hash([Stored(seq=1, entry_seq=9, payload=one.payload, tokens=1)])
+
+
+def test_summarisers_read_that_there_were_images_and_files() -> None:
+    shown = [{"type": "image", "source": {}}, {"type": "file", "file": {"filename": "plan.pdf", "file_data": "x"}}]
+    said = sources(stored([user("look"), {"role": "user", "content": [{"type": "text", "text": "See"}, *shown]}]))
+    assert [one.text for one in said] == ["look", "See\n[image]\n[file: plan.pdf]"]
 
 
 def test_summarisers_read_who_said_what_and_which_tools_were_used() -> None:

@@ -12,7 +12,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from everthread.context.dialect import Fields
-from everthread.context.shape import CALL_ID_KEYS, PROVIDERS, SIGNED_BLOCKS, Block, Provider, is_mapping
+from everthread.context.shape import (
+    CALL_ID_KEYS,
+    FILE_BLOCKS,
+    IMAGE_BLOCKS,
+    PROVIDERS,
+    SIGNED_BLOCKS,
+    Block,
+    Message,
+    Provider,
+    blocks_of,
+    is_mapping,
+)
 
 _TEXT = frozenset({"text"})
 _SHOWN = frozenset({"text", "image", "image_url", "document", "file", "search_result"})
@@ -33,6 +44,8 @@ TAKEN: Mapping[Provider, Mapping[str, frozenset[str]]] = {
         "tool": _SHOWN,
     },
 }
+
+_NAME_CHARS = 80
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
@@ -77,6 +90,25 @@ def in_words(block: Block) -> Fields:
 
 
 # --- images and files ------------------------------------------------------------------------
+
+
+def media_named(message: Message) -> list[str]:
+    """Each image and file of a message by a word, for who reads text only: `[image]`, `[file: plan.pdf]`."""
+    found: list[str] = []
+    for block in blocks_of(message):
+        kind = block.get("type")
+        if kind == "tool_result":
+            found += media_named(block)
+        elif kind in IMAGE_BLOCKS | FILE_BLOCKS:
+            word, name = "image" if kind in IMAGE_BLOCKS else "file", _file_name(block)
+            found.append(f"[{word}: {name}]" if name else f"[{word}]")
+    return found
+
+
+def _file_name(block: Block) -> str:
+    held = block.get("file")
+    named = held.get("filename") if is_mapping(held) else block.get("filename") or block.get("title")
+    return " ".join(named.split())[:_NAME_CHARS] if isinstance(named, str) else ""
 
 
 def _image(block: Block, provider: Provider | None) -> Block:

@@ -8,8 +8,9 @@ and nothing here fails on a strange one: what cannot be read is not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from typing import Any, Literal, TypeGuard, get_args
 
 from everthread.core import payloads
@@ -29,6 +30,9 @@ IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
 FILE_BLOCKS = frozenset({"audio", "document", "file", "input_audio", "input_file", "video"})
 
 SPOKEN_ROLES = frozenset({"user", "assistant", "tool"})
+
+MOST_LEADING = 8
+"""System messages at the beginning of a path that hold for all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +128,11 @@ def inner(message: Message) -> Message:
 def is_system(message: Message) -> bool:
     """A standing instruction (OpenAI's newer word for it is `developer`)."""
     return role_of(message) == "system"
+
+
+def leading(messages: Iterable[Message]) -> int:
+    """How many system messages a path begins with: they stand in every request, wherever the window is."""
+    return sum(1 for _ in takewhile(is_system, islice(messages, MOST_LEADING)))
 
 
 def speaks_langchain(message: Message) -> bool:
