@@ -7,13 +7,14 @@ transaction (`compaction/record.py`), which then keeps nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any, Final
 
 from everthread.compaction.aside import aside
 from everthread.compaction.facts import facts_of, kept, rank_facts
-from everthread.compaction.plan import next_stretch, sources, span_hash
+from everthread.compaction.plan import LEAST_TOKENS, next_stretch, sent_tokens, sources, span_hash, summed_up
 from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
 from everthread.compaction.record import KeepCompaction
 from everthread.compaction.sources import Leaf
@@ -30,10 +31,21 @@ from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Outlook, PathQuery, Store
 from everthread.views import View, stored
 
+NOTHING_OLD: Final = "nothing is old enough to be summed up"
 _MOST_ORIGINALS = 10_000
 _LEAST_SUMMARY_TOKENS = 50
 _KEPT_AT_HARD_MARK = 2
 """Messages left alone when room must be made: the question and what is being done about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A stretch that a dry run found to be summed up."""
+
+    first_seq: int
+    last_seq: int
+    messages: int
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +61,8 @@ class CompactionOutcome:
     error: str | None = None
     reason: str | None = None
     """Why nothing was done, or what would be done in a dry run."""
+    planned: tuple[Planned, ...] = ()
+    """In a dry run: every stretch that would be summed up, oldest first."""
     failures: tuple[Failure, ...] = ()
     model_asked: bool = False
     """Whether a summary model was asked at all."""
@@ -99,25 +113,58 @@ class Compactor:
     room_tokens: int | None = None
     """At the hard mark: what all summaries together should count to at most."""
 
-    async def compact(self, ref: Ref, view: View, trigger: Trigger, *, dry_run: bool = False) -> CompactionOutcome:
+    async def compact(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
         """Sum up the oldest stretch that is not summed up yet; then, where a level is full, condense it."""
         view = replace(view, policy=self._policy(view.policy))
-        outcome = CompactionOutcome(compacted=False, reason="nothing is old enough to be summed up")
-        beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
-        resumes = resumes_at(await self.store.compactions(ref, beyond), view.outlook.segments, view.covered_until)
-        for end in dict.fromkeys((resumes, None)):  # a gap that is too short to be summed up goes with what follows
-            stretch = await self._stretch(ref, view, end)
-            if stretch:
-                outcome = await self._sum_up(ref, view, stretch, trigger, dry_run=dry_run)
-                outcome = replace(outcome, model_asked=self.model is not None and not dry_run)
-                if outcome.error is None:
-                    break
-        if dry_run:
-            return outcome
+        outcome = CompactionOutcome(compacted=False, reason=NOTHING_OLD)
+        async for stretch in self._stretches(ref, view):
+            outcome = await self._sum_up(ref, view, stretch, trigger)
+            outcome = replace(outcome, model_asked=self.model is not None)
+            if outcome.error is None:
+                break
         parent = await self._condense(ref, view, trigger)
         if outcome.compacted or parent is None:
             return outcome
         return replace(_outcome(parent, outcome.failures), model_asked=outcome.model_asked)
+
+    async def plan(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
+        """What compacting over and over would sum up, to its end, by how long the summaries may be."""
+        first, planned = view, list[Planned]()
+        while (stretch := await anext(self._stretches(ref, view), None)) is not None:
+            leaf = self._leaf(view, stretch, trigger)
+            if leaf.tokens_before <= LEAST_TOKENS:
+                break
+            leaf = replace(leaf, tokens_after=min(leaf.tokens_before, view.policy.summary_max_tokens))
+            planned.append(
+                Planned(
+                    first_seq=leaf.first_seq,
+                    last_seq=leaf.last_seq,
+                    messages=len(stretch),
+                    tokens=leaf.tokens_before,
+                )
+            )
+            row = with_full_levels_condensed([*view.row, leaf], view.policy)
+            view = replace(view, row=row, uncovered=view.uncovered - len(stretch))
+        if not planned:
+            return CompactionOutcome(compacted=False, reason=NOTHING_OLD)
+        several = f" in {len(planned):,} summaries" if len(planned) > 1 else ""
+        stretch_said = f"messages {planned[0].first_seq} to {planned[-1].last_seq}"
+        outcome = CompactionOutcome(
+            compacted=False,
+            original_count=first.uncovered,
+            reason=f"{stretch_said} would be summed up{several}",
+            planned=tuple(planned),
+        )
+        return outcome.as_it_stands(first, view, sum(one.tokens for one in planned))
+
+    async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[Stored]]:
+        """What can be summed up next: a gap between summaries or, when that is too short for one, what begins there."""
+        beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
+        resumes = resumes_at(await self.store.compactions(ref, beyond), view.outlook.segments, view.covered_until)
+        for end in dict.fromkeys((resumes, None)):
+            stretch = await self._stretch(ref, view, end)
+            if stretch:
+                yield stretch
 
     def _policy(self, policy: CompactionPolicy) -> CompactionPolicy:
         if self.room_tokens is None:
@@ -135,31 +182,13 @@ class Compactor:
             limit=policy.leaf_max_messages + 2 * policy.max_message_history,
         )
         read = [stored(place, newest) for place, newest in await self.store.path(ref, query)]
-        if resumes is not None:
-            return next_stretch(read, policy, keep_recent=0)
-        return next_stretch(read, policy, keep_recent=None if self.room_tokens is None else _KEPT_AT_HARD_MARK)
+        left_alone = 0 if resumes is not None else None if self.room_tokens is None else _KEPT_AT_HARD_MARK
+        return next_stretch(read, policy, keep_recent=left_alone, opens=not view.row)
 
-    async def _sum_up(
-        self, ref: Ref, view: View, stretch: Sequence[Stored], trigger: Trigger, *, dry_run: bool
-    ) -> CompactionOutcome:
-        began = time.monotonic()
-        before = sum(one.tokens for one in stretch)
-        new_count = view.uncovered - len(stretch) + 1
-        if dry_run:
-            return CompactionOutcome(
-                compacted=False,
-                original_count=view.uncovered,
-                new_count=new_count,
-                tokens_before=before,
-                tokens_after=min(before, view.policy.summary_max_tokens),
-                reason=f"messages {stretch[0].seq} to {stretch[-1].seq} would be summed up",
-            )
-        made = await summarise(sources(stretch), before, view.policy, model=self.model, redact=self.redact)
-        if not isinstance(made, Summary):
-            problem = "no summary is shorter than what it would stand for"
-            return CompactionOutcome(compacted=False, tokens_before=before, error=problem, failures=made)
+    def _leaf(self, view: View, stretch: Sequence[Stored], trigger: Trigger) -> Compaction:
+        """The compaction of a stretch, before its summary is written."""
         last = stretch[-1].seq
-        new = Compaction(
+        return Compaction(
             id=new_id(),
             level=1,
             first_seq=stretch[0].seq,
@@ -168,18 +197,37 @@ class Compactor:
             branch=next(one.branch for one in view.outlook.segments if one.after < last <= one.last),
             span_hash=span_hash(stretch),
             children=(),
+            summary="",
+            strategy="",
+            model=None,
+            trigger=trigger,
+            original_count=view.uncovered,
+            new_count=view.uncovered - len(stretch) + 1,
+            tokens_before=sum(map(sent_tokens, summed_up(stretch, opens=not view.row))),
+            tokens_after=0,
+            facts_total=0,
+            facts_kept=0,
+            seconds=0.0,
+            created_at=self.clock(),
+        )
+
+    async def _sum_up(self, ref: Ref, view: View, stretch: Sequence[Stored], trigger: Trigger) -> CompactionOutcome:
+        began = time.monotonic()
+        leaf = self._leaf(view, stretch, trigger)
+        told = sources(summed_up(stretch, opens=not view.row))
+        made = await summarise(told, leaf.tokens_before, view.policy, model=self.model, redact=self.redact)
+        if not isinstance(made, Summary):
+            problem = "no summary is shorter than what it would stand for"
+            return CompactionOutcome(compacted=False, tokens_before=leaf.tokens_before, error=problem, failures=made)
+        new = replace(
+            leaf,
             summary=made.text,
             strategy=made.strategy,
             model=made.model,
-            trigger=trigger,
-            original_count=view.uncovered,
-            new_count=new_count,
-            tokens_before=before,
             tokens_after=made.tokens,
             facts_total=made.facts_total,
             facts_kept=made.facts_kept,
             seconds=round(time.monotonic() - began, 3),
-            created_at=self.clock(),
         )
         entries = sorted({one.entry_seq for one in stretch})
         try:
@@ -234,27 +282,45 @@ class Compactor:
         made = condensed(leaves, policy)
         if made is None:
             return None
-        return replace(
-            oldest[0],
-            id=new_id(),
-            level=max(one.level for one in oldest) + 1,
-            last_seq=oldest[-1].last_seq,
-            branch=oldest[-1].branch,
-            span_hash=sha256(" ".join(one.span_hash for one in oldest).encode()).hexdigest(),
-            children=tuple(one.id for one in oldest),
+        return _above(
+            oldest,
             summary=made.text,
             strategy=made.strategy,
-            model=None,
             trigger=trigger,
-            original_count=len(oldest),
-            new_count=1,
-            tokens_before=sum(one.tokens_after for one in oldest),
             tokens_after=made.tokens,
             facts_total=made.facts_total,
             facts_kept=made.facts_kept,
             seconds=round(time.monotonic() - began, 3),
             created_at=self.clock(),
         )
+
+
+def with_full_levels_condensed(row: Sequence[Compaction], policy: CompactionPolicy) -> list[Compaction]:
+    """The row as it will be when nothing but the levels' fan-in decides; what is condensed has no text here."""
+    standing = list(row)
+    while oldest := to_condense(standing, policy.fan_in):
+        at = standing.index(oldest[0])
+        tokens = min(policy.summary_max_tokens, sum(one.tokens_after for one in oldest))
+        standing[at : at + len(oldest)] = [_above(oldest, summary="", tokens_after=tokens)]
+    return standing
+
+
+def _above(oldest: Sequence[Compaction], **written: Any) -> Compaction:
+    """One level up from these, with what is written about them."""
+    return replace(
+        oldest[0],
+        id=new_id(),
+        level=max(one.level for one in oldest) + 1,
+        last_seq=oldest[-1].last_seq,
+        branch=oldest[-1].branch,
+        span_hash=sha256(" ".join(one.span_hash for one in oldest).encode()).hexdigest(),
+        children=tuple(one.id for one in oldest),
+        model=None,
+        original_count=len(oldest),
+        new_count=1,
+        tokens_before=sum(one.tokens_after for one in oldest),
+        **written,
+    )
 
 
 def _outcome(done: Compaction, failures: tuple[Failure, ...]) -> CompactionOutcome:
@@ -284,7 +350,8 @@ async def diff(store: Store, ref: Ref, compaction: Compaction) -> CompactionDiff
     """Read the originals again and compare."""
     query = PathQuery(branch=compaction.last_seq, after=compaction.after_seq, limit=_MOST_ORIGINALS)
     pairs = await store.path(ref, query)
-    found = rank_facts(facts_of(sources([stored(place, newest) for place, newest in pairs])), ())
+    told = summed_up([stored(place, newest) for place, newest in pairs], opens=compaction.after_seq == 0)
+    found = rank_facts(facts_of(sources(told)), ())
     there, missing = kept(compaction.summary, found)
     return CompactionDiff(
         compaction=compaction,

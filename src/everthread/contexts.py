@@ -174,7 +174,7 @@ class Contexts:
         room = (budget or Budget()).limit
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
         if dry_run:
-            return await self._compact(view, trigger, _record_room(trigger, room), dry_run=True)
+            return await self._compactor(_record_room(trigger, room)).plan(self._ref, view, trigger)
         attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=budget)
         work = self._compact_while(lambda _: trigger, view, path, compaction, on_each or (lambda _: None), room=room)
         return await telling.told(self._means.listener, attempt, work)
@@ -240,17 +240,17 @@ class Contexts:
         room_tokens: int | None = None,
         *,
         may_ask: bool = True,
-        dry_run: bool = False,
     ) -> CompactionOutcome:
-        means = self._means
-        model = means.summariser_for(view.policy) if may_ask else None
-        compactor = Compactor(
-            store=self._store, clock=self._clock, model=model, redact=means.redact, room_tokens=room_tokens
-        )
-        outcome = await compactor.compact(self._ref, view, trigger, dry_run=dry_run)
+        model = self._means.summariser_for(view.policy) if may_ask else None
+        outcome = await self._compactor(room_tokens, model).compact(self._ref, view, trigger)
         if outcome.model_asked:
-            means.breaker.note(view.policy, failed=outcome.model_failed)
+            self._means.breaker.note(view.policy, failed=outcome.model_failed)
         return outcome
+
+    def _compactor(self, room_tokens: int | None, model: Summariser | None = None) -> Compactor:
+        return Compactor(
+            store=self._store, clock=self._clock, model=model, redact=self._means.redact, room_tokens=room_tokens
+        )
 
     async def keep_context(self, context: Context) -> str:
         """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""

@@ -25,7 +25,7 @@ from everthread import (
 from everthread.compaction.view import shown
 from everthread.core import failpoints
 from tests.contracts.talk import appended, entry_count, history, says
-from tests.contracts.views import check, live, tell, text_of, tight
+from tests.contracts.views import IMAGE, check, live, tell, text_of, tight
 
 NARROW = {"fan_in": 2, "leaf_max_messages": 8}
 
@@ -111,6 +111,50 @@ async def test_a_dry_run_tells_and_writes_nothing(et: Everthread, conv: Conversa
     assert [one async for one in conv.compactions()] == []
     assert await entry_count(et, conv) == count
     assert (await conv.context()).manifest.digest == digest
+
+
+async def test_a_dry_run_tells_the_whole_plan(conv: Conversation) -> None:
+    await tell(conv, 60)
+    planned = await conv.compact(dry_run=True, compaction=NARROW)
+    done = await conv.compact(compaction=NARROW)
+    leaves = [one for one in await live(conv) if one.level == 1]
+    assert len(leaves) > 4
+    assert [(one.first_seq, one.last_seq, one.tokens) for one in planned.planned] == [
+        (one.first_seq, one.last_seq, one.tokens_before) for one in leaves
+    ]
+    assert planned.reason == f"messages 1 to {leaves[-1].last_seq} would be summed up in {len(leaves)} summaries"
+    assert (planned.original_count, planned.new_count) == (done.original_count, done.new_count)
+    assert planned.tokens_before == done.tokens_before
+    assert planned.tokens_after >= done.tokens_after
+    assert (await conv.compact(dry_run=True, compaction=NARROW)).planned == ()
+
+
+async def test_a_stretch_of_images_is_counted_as_it_is_sent_and_summed_up(conv: Conversation) -> None:
+    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": IMAGE}}]}
+    for _ in range(10):
+        await conv.append([picture, {"role": "assistant", "content": "Seen."}])
+    outcome = await conv.compact()
+    assert (outcome.compacted, outcome.error) == (True, None)
+    made = outcome.compaction
+    assert made is not None
+    assert made.tokens_before > 1_600 * (made.last_seq // 2)
+    assert "[image]" in made.summary
+    await check(conv, await conv.context())
+
+
+async def test_the_system_messages_a_log_begins_with_are_not_quoted_in_its_summary(conv: Conversation) -> None:
+    await conv.append({"role": "system", "content": "You are the porter of Hotel Aurora. Room 4711 is closed. " * 400})
+    await tell(conv, 12)
+    made = (await conv.compact()).compaction
+    assert made is not None
+    assert (made.first_seq, made.last_seq > 1) == (1, True)
+    assert "4711" not in made.summary
+    assert made.tokens_before < 5_000
+    context = await conv.context()
+    assert "4711" in str(context.messages[0])
+    assert text_of(context).count("Hotel Aurora") == 400
+    assert "4711" not in (await conv.compaction_diff(made.id)).facts_only_in_originals
+    await check(conv, context)
 
 
 async def test_there_is_nothing_to_compact_in_a_short_conversation(conv: Conversation) -> None:

@@ -23,6 +23,7 @@ CompactionArgument = Annotated[
     str, typer.Argument(metavar="COMPACTION", help="Its number in `compactions`, its id, or the beginning of it.")
 ]
 SHOWN_FACTS = 40
+SHOWN_STRETCHES = 20
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -46,10 +47,7 @@ async def compact(
             _tell_undone(door, await found.undo_compaction(chosen.id))
             return
         outcome = await _compacted(door, found, dry_run, branch_name(branch))
-        policy = await et.compaction_config.get(found)
     _tell_outcome(door, outcome, dry_run)
-    if dry_run and outcome.new_count > policy.leaf_max_messages:
-        door.out.note(f"and so on, a summary for each stretch, until about {policy.keep_recent} messages are left")
 
 
 async def _compacted(
@@ -67,9 +65,13 @@ async def _compacted(
         try:
             return await conversation.compact(dry_run=dry_run, branch=branch, on_each=on_each)
         except asyncio.CancelledError:  # Ctrl-C
-            kept = f"the {len(made):,} summaries made so far are kept" if made else "no summary was made yet"
+            kept = f"{_summaries_made(len(made))} kept" if made else "no summary was made yet"
             door.out.note(f"interrupted: {kept}; the log is as it was, and the same command goes on")
             raise
+
+
+def _summaries_made(count: int) -> str:
+    return "the 1 summary made so far is" if count == 1 else f"the {count:,} summaries made so far are"
 
 
 def _tell_outcome(door: Door, outcome: CompactionOutcome, dry_run: bool) -> None:
@@ -82,8 +84,23 @@ def _tell_outcome(door: Door, outcome: CompactionOutcome, dry_run: bool) -> None
         )
     else:
         door.out.text(outcome.error or outcome.reason or "nothing to do")
+        _tell_plan(door, outcome)
     for failure in outcome.failures:
         door.out.note(f"{failure.stage}: {failure.reason}")
+
+
+def _tell_plan(door: Door, outcome: CompactionOutcome) -> None:
+    """What a dry run would do, stretch by stretch, and what would be left in the end."""
+    if not outcome.planned:
+        return
+    for one in outcome.planned[:SHOWN_STRETCHES]:
+        door.out.text(f"  {one.first_seq} to {one.last_seq}: {one.messages:,} messages, {one.tokens:,} tokens")
+    if len(outcome.planned) > SHOWN_STRETCHES:
+        door.out.text(f"  … and {len(outcome.planned) - SHOWN_STRETCHES:,} more (--json names them)")
+    door.out.text(
+        f"{outcome.original_count:,} messages would be {outcome.new_count:,} in the model's view; what is summed up "
+        f"would count {outcome.tokens_after:,} tokens at most instead of {outcome.tokens_before:,}"
+    )
 
 
 def _tell_undone(door: Door, undone: Compaction) -> None:
