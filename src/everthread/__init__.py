@@ -32,6 +32,8 @@ from everthread.core.errors import (
     StoreError,
     StoreFull,
     StoreGone,
+    TurnLost,
+    TurnRunning,
 )
 from everthread.core.jobs import Job, JobReport, JobState, Pace
 from everthread.core.nouns import (
@@ -46,6 +48,8 @@ from everthread.core.nouns import (
     Receipt,
     VerifyReport,
 )
+from everthread.core.turn_events import TurnEvent
+from everthread.core.turns import Turn, TurnState
 from everthread.history.full_history import FullHistory, Gap
 from everthread.instance import CompactionConfig, Everthread
 from everthread.views import SeenContext
@@ -95,6 +99,11 @@ __all__ = [
     "StoreFull",
     "StoreGone",
     "Summariser",
+    "Turn",
+    "TurnEvent",
+    "TurnLost",
+    "TurnRunning",
+    "TurnState",
     "VerifyReport",
     "open",
 ]

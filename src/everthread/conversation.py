@@ -18,11 +18,15 @@ from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.log import BranchName, BranchRow
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
 from everthread.core.ports import NewConversation
-from everthread.history import ingest, intents, reading, searching
+from everthread.core.turn_events import TurnEvent, event_from
+from everthread.core.turns import Turn, TurnQuery, TurnState
+from everthread.history import ingest, intents, reading, searching, turning
 from everthread.history.arguments import check_branch, check_count
 
 MAX_TITLE_CHARACTERS: Final = 1000
 _MOST_TRIES: Final = 10
+_EVENTS: Final = 1000
+"""About how many events are read at once."""
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
 
@@ -300,6 +304,33 @@ class Conversation(Contexts):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
         check_count(limit, "limit")
         return await searching.search(self._store, text, owner=self.owner, conversation=self.id, limit=limit)
+
+    # -- turns ---------------------------------------------------------------------------------------------
+
+    async def turn(self, id: str) -> Turn:
+        """Where a turn stands; NotFound when this conversation has none by this id."""
+        return await self._store.turn(self._ref, check_id(id, "id"))
+
+    async def turns(
+        self, *, limit: int = 50, before: int | None = None, states: Sequence[TurnState] = ()
+    ) -> Sequence[Turn]:
+        """Its turns, newest first; the next page begins `before` the number of the last one."""
+        check_count(limit, "limit")
+        return await self._store.turns(TurnQuery(self.owner, self.id, tuple(states), before, limit))
+
+    async def turn_events(self, id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
+        """What a turn has told so far, from the event after this number on; kept for some days."""
+        check_count(after, "after")
+        while page := await self._store.turn_events(self._ref, check_id(id, "id"), after=after, limit=_EVENTS):
+            for one in page:
+                yield event_from(one)
+            after = page[-1].number
+
+    async def stop_turn(self, id: str) -> Turn:
+        """Stop a turn, wherever it runs. One that waits ends at once; one that runs ends within a few seconds, what it
+        has said is kept. One that has ended stays as it is."""
+        turn = await self.turn(id)
+        return await self._store.write(self._ref, turning.StopTurn(turn=turn, first_look=self._means.first_look))
 
 
 def _with_payload(entry: Entry) -> Entry:

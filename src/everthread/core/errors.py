@@ -4,6 +4,8 @@
     ├── NotFound                 no such conversation, message or branch (also: another owner's)
     ├── Conflict                 the state does not allow it
     │   ├── HeadMoved            somebody else appended first: read again, then retry
+    │   ├── TurnRunning          another turn of the conversation runs, and was not to be waited for
+    │   ├── TurnLost             the turn was taken from this process, which gave no sign of life for too long
     │   └── Erased               a late write to something that was erased
     ├── Invalid                  the input cannot be taken; `field` names the part
     │   └── KeyReused            an idempotency key that came with another body before
@@ -49,6 +51,19 @@ class HeadMoved(Conflict):
 
     code = "head_moved"
     retryable = True
+
+
+class TurnRunning(Conflict):
+    """Another turn of the conversation runs."""
+
+    code = "turn_running"
+    retryable = True
+
+
+class TurnLost(Conflict):
+    """The turn has ended, or is another process's, before this one wrote to it; nothing of the write was stored."""
+
+    code = "turn_lost"
 
 
 class Erased(Conflict):

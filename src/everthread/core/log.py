@@ -14,6 +14,7 @@ from everthread.core.checkpoints import CheckpointChanges, CheckpointNeeds, Chec
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.jobs import NewJob
+from everthread.core.turns import EventBatch, Turn, TurnNeeds
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -105,6 +106,7 @@ class Needs:
     since: int | None = None
     """Show every entry with a greater seq: what has happened since the caller read."""
     checkpoints: CheckpointNeeds | None = None
+    turns: TurnNeeds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,8 @@ class Seen:
     checkpoints: CheckpointsSeen | None = None
     revisions: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
     """Oldest first."""
+    turns: Sequence[Turn] = ()
+    """Those that wait or run, in the order they came, and the one that was asked for."""
 
 
 class Touch(NamedTuple):
@@ -157,6 +161,10 @@ class Decision(Generic[R_co]):
     """What is to be done later because of this."""
     look_at: int | None = None
     """A new mark; None leaves it as it is."""
+    turns: Sequence[Turn] = ()
+    """Turns to insert or, by id, to replace."""
+    events: Sequence[EventBatch] = ()
+    """What turns have told."""
 
 
 class Intent(Protocol[R_co]):

@@ -20,6 +20,7 @@ from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query
+from everthread.core.turns import Turns
 
 R = TypeVar("R")
 
@@ -268,7 +269,7 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(Conversations, Log, Views, Checkpoints, Items, Search, Keeping, Protocol):
+class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Search, Keeping, Protocol):
     """One database."""
 
     @property

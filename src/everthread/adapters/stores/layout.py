@@ -89,6 +89,11 @@ def traces_of(entries: Iterable[Entry]) -> list[bytes]:
     return list(found)
 
 
+def texts_of(entries: Iterable[Entry]) -> list[str]:
+    """What these messages say."""
+    return [payloads.text(Message(entry).payload) for entry in entries if entry.raw is not None]
+
+
 def _packed(text: bytes) -> bytes:
     """A text as MessagePack writes it."""
     size = len(text)

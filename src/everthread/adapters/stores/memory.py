@@ -15,9 +15,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from everthread.adapters.jobs.memory import MemoryJobs
-from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_BITS, is_indexed, revisions_of, traces_of, words_of
+from everthread.adapters.stores.layout import (
+    CANNOT_REACH,
+    SEQ_BITS,
+    is_indexed,
+    revisions_of,
+    texts_of,
+    traces_of,
+    words_of,
+)
 from everthread.adapters.stores.memory_checkpoints import Shelf
 from everthread.adapters.stores.memory_items import Drawer
+from everthread.adapters.stores.memory_turns import Diary
 from everthread.compaction.view import shown
 from everthread.core.chain import commitment_of, genesis
 from everthread.core.checkpoints import CheckpointNeeds, CheckpointQuery, CheckpointsSeen, Listed, Saved
@@ -43,6 +52,7 @@ from everthread.core.ports import (
     PolicyChange,
 )
 from everthread.core.queries import Query, Term
+from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
 from everthread.history.words import scope_token
 
 R = TypeVar("R")
@@ -90,6 +100,7 @@ class MemoryStore:
         self._is_open = False
         self._policy: bytes | None = None
         self._items = Drawer()
+        self._turns = Diary()
         self.jobs = MemoryJobs()
 
     async def open(self) -> None:
@@ -182,8 +193,13 @@ class MemoryStore:
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         row = self._row(ref, living=False)
         now = to_micros(self._clock())
-        decision = intent.decide(_seen(row, intent.needs()), now)
+        needs = intent.needs()
+        seen = _seen(row, needs)
+        if needs.turns is not None:
+            seen = replace(seen, turns=self._turns.look(ref, needs.turns))
+        decision = intent.decide(seen, now)
         _apply(row, decision, now)
+        self._turns.apply(ref, decision, from_micros(now))
         self._put(ref, decision.jobs, now)
         return decision.result
 
@@ -328,6 +344,29 @@ class MemoryStore:
         found = self._items.under(owner, "", to_micros(self._clock()))
         return sorted({item.namespace for item in found})
 
+    # -- turns ---------------------------------------------------------------------------------------------
+
+    async def turn(self, ref: Ref, id: str) -> Turn:
+        return self._turns.read(ref, id)
+
+    async def turns(self, query: TurnQuery) -> Sequence[Turn]:
+        return self._turns.listed(query)
+
+    async def unfinished_turns(self) -> Sequence[tuple[Ref, Turn]]:
+        return self._turns.unfinished()
+
+    async def renew_turns(self, holder: str, until: datetime) -> Sequence[str]:
+        return self._turns.renew(holder, until)
+
+    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
+        self._turns.add_events(ref, holder, batch, self._clock())
+
+    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[KeptEvent]:
+        return self._turns.events(ref, id, after, limit)
+
+    async def prune_events(self, before: datetime) -> int:
+        return self._turns.prune(before)
+
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
@@ -377,6 +416,8 @@ class MemoryStore:
         now = self._clock()
         reached: Counter[str] = Counter()
         for row in rows:
+            said = texts_of(_to_erase(row, message)) if message is not None else []
+            self._turns.forget(Ref(owner, row.info.id), message, said, reached)
             _blank(row, message, now, reached)
             forgotten = self.jobs.forget(Ref(owner, row.info.id), only_errors=message is not None)
             reached["jobs"] += forgotten

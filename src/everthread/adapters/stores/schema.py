@@ -277,6 +277,40 @@ items = Table(
 )
 """Documents that agents keep, by owner, namespace and key."""
 
+turns = Table(
+    "turns",
+    metadata,
+    Column("number", _Number, primary_key=True, autoincrement=True),
+    Column("conversation", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("lease_until", BigInteger),
+    Column("is_asked_to_stop", SmallInteger, nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("question", LargeBinary),
+    Column("record", LargeBinary, nullable=False),
+    Index("turns_by_id", "conversation", "id", unique=True),
+    Index("turns_by_number", "conversation", "number"),
+    sqlite_autoincrement=True,
+)
+"""One question each, and where its answer stands."""
+_UNFINISHED = text("state < 2")
+Index("turns_unfinished", turns.c.conversation, sqlite_where=_UNFINISHED, postgresql_where=_UNFINISHED)
+
+run_events = Table(
+    "run_events",
+    metadata,
+    Column("turn", BigInteger, primary_key=True, autoincrement=False),
+    Column("first", Integer, primary_key=True, autoincrement=False),
+    Column("last", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("kept_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What turns told while they ran, in batches, by the turn's number."""
+Index("run_events_by_age", run_events.c.kept_at)
+
 ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone",
     "branches": "numbers only: kept",
@@ -298,6 +332,8 @@ ERASE_RULES = {
     "everthread_jobs.procrastinate_periodic_defers": "never used",
     "everthread_jobs.procrastinate_workers": "times only",
     "items": "rows of the owner deleted with everything of that owner; they belong to no conversation",
+    "turns": "rows of the conversation deleted; of a message: what quotes it, and a question that waits",
+    "run_events": "rows of the conversation deleted, also for a single message, which stands in them in pieces",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",

@@ -15,8 +15,8 @@ from dataclasses import replace
 import asyncpg
 
 from everthread.adapters.jobs import postgres_statements as jobs
-from everthread.adapters.stores.layout import CANNOT_REACH, traces_of
-from everthread.adapters.stores.postgres import compactions, log
+from everthread.adapters.stores.layout import CANNOT_REACH, texts_of, traces_of
+from everthread.adapters.stores.postgres import compactions, log, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection
@@ -82,7 +82,8 @@ async def blank(
 async def _blank_all(
     connection: Connection, numbers: Sequence[int], message: str | None, now: int, blobs: Blobs | None
 ) -> dict[str, int]:
-    traces: list[bytes | None] = [None] if message is None else await _traces(connection, numbers, message, blobs)
+    targets = [] if message is None else await _targets(connection, numbers, message, blobs)
+    traces: list[bytes | None] = [None] if message is None else [*traces_of(targets)]
     reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, numbers, message))}
     reach("erase.words_removed")
     reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
@@ -95,12 +96,14 @@ async def _blank_all(
     if message is not None:
         reached["compactions"] = await _destroy_summaries(connection, numbers, message)
         reached["answers"] = await _blank_answers(connection, numbers, message)
+        await turns.forget_message(connection, numbers, message, texts_of(targets), reached)
     else:
         reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, numbers))
         reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, numbers))
         reached["prompts"] = _count(await connection.execute(sql.DELETE_PROMPTS, numbers))
         reached["manifests"] = _count(await connection.execute(sql.DELETE_MANIFESTS, numbers))
         reached["policies"] = _count(await connection.execute(sql.DELETE_POLICY, numbers))
+        await turns.forget(connection, numbers, reached)
         reached["jobs"] = _count(await connection.execute(jobs.FORGET, numbers))
         reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now))
     return reached
@@ -116,11 +119,11 @@ async def _destroy_summaries(connection: Connection, numbers: Sequence[int], mes
     return destroyed
 
 
-async def _traces(
+async def _targets(
     connection: Connection, numbers: Sequence[int], message: str, blobs: Blobs | None
-) -> list[bytes | None]:
+) -> Sequence[Entry]:
     rows = await connection.fetch(sql.ENTRIES_TO_ERASE, numbers, message)
-    return [*traces_of(await filled(map(Entry._make, rows), blobs))]
+    return await filled(map(Entry._make, rows), blobs)
 
 
 async def _forget_checkpoints(

@@ -22,7 +22,7 @@ from everthread.adapters.stores.layout import (
     settled,
     words_of,
 )
-from everthread.adapters.stores.postgres import checkpoints, compactions
+from everthread.adapters.stores.postgres import checkpoints, compactions, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection, Row
@@ -74,6 +74,7 @@ async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | N
         since=await _since(connection, number, needs.since) if needs.since is not None else (),
         checkpoints=await checkpoints.look(connection, number, needs.checkpoints) if needs.checkpoints else None,
         revisions=revisions_of(named) if needs.every_revision else {},
+        turns=await turns.look(connection, number, needs.turns) if needs.turns is not None else (),
     )
     return number, seen
 
@@ -140,6 +141,7 @@ async def _apply(
         await checkpoints.apply(connection, number, decision.checkpoints)
     if decision.answer is not None:
         await connection.execute(sql.INSERT_ANSWER, number, *decision.answer, now)
+    await turns.apply(connection, number, decision, now)
     if decision.jobs:
         await jobs.put(connection, number, Ref(seen.head.owner, seen.head.id), decision.jobs, now)
     if decision.entries or decision.active is not None:

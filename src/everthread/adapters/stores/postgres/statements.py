@@ -576,7 +576,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 
 REWRITTEN_TABLES = (
     "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "checkpoints", "writes",
-    "blobs", "words", "everthread_jobs.procrastinate_jobs",
+    "blobs", "turns", "run_events", "words", "everthread_jobs.procrastinate_jobs",
 )  # fmt: skip
 """The tables an erase takes text from."""
 

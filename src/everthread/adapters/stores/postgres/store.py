@@ -21,6 +21,7 @@ from everthread.adapters.stores.postgres import (
     log,
     search,
     tables,
+    turns,
     views,
 )
 from everthread.adapters.stores.postgres import checkpoints as saved
@@ -49,6 +50,7 @@ from everthread.core.ports import (
     PolicyChange,
 )
 from everthread.core.queries import Query
+from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
 
 R = TypeVar("R")
 
@@ -274,6 +276,30 @@ class PostgresStore:
     async def item_namespaces(self, owner: str) -> Sequence[str]:
         now = self._now()
         return await self._on.read(lambda c: items.namespaces(c, owner, now))
+
+    # -- turns ---------------------------------------------------------------------------------------------
+
+    async def turn(self, ref: Ref, id: str) -> Turn:
+        return await self._on.read(lambda c: turns.read(c, ref, id))
+
+    async def turns(self, query: TurnQuery) -> Sequence[Turn]:
+        return await self._on.read(lambda c: turns.listed(c, query))
+
+    async def unfinished_turns(self) -> Sequence[tuple[Ref, Turn]]:
+        return await self._on.read(turns.unfinished)
+
+    async def renew_turns(self, holder: str, until: datetime) -> Sequence[str]:
+        return await self._on.write(lambda c: turns.renew(c, holder, until))
+
+    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
+        now = self._now()
+        await self._on.write(lambda c: turns.add_events(c, ref, holder, batch, now))
+
+    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[KeptEvent]:
+        return await self._on.read(lambda c: turns.events(c, ref, id, after, limit))
+
+    async def prune_events(self, before: datetime) -> int:
+        return await self._on.write(lambda c: turns.prune(c, before))
 
     # -- search --------------------------------------------------------------------------------------------
 

@@ -12,8 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from everthread.adapters.jobs import sqlite as jobs
-from everthread.adapters.stores.layout import CANNOT_REACH, SEQ_MASK, entry_key, is_indexed, traces_of, words_of
-from everthread.adapters.stores.sqlite import compactions, log
+from everthread.adapters.stores.layout import (
+    CANNOT_REACH,
+    SEQ_MASK,
+    entry_key,
+    is_indexed,
+    texts_of,
+    traces_of,
+    words_of,
+)
+from everthread.adapters.stores.sqlite import compactions, log, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import doom
 from everthread.adapters.stores.sqlite.indexing import is_in_index
@@ -38,13 +46,15 @@ def blank(
         raise NotFound(f"no conversation {conversation!r}")
     reached: Counter[str] = Counter()
     for number in numbers:
-        traces = traces_of(_to_erase(connection, number, message)) if message is not None else None
+        targets = list(_to_erase(connection, number, message)) if message is not None else []
+        traces = traces_of(targets) if message is not None else None
         erased = _blank_entries(connection, number, owner, message, now, reached)
         _forget_checkpoints(connection, number, traces, reached)
         if message is not None:
             reached["compactions"] += _destroy_summaries(connection, number, erased)
             reached["answers"] += _blank_answers(connection, number, message)
             connection.execute(jobs.FORGET_ERRORS, (number,))
+            turns.forget_message(connection, number, message, texts_of(targets), reached)
         else:
             reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
@@ -53,6 +63,7 @@ def blank(
             reached["manifests"] += connection.execute(sql.DELETE_MANIFESTS, (number,)).rowcount
             reached["policies"] += connection.execute(sql.DELETE_POLICY, (number,)).rowcount
             reached["jobs"] += connection.execute(jobs.FORGET, (number,)).rowcount
+            turns.forget(connection, number, reached)
             reached["conversations"] += 1
     if conversation is None:
         reached["items"] += connection.execute(sql.DELETE_ITEMS_OF, (owner,)).rowcount

@@ -19,7 +19,7 @@ from everthread.adapters.stores.layout import (
     revisions_of,
     settled,
 )
-from everthread.adapters.stores.sqlite import checkpoints, compactions
+from everthread.adapters.stores.sqlite import checkpoints, compactions, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import counted
 from everthread.core.blobs import Blobs
@@ -83,6 +83,7 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs) -> tuple[int, 
         since=_since(connection, number, needs.since) if needs.since is not None else (),
         checkpoints=None if needs.checkpoints is None else checkpoints.look(connection, number, needs.checkpoints),
         revisions=revisions_of(named) if needs.every_revision else {},
+        turns=turns.look(connection, number, needs.turns) if needs.turns is not None else (),
     )
     return number, seen
 
@@ -142,6 +143,7 @@ def _apply(
         checkpoints.apply(connection, number, decision.checkpoints)
     if decision.answer is not None:
         connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
+    turns.apply(connection, number, decision, now)
     if decision.jobs:
         jobs.put(connection, number, decision.jobs, now)
     look_at = seen.head.look_at if decision.look_at is None else decision.look_at

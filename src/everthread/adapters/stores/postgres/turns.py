@@ -1,0 +1,99 @@
+"""Turns over a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from everthread.adapters.stores.postgres import turn_statements as sql
+from everthread.adapters.stores.postgres.pool import Connection
+from everthread.adapters.stores.turn_rows import STATES, packed, turn_from_row, turn_values, unpacked, without
+from everthread.core.clock import to_micros
+from everthread.core.errors import NotFound
+from everthread.core.log import Decision
+from everthread.core.nouns import Ref
+from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnNeeds, TurnQuery
+
+_NEWEST = 1 << 62
+
+
+async def look(connection: Connection, number: int, needs: TurnNeeds) -> list[Turn]:
+    """What an intent is shown."""
+    return [turn_from_row(row) for row in await connection.fetch(sql.SEEN, number, needs.id)]
+
+
+async def apply(connection: Connection, number: int, decision: Decision[object], now: int) -> None:
+    """Write what an intent decided about turns."""
+    for turn in decision.turns:
+        await connection.execute(sql.PUT, number, *turn_values(turn))
+    for batch in decision.events:
+        values = (batch.first, batch.last, packed(batch), now)
+        await connection.execute(sql.PUT_EVENTS, *values, number, batch.turn_id)
+
+
+async def read(connection: Connection, ref: Ref, id: str) -> Turn:
+    row = await connection.fetchrow(sql.ONE, *ref, id)
+    if row is None:
+        raise NotFound(f"no turn {id!r} in conversation {ref.id!r}")
+    return turn_from_row(row)
+
+
+async def listed(connection: Connection, query: TurnQuery) -> list[Turn]:
+    before = _NEWEST if query.before is None else query.before
+    states = [STATES.index(state) for state in query.states]
+    rows = await connection.fetch(sql.LISTED, query.owner, query.conversation, before, states, query.limit)
+    return [turn_from_row(row) for row in rows]
+
+
+async def unfinished(connection: Connection) -> list[tuple[Ref, Turn]]:
+    found = [(row[0], turn_from_row(tuple(row)[1:])) for row in await connection.fetch(sql.UNFINISHED)]
+    return [(Ref(owner, turn.conversation_id), turn) for owner, turn in found]
+
+
+async def renew(connection: Connection, holder: str, until: datetime) -> list[str]:
+    await connection.execute(sql.RENEW, to_micros(until), holder)
+    return [row[0] for row in await connection.fetch(sql.TO_STOP, holder)]
+
+
+async def add_events(connection: Connection, ref: Ref, holder: str, batch: EventBatch, now: int) -> None:
+    values = (batch.first, batch.last, packed(batch), now)
+    await connection.execute(sql.ADD_EVENTS, *values, *ref, batch.turn_id, holder)
+
+
+async def events(connection: Connection, ref: Ref, id: str, after: int, limit: int) -> list[KeptEvent]:
+    number = (await read(connection, ref, id)).number
+    return unpacked(await connection.fetch(sql.EVENTS, number, after, limit), after)
+
+
+async def prune(connection: Connection, before: datetime) -> int:
+    status = await connection.execute(sql.PRUNE_EVENTS, to_micros(before))
+    return int(status.rpartition(" ")[2])
+
+
+async def forget(connection: Connection, numbers: Sequence[int], reached: dict[str, int]) -> None:
+    """Destroy the turns of conversations."""
+    await _forget_events(connection, numbers, reached)
+    status = await connection.execute(sql.DELETE_TURNS_OF, numbers)
+    reached["turns"] = int(status.rpartition(" ")[2])
+
+
+async def _forget_events(connection: Connection, numbers: Sequence[int], reached: dict[str, int]) -> None:
+    status = await connection.execute(sql.DELETE_EVENTS_OF, numbers)
+    reached["run_events"] = int(status.rpartition(" ")[2])
+
+
+async def forget_message(
+    connection: Connection, numbers: Sequence[int], message: str, texts: Sequence[str], reached: dict[str, int]
+) -> None:
+    """Destroy what turns hold of a message."""
+    await _forget_events(connection, numbers, reached)
+    reached["turns"] = 0
+    for row in await connection.fetch(sql.ALL_OF, numbers):
+        turn = turn_from_row(tuple(row)[1:])
+        is_question = turn.question is not None and turn.question_id == message
+        cleaned = without(turn, texts) or (turn if is_question else None)
+        if cleaned is not None:
+            question = None if is_question else cleaned.question
+            await connection.execute(sql.PUT, row[0], *turn_values(replace(cleaned, question=question)))
+            reached["turns"] += 1

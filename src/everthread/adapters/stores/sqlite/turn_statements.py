@@ -1,0 +1,69 @@
+"""The statements about turns, by name: one statement, one sentence. All values are bound."""
+
+from __future__ import annotations
+
+from everthread.adapters.stores.turn_rows import FIRST_FINAL, TURN_COLUMNS
+
+_TURNS = f"SELECT {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.number = t.conversation"
+_UNFINISHED = f"t.state < {FIRST_FINAL}"
+
+PUT = f"""
+INSERT INTO turns (conversation, id, state, holder, lease_until, is_asked_to_stop, received_at, question, record)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (conversation, id) DO UPDATE SET state = excluded.state, holder = excluded.holder,
+    lease_until = CASE WHEN excluded.state < {FIRST_FINAL}
+        THEN max(coalesce(lease_until, 0), coalesce(excluded.lease_until, 0)) END,
+    is_asked_to_stop = excluded.is_asked_to_stop, question = excluded.question, record = excluded.record"""
+"""Write a turn, new or changed; a lease renewed meanwhile is not taken back."""
+
+SEEN = f"{_TURNS} WHERE t.conversation = ? AND ({_UNFINISHED} OR t.id = ?) ORDER BY t.number"
+"""The turns of a conversation that are not over, and one by its id."""
+
+ONE = f"{_TURNS} WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL AND t.id = ?"
+"""A turn."""
+
+OF_OWNER = f"""{_TURNS}
+WHERE c.owner = :owner AND c.erased_at IS NULL AND t.number < :before
+  AND (:states = '[]' OR t.state IN (SELECT value FROM json_each(:states)))
+ORDER BY t.number DESC LIMIT :limit"""
+"""An owner's turns, newest first."""
+
+OF_CONVERSATION = OF_OWNER.replace("c.erased_at IS NULL", "c.id = :conversation AND c.erased_at IS NULL")
+"""A conversation's turns, newest first."""
+
+UNFINISHED = f"""
+SELECT c.owner, {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.number = t.conversation
+WHERE {_UNFINISHED} AND c.erased_at IS NULL ORDER BY t.number"""
+"""Everybody's turns that are not over, oldest first."""
+
+RENEW = f"UPDATE turns SET lease_until = ? WHERE state < {FIRST_FINAL} AND holder = ?"
+"""Let the leases of a process last longer."""
+
+TO_STOP = f"SELECT t.id FROM turns t WHERE {_UNFINISHED} AND t.holder = ? AND t.is_asked_to_stop = 1"
+"""The turns of a process that somebody wants stopped."""
+
+ADD_EVENTS = """
+INSERT OR IGNORE INTO run_events (turn, first, last, body, kept_at)
+SELECT t.number, ?, ?, ?, ? FROM turns t JOIN conversations c ON c.number = t.conversation
+WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL AND t.id = ? AND t.holder = ?"""
+"""Keep a batch of events, unless the turn is no longer this process's."""
+
+PUT_EVENTS = """
+INSERT OR IGNORE INTO run_events (turn, first, last, body, kept_at)
+SELECT number, ?, ?, ?, ? FROM turns WHERE conversation = ? AND id = ?"""
+"""Keep a batch of events together with what a decision writes."""
+
+EVENTS = "SELECT first, body FROM run_events WHERE turn = ? AND last > ? ORDER BY first"
+"""Batches of a turn that hold events after a number."""
+
+PRUNE_EVENTS = "DELETE FROM run_events WHERE kept_at < ?"
+"""Remove events that are old."""
+
+DELETE_TURNS_OF = "DELETE FROM turns WHERE conversation = ?"
+"""Destroy the turns of a conversation."""
+
+DELETE_EVENTS_OF = "DELETE FROM run_events WHERE turn IN (SELECT number FROM turns WHERE conversation = ?)"
+"""Destroy what they told."""
+
+ALL_OF = f"{_TURNS} WHERE t.conversation = ? ORDER BY t.number"
+"""Every turn of a conversation."""

@@ -1,0 +1,100 @@
+"""Turns over an open connection."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from everthread.adapters.stores.sqlite import turn_statements as sql
+from everthread.adapters.stores.turn_rows import STATES, packed, turn_from_row, turn_values, unpacked, without
+from everthread.core.clock import to_micros
+from everthread.core.errors import NotFound
+from everthread.core.log import Decision
+from everthread.core.nouns import Ref
+from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnNeeds, TurnQuery
+
+_NEWEST = 1 << 62
+
+
+def look(connection: sqlite3.Connection, number: int, needs: TurnNeeds) -> list[Turn]:
+    """What an intent is shown."""
+    return [turn_from_row(row) for row in connection.execute(sql.SEEN, (number, needs.id))]
+
+
+def apply(connection: sqlite3.Connection, number: int, decision: Decision[object], now: int) -> None:
+    """Write what an intent decided about turns."""
+    for turn in decision.turns:
+        connection.execute(sql.PUT, (number, *turn_values(turn)))
+    for batch in decision.events:
+        connection.execute(sql.PUT_EVENTS, (batch.first, batch.last, packed(batch), now, number, batch.turn_id))
+
+
+def read(connection: sqlite3.Connection, ref: Ref, id: str) -> Turn:
+    row = connection.execute(sql.ONE, (*ref, id)).fetchone()
+    if row is None:
+        raise NotFound(f"no turn {id!r} in conversation {ref.id!r}")
+    return turn_from_row(row)
+
+
+def listed(connection: sqlite3.Connection, query: TurnQuery) -> list[Turn]:
+    values = {
+        "owner": query.owner,
+        "conversation": query.conversation,
+        "before": _NEWEST if query.before is None else query.before,
+        "states": json.dumps([STATES.index(state) for state in query.states]),
+        "limit": query.limit,
+    }
+    statement = sql.OF_OWNER if query.conversation is None else sql.OF_CONVERSATION
+    return [turn_from_row(row) for row in connection.execute(statement, values)]
+
+
+def unfinished(connection: sqlite3.Connection) -> list[tuple[Ref, Turn]]:
+    found = [(row[0], turn_from_row(row[1:])) for row in connection.execute(sql.UNFINISHED)]
+    return [(Ref(owner, turn.conversation_id), turn) for owner, turn in found]
+
+
+def renew(connection: sqlite3.Connection, holder: str, until: datetime) -> list[str]:
+    connection.execute(sql.RENEW, (to_micros(until), holder))
+    return [row[0] for row in connection.execute(sql.TO_STOP, (holder,))]
+
+
+def add_events(connection: sqlite3.Connection, ref: Ref, holder: str, batch: EventBatch, now: int) -> None:
+    values = (batch.first, batch.last, packed(batch), now)
+    connection.execute(sql.ADD_EVENTS, (*values, *ref, batch.turn_id, holder))
+
+
+def events(connection: sqlite3.Connection, ref: Ref, id: str, after: int, limit: int) -> list[KeptEvent]:
+    found: list[KeptEvent] = []
+    for row in connection.execute(sql.EVENTS, (read(connection, ref, id).number, after)):
+        found += unpacked([row], after)
+        if len(found) >= limit:
+            break
+    return found
+
+
+def prune(connection: sqlite3.Connection, before: datetime) -> int:
+    return connection.execute(sql.PRUNE_EVENTS, (to_micros(before),)).rowcount
+
+
+def forget(connection: sqlite3.Connection, number: int, reached: Counter[str]) -> None:
+    """Destroy the turns of a conversation."""
+    reached["run_events"] += connection.execute(sql.DELETE_EVENTS_OF, (number,)).rowcount
+    reached["turns"] += connection.execute(sql.DELETE_TURNS_OF, (number,)).rowcount
+
+
+def forget_message(
+    connection: sqlite3.Connection, number: int, message: str, texts: Sequence[str], reached: Counter[str]
+) -> None:
+    """Destroy what turns hold of a message."""
+    reached["run_events"] += connection.execute(sql.DELETE_EVENTS_OF, (number,)).rowcount
+    for turn in [turn_from_row(row) for row in connection.execute(sql.ALL_OF, (number,))]:
+        is_question = turn.question is not None and turn.question_id == message
+        cleaned = without(turn, texts) or (turn if is_question else None)
+        if cleaned is not None:
+            question = None if is_question else cleaned.question
+            connection.execute(sql.PUT, (number, *turn_values(replace(cleaned, question=question))))
+            reached["turns"] += 1

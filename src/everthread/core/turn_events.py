@@ -1,0 +1,176 @@
+"""What a turn tells while it runs: a union of small values, each with the number it has in its turn.
+
+    accepted      the question is kept, and this is the turn's id
+    token         a piece of the answer
+    thinking      a piece of the model's reasoning
+    tool_call     a tool is about to be called
+    tool_result   it has answered, or failed
+    compaction    a summary took the place of old messages in the model's view
+    recall        what was brought back from before the window
+    state         where the graph is, or what a node took and changed
+    done          the turn has ended; with the answer's id and what it cost
+    failed        the turn has ended with an error
+
+Pieces of text that a slow reader has not taken yet may reach it as one; their last number stands for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from everthread.core.turns import KeptEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The question is kept. From here on the turn has an id and ends in a final state."""
+
+    kind: ClassVar[Literal["accepted"]] = "accepted"
+    number: int
+    turn_id: str
+    conversation_id: str
+    question_id: str
+    answer_id: str
+    question_seq: int | None = None
+    """None while it waits for another turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the answer."""
+
+    kind: ClassVar[Literal["token"]] = "token"
+    number: int
+    text: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A piece of the model's reasoning."""
+
+    kind: ClassVar[Literal["thinking"]] = "thinking"
+    number: int
+    text: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool is about to be called."""
+
+    kind: ClassVar[Literal["tool_call"]] = "tool_call"
+    number: int
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    message_id: str
+    """The message of the model that asks for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """A tool has answered."""
+
+    kind: ClassVar[Literal["tool_result"]] = "tool_result"
+    number: int
+    id: str
+    """Of the call."""
+    name: str
+    ok: bool
+    text: str
+    """The beginning of it; the whole is in the log, in the message named here."""
+    message_id: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A summary took the place of old messages in the model's view."""
+
+    kind: ClassVar[Literal["compaction"]] = "compaction"
+    number: int
+    ids: Sequence[str]
+    messages: int
+    """How many messages they stand for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """What was brought back from before the window, or that it could not be."""
+
+    kind: ClassVar[Literal["recall"]] = "recall"
+    number: int
+    seqs: Sequence[int] = ()
+    memories: Sequence[str] = ()
+    passages: int = 0
+    """Of knowledge bases."""
+    degraded: Sequence[str] = ()
+    """Which parts failed or ran out of time; the turn goes on without them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChanged:
+    """Where the graph is: a node has ended. With `debug`, also how long it took and what it changed."""
+
+    kind: ClassVar[Literal["state"]] = "state"
+    number: int
+    node: str
+    loops: int = 0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The turn has ended, answered or stopped; everything it said is in the log."""
+
+    kind: ClassVar[Literal["done"]] = "done"
+    number: int
+    state: str
+    answer_id: str | None
+    text: str
+    usage: Mapping[str, int] = field(default_factory=dict)
+    loops: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The turn has ended with an error; what it had said until then is in the log."""
+
+    kind: ClassVar[Literal["failed"]] = "failed"
+    number: int
+    code: str
+    message: str
+    retryable: bool
+    answer_id: str | None
+    text: str
+    """What there is of the answer."""
+
+
+TurnEvent: TypeAlias = (
+    Accepted | Token | Thinking | ToolCall | ToolResult | Compacted | Recall | StateChanged | Done | Failed
+)
+
+_TYPES: Mapping[str, type[Any]] = {
+    one.kind: one
+    for one in (Accepted, Token, Thinking, ToolCall, ToolResult, Compacted, Recall, StateChanged, Done, Failed)
+}
+KINDS = tuple(_TYPES)
+"""The name of each kind of event."""
+
+
+def kept(event: TurnEvent) -> KeptEvent:
+    """An event as it is stored."""
+    if isinstance(event, Token | Thinking):  # nearly all of them, so without `asdict`
+        return KeptEvent(event.number, event.kind, {"text": event.text, "message_id": event.message_id})
+    body = asdict(event)
+    del body["number"]
+    return KeptEvent(event.number, event.kind, body)
+
+
+def event_from(one: KeptEvent) -> TurnEvent:
+    """The event that was stored."""
+    event: TurnEvent = _TYPES[one.kind](number=one.number, **one.body)
+    return event

@@ -1,0 +1,171 @@
+"""A turn: one question and everything done to answer it, as a row beside the log; and what it told on the way.
+
+    received ──▶ running ──▶ complete | failed | cancelled | interrupted
+
+- Of one conversation at most one turn runs; the others are `received` and wait, each with its question kept here, so
+  that the log reads question, answer, question, answer. A question enters the log when its turn begins to run.
+- A turn belongs to the process that runs it for the time of a lease, which that process renews. When it dies, whoever
+  comes next closes the turn as `interrupted`: what was said so far is kept, and nothing is done a second time.
+- What happens inside is told by *events*, numbered 1, 2, 3 …, and kept in batches for some days: a reader that comes
+  back gets exactly the rest, and the partial text of a dead turn is found there.
+
+Rows change by intents (`Decision.turns`), so that a turn's state commits together with the log and with its jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple, Protocol
+
+from everthread.core.nouns import Ref
+
+DAYS_OF_EVENTS = 7
+"""How long the events of a turn are kept."""
+
+WhenBusy = Literal["enqueue", "reject", "interrupt"]
+"""What becomes of a question while another turn of its conversation runs."""
+
+_WHOLE_WORD = 16
+"""A text shorter than this is looked for as a whole string only: "ok" stands inside of anything."""
+
+
+class TurnState(StrEnum):
+    """Where a turn stands."""
+
+    RECEIVED = "received"
+    """Accepted and kept; it waits for those before it."""
+    RUNNING = "running"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    """It ended with an error; the text up to there is kept."""
+    CANCELLED = "cancelled"
+    """Somebody stopped it; the text up to there is kept."""
+    INTERRUPTED = "interrupted"
+    """Its process died; what it had told up to there is kept."""
+
+    @property
+    def is_final(self) -> bool:
+        return self not in (TurnState.RECEIVED, TurnState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn's row."""
+
+    id: str
+    conversation_id: str
+    state: TurnState
+    question_id: str
+    answer_id: str
+    """The id that was set aside for the answer, or for what there will be of it."""
+    received_at: datetime
+    number: int = 0
+    """Rises with every turn of the database; 0 until the store has given it."""
+    kind: str = "turn"
+    """`turn`, or what another door calls it, such as `run`."""
+    assistant: str | None = None
+    model: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    question: bytes | None = None
+    """The question itself while the turn waits; then it is in the log, at …"""
+    question_seq: int | None = None
+    error: str | None = None
+    usage: Mapping[str, int] = field(default_factory=dict)
+    """Tokens by the provider's word: `input_tokens`, `output_tokens`, …"""
+    holder: str = ""
+    """Which process runs it, or has it waiting; empty once it has ended."""
+    lease_until: datetime | None = None
+    is_asked_to_stop: bool = False
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it was answered in full."""
+        return self.state is TurnState.COMPLETE
+
+    def tells_of(self, text: str) -> bool:
+        """Whether the row quotes this text in its error or its metadata."""
+        return _holds((self.error, dict(self.metadata)), text)
+
+
+def _holds(value: object, text: str) -> bool:
+    if isinstance(value, str):
+        return value == text or (len(text) >= _WHOLE_WORD and text in value)
+    if isinstance(value, Mapping):
+        return any(_holds(inner, text) for inner in value.values())
+    return isinstance(value, list | tuple) and any(_holds(inner, text) for inner in value)
+
+
+class KeptEvent(NamedTuple):
+    """One event of a turn, as it is kept."""
+
+    number: int
+    kind: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventBatch:
+    """Some events of one turn, one after the other: written together, because a write for each would cost too much."""
+
+    turn_id: str
+    events: Sequence[KeptEvent]
+
+    @property
+    def first(self) -> int:
+        return self.events[0].number
+
+    @property
+    def last(self) -> int:
+        return self.events[-1].number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnNeeds:
+    """Which turns an intent must be shown: those that wait or run, and the one by this id."""
+
+    id: str | None = None
+
+
+class TurnQuery(NamedTuple):
+    """Which turns to list, newest first."""
+
+    owner: str
+    conversation: str | None = None
+    states: Sequence[TurnState] = ()
+    """Any, when empty."""
+    before: int | None = None
+    """Only those with a smaller number."""
+    limit: int = 50
+
+
+class Turns(Protocol):
+    """Reading turns and their events; rows are written by intents."""
+
+    async def turn(self, ref: Ref, id: str) -> Turn:
+        """NotFound when this conversation has none by this id."""
+
+    async def turns(self, query: TurnQuery) -> Sequence[Turn]:
+        """Newest first."""
+
+    async def unfinished_turns(self) -> Sequence[tuple[Ref, Turn]]:
+        """Those of every owner that wait or run, oldest first."""
+
+    async def renew_turns(self, holder: str, until: datetime) -> Sequence[str]:
+        """Sign of life of a process: its leases last until then. Gives the ids of its turns that are to stop."""
+
+    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
+        """Keep a batch; the same again is nothing new, and what comes from a process that lost the turn is dropped."""
+
+    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[KeptEvent]:
+        """Events with a greater number, in order: at least `limit` of them, if there are, and then to the batch's end.
+
+        NotFound when this conversation has no turn by this id.
+        """
+
+    async def prune_events(self, before: datetime) -> int:
+        """Remove what was kept before then; how many batches."""
