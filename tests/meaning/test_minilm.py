@@ -1,0 +1,153 @@
+"""The local default embedder, held against the same model computed in numpy."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnxruntime", reason="needs everthread[meaning]")
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from everthread.adapters.embedders import minilm, minilm_graph
+from everthread.adapters.embedders.minilm import MiniLM
+from everthread.adapters.embedders.reading import latin_share, plain
+from everthread.adapters.models import weights
+from everthread.core.errors import MissingExtra, ModelError
+from tests.meaning.bert import Reference
+
+TEXTS = [
+    "hello",
+    "Who was that director again?",
+    "I moved to Berlin in 2019 to work on solar panels, and my sister joined me a year later with her two cats.",
+    "Error: connection refused at 127.0.0.1:5432 while running SELECT count(*) FROM conversations",
+    "Caroline went to the support group on 7 May 2023, and said that it was powerful and moving. " * 4,
+    "Ünïcode, naïve café, Zürich",
+]
+
+
+@pytest.fixture(scope="module")
+def models(minilm_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of our own to build in, with links to the weights."""
+    return _linked(minilm_models, tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def embedder(models: Path) -> MiniLM:
+    return MiniLM(models)
+
+
+def _linked(source: Path, target: Path) -> Path:
+    folder = weights.folder_of(target, weights.named("minilm"))
+    folder.mkdir(parents=True)
+    for file in weights.named("minilm").files:
+        os.symlink(weights.folder_of(source, weights.named("minilm")) / file.name, folder / file.name)
+    return target
+
+
+def _numbers(vector: bytes) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    return np.frombuffer(vector, dtype="<f4")
+
+
+async def test_its_vectors_are_those_of_the_published_model(embedder: MiniLM, models: Path) -> None:
+    folder = weights.folder_of(models, weights.named("minilm"))
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(256)
+    reference = Reference(folder / "model.safetensors")
+    found = await embedder.passages(TEXTS)
+    cosines = [
+        float(_numbers(vector) @ reference.vector(tokenizer.encode(text).ids))
+        for vector, text in zip(found, TEXTS, strict=True)
+    ]
+    assert min(cosines) > 0.99, cosines
+
+
+async def test_a_vector_has_384_numbers_and_length_one(embedder: MiniLM) -> None:
+    for vector in await embedder.passages(["one", "", "x" * 100_000, "\ud800 half", "🎬 电影"]):
+        assert len(vector) == 4 * embedder.dimension == 4 * 384
+        assert float(np.linalg.norm(_numbers(vector))) == pytest.approx(1.0, abs=1e-5)
+
+
+async def test_a_text_has_the_same_vector_in_any_company(embedder: MiniLM) -> None:
+    alone = await embedder.query(TEXTS[1])
+    among = await embedder.passages([TEXTS[4], TEXTS[1], TEXTS[0]])
+    assert among[1] == alone
+
+
+async def test_meaning_is_found_where_no_word_is_shared(embedder: MiniLM) -> None:
+    passages = [
+        "She adopted a kitten last spring",
+        "The invoice is due on Friday",
+        "We flew to Lisbon for the holidays",
+    ]
+    found = [_numbers(vector) for vector in await embedder.passages(passages)]
+    asked = _numbers(await embedder.query("Which pet did they get?"))
+    assert int(np.argmax([vector @ asked for vector in found])) == 0
+
+
+async def test_a_question_does_not_wait_behind_a_backlog(embedder: MiniLM) -> None:
+    await embedder.query("warm")
+    backlog = asyncio.ensure_future(embedder.passages(TEXTS * 20))
+    await embedder.query("now")
+    assert not backlog.done()
+    await backlog
+
+
+def test_the_graph_is_the_same_on_every_machine(models: Path) -> None:
+    folder = weights.folder_of(models, weights.named("minilm"))
+    assert sha256(minilm_graph.build(folder / "model.safetensors")).hexdigest() == minilm.GRAPH_SHA256
+
+
+async def test_the_graph_is_built_once_and_a_damaged_one_is_built_again(embedder: MiniLM, models: Path) -> None:
+    await embedder.query("build")
+    graph = weights.folder_of(models, weights.named("minilm")) / minilm.GRAPH_FILE
+    whole = graph.read_bytes()
+    graph.write_bytes(whole[:1000])
+    expected = await embedder.query(TEXTS[1])
+    assert await MiniLM(models).query(TEXTS[1]) == expected
+    assert graph.read_bytes() == whole
+
+
+async def test_damaged_weights_are_refused_and_say_how_to_mend(minilm_models: Path, tmp_path: Path) -> None:
+    models = _linked(minilm_models, tmp_path)
+    folder = weights.folder_of(models, weights.named("minilm"))
+    tokenizer = folder / "tokenizer.json"
+    content = tokenizer.read_bytes()
+    tokenizer.unlink()
+    tokenizer.write_bytes(content.replace(b"the", b"eht", 1))
+    with pytest.raises(ModelError, match="everthread models fetch minilm"):
+        await MiniLM(models).query("x")
+
+
+def test_missing_weights_are_refused_and_say_how_to_get_them(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtra, match="everthread models fetch minilm"):
+        MiniLM(tmp_path)
+
+
+async def test_a_folder_that_cannot_be_written_is_used_all_the_same(minilm_models: Path, tmp_path: Path) -> None:
+    models = _linked(minilm_models, tmp_path)
+    folder = weights.folder_of(models, weights.named("minilm"))
+    (folder / minilm.GRAPH_FILE).mkdir()  # root may write anywhere, but not over a folder
+    assert len(await MiniLM(models).query("x")) == 1536
+    shutil.rmtree(folder / minilm.GRAPH_FILE)
+    assert not list(folder.glob(".building-*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("hello", 1.0), ("你好世界", 0.0), ("OK，好的", 0.5), ("café", 1.0), ("2023-05-07 🎬", 0.0), ("", 0.0)],
+)
+def test_it_grasps_latin_letters(text: str, share: float) -> None:
+    assert latin_share(text) == pytest.approx(share)
+
+
+def test_half_surrogate_pairs_do_not_reach_a_tokenizer() -> None:
+    assert plain("a\ud800b", 10) == "a?b"
+    assert plain("abc", 2) == "ab"
