@@ -40,6 +40,9 @@ KINDS: Mapping[type[EverthreadError], Kind] = {
     errors.NotFound: Kind(404, "Not found", _AS_BEFORE, "Check the id; lists give those there are."),
     errors.Conflict: Kind(409, "The present state does not allow it", _AS_BEFORE, "Read it again, then decide."),
     errors.HeadMoved: Kind(409, "Somebody else was first", _NOTHING_STORED, "Read the newest messages, then retry."),
+    errors.TurnRunning: Kind(
+        409, "Another turn is running", _NOTHING_STORED, "Wait until it ends, or cancel it; its stream can be read."
+    ),
     errors.Erased: Kind(409, "It was erased", _NOTHING_STORED, "Use another id: what is erased stays erased."),
     errors.Invalid: Kind(422, "It cannot be taken", _NOTHING_STORED, "Mend what `detail` names, then send it again."),
     errors.KeyReused: Kind(
@@ -68,7 +71,7 @@ KINDS: Mapping[type[EverthreadError], Kind] = {
         500, "The database is damaged", "Backups are.", "Run everthread verify; restore a backup."
     ),
 }
-"""Each error by name; a test fails when one is missing."""
+"""Each error, or the nearest above it; a test fails for one that would be told as the root."""
 
 OVERLOADED_SECONDS = 1
 
@@ -135,9 +138,14 @@ _TITLES = {
 }
 
 
+def kind_of(error: type[EverthreadError]) -> Kind:
+    """How an error is told."""
+    return next(KINDS[one] for one in error.__mro__ if one in KINDS)
+
+
 def problem_of(problem: EverthreadError) -> Response:
     """An error of ours as an answer."""
-    kind = next(KINDS[one] for one in type(problem).__mro__ if one in KINDS)
+    kind = kind_of(type(problem))
     headers = {"Retry-After": str(OVERLOADED_SECONDS)} if kind.status == 503 else {}
     field = problem.field if isinstance(problem, Invalid) else None
     parts = [{"field": field, "message": str(problem).removeprefix(f"{field}: ")}] if field else []
