@@ -12,6 +12,7 @@ from everthread.adapters.blobs import blobs_at
 from everthread.adapters.models.choosing import NamedSummariser, summariser_from
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.telling import LogsAndMetrics
+from everthread.adapters.workspaces import FolderWorkspaces, TemporaryWorkspaces
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
@@ -23,6 +24,7 @@ from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.ids import check_text
 from everthread.core.jobs import Pace
 from everthread.core.ports import Store
+from everthread.core.workspaces import IDLE_DAYS, Quota, Workspaces
 from everthread.history.secrets import redact_secrets
 from everthread.instance import Everthread
 
@@ -40,6 +42,7 @@ def open(
     url: str | None = None,
     *,
     blobs: str | None = None,
+    workspaces: str | Path | None = None,
     settings: Settings | None = None,
     clock: Clock = system_clock,
     compaction: CompactionPolicy | None = None,
@@ -56,7 +59,9 @@ def open(
     object of your own; without one the extractive summariser does. A `summary_model` that is set in the database or
     for a call goes before it. Summaries are made from text as `redact` leaves it, which by default takes known forms
     of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or `s3://bucket/folder`) payloads over
-    64 KiB are kept there. `worker`: whether work that waits, such as a compaction that is due, is done here in the
+    64 KiB are kept there. `workspaces` is the folder of the conversations' files: unless named, `et.db.workspaces`
+    beside a SQLite file `et.db`, for PostgreSQL `workspaces` in the user's data folder, and in memory one that goes
+    with the database. `worker`: whether work that waits, such as a compaction that is due, is done here in the
     background (at which pace); without, it waits for another process, such as `everthread worker`.
     """
     address = url if url is not None or settings is None else settings.database
@@ -68,6 +73,7 @@ def open(
         store=store_for(address, clock, kept),
         clock=clock,
         blobs=kept,
+        workspaces=_workspaces(str(address), workspaces, settings, clock),
         policy=policy if summariser is None else replace(policy, summary_model=None),
         summariser=None if summariser is None else summariser_from(summariser),
         summariser_named=NamedSummariser,
@@ -76,6 +82,26 @@ def open(
     )
     pace = worker if isinstance(worker, Pace) else Pace() if worker else None
     return Everthread(means, pace)
+
+
+def _workspaces(url: str, given: str | Path | None, settings: Settings | None, clock: Clock) -> Workspaces:
+    """Where the files of conversations are; nothing is made there before the first of them is opened."""
+    quota = Quota() if settings is None else settings.workspace_quota
+    idle_days = IDLE_DAYS if settings is None else settings.workspace_idle_days
+    named = given if given is not None or settings is None else settings.workspaces_dir
+    if named is None and url.startswith("memory:"):
+        return TemporaryWorkspaces(quota=quota, clock=clock)
+    root = _beside(url) if named is None else Path(named)
+    return FolderWorkspaces(root, quota=quota, idle_days=idle_days, clock=clock)
+
+
+def _beside(url: str) -> Path:
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite":
+        return Path(f"{_path_in(rest)}.workspaces")
+    from everthread.settings import data_folder  # noqa: PLC0415 - startup
+
+    return data_folder() / "workspaces"
 
 
 def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = None) -> Store:
@@ -97,12 +123,17 @@ def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = No
 def _sqlite(rest: str, clock: Clock, blobs: Blobs | None) -> Store:
     from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - a memory store needs no SQLite
 
-    path = unquote(rest.partition("?")[0]).removeprefix("/")
+    path = _path_in(rest)
     if not rest.startswith("/") or path in ("", ":memory:"):
         raise Invalid("a SQLite address names a file: sqlite:///data/et.db; for none, use memory://", field="url")
     if len(path) > MAX_PATH_CHARACTERS:
         raise Invalid(f"a file's path has at most {MAX_PATH_CHARACTERS} characters, this has {len(path)}", field="url")
     return SqliteStore(Path(check_text(path, "url")), clock, blobs)
+
+
+def _path_in(rest: str) -> str:
+    """The file that a SQLite address names after its `://`."""
+    return unquote(rest.partition("?")[0]).removeprefix("/")
 
 
 def _postgres(url: str, clock: Clock, blobs: Blobs | None) -> Store:

@@ -35,6 +35,7 @@ from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import Branch, ConversationInfo, Ref
 from everthread.core.ports import CompactionPosition, Store
+from everthread.core.workspaces import Workspaces
 from everthread.history import intents
 from everthread.history.arguments import check_branch
 from everthread.history.secrets import redact_secrets
@@ -56,6 +57,8 @@ class Means:
     clock: Clock
     blobs: Blobs | None = None
     """Where large payloads are, when that is not the database."""
+    workspaces: Workspaces | None = None
+    """Where the files of conversations are."""
     listener: Listener = field(default_factory=Silence)
     """Hears of compactions."""
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)

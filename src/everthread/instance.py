@@ -30,6 +30,7 @@ from everthread.history.arguments import check_count
 from everthread.history.full_history import FullHistory
 from everthread.history.sweeping import BlobReport
 from everthread.working import Worker
+from everthread.workspaces import ConversationWorkspaces
 
 MAX_PAGE = 1000
 MAX_QUERY_CHARACTERS = 100_000
@@ -185,6 +186,8 @@ class Everthread:
         self._worker = None if pace is None else Worker(means.store.jobs, chores(means), pace)
         self._door = asyncio.Lock()
         """Opening and closing take turns, so that each happens once however many tasks ask for it."""
+        port = means.workspaces
+        self._workspaces = None if port is None else ConversationWorkspaces(means.store, port, means.clock)
         self.conversations = Conversations(means)
         self.compaction_config = CompactionConfig(means)
 
@@ -192,6 +195,13 @@ class Everthread:
     def store(self) -> Store:
         """The store behind it, for adapters and tools."""
         return self._store
+
+    @property
+    def workspaces(self) -> ConversationWorkspaces:
+        """The folders of conversations: uploads, and the files that tools read and write."""
+        if self._workspaces is None:
+            raise Conflict("it was opened without a place for workspaces; `everthread.open` gives it one")
+        return self._workspaces
 
     @property
     def metrics(self) -> Metrics:
@@ -216,6 +226,8 @@ class Everthread:
             if self._worker is not None:
                 await self._worker.stop()
             await self._store.close()
+            if self._workspaces is not None:
+                await self._workspaces.close()
 
     def start_worker(self) -> None:
         """Begin at once to take jobs, also those of other processes; otherwise the first one written here does it."""
@@ -298,7 +310,7 @@ class Everthread:
             raise Invalid("name the conversation of the message too", field="conversation")
         whose = check_id(LOCAL if owner is None else owner, "owner")
         if conversation is None:
-            return await self._store.erase(whose, None, None)
+            return await self._with_files(await self._store.erase(whose, None, None))
         check_id(conversation, "conversation")
         if message is not None:
             return await self._store.erase(whose, conversation, check_id(message, "message"))
@@ -307,10 +319,17 @@ class Everthread:
     async def _erase_with_children(self, owner: str, conversation: str) -> EraseReport:
         """A conversation goes with what its subagents were told: they speak of the same things."""
         descendants = [id async for id in self._descendants(owner, conversation)]
-        report = await self._store.erase(owner, conversation, None)
+        report = await self._with_files(await self._store.erase(owner, conversation, None))
         for id in descendants:
-            report = _both(report, await self._store.erase(owner, id, None))
+            report = _both(report, await self._with_files(await self._store.erase(owner, id, None)))
         return report
+
+    async def _with_files(self, report: EraseReport) -> EraseReport:
+        """The files go after the text: a late upload finds the conversation erased."""
+        if self._workspaces is None:
+            return report
+        count = await self._workspaces.erase(report.owner, report.conversation_id)
+        return replace(report, reached={**report.reached, "workspace_files": count}) if count else report
 
     async def _descendants(self, owner: str, conversation: str) -> AsyncIterator[str]:
         position = None

@@ -25,6 +25,7 @@ from everthread.compaction import written
 from everthread.compaction.policy import CompactionPolicy
 from everthread.core.errors import Invalid
 from everthread.core.ids import LOCAL
+from everthread.core.workspaces import IDLE_DAYS, Quota
 
 PREFIX = "EVERTHREAD_"
 FILE_NAME = "everthread.toml"
@@ -96,6 +97,15 @@ class Settings(BaseSettings):
     """Whose conversations are meant."""
     models_dir: Path = Field(default_factory=lambda: data_folder() / "models")
     """Where `everthread models fetch` keeps the weights of local models."""
+    workspaces_dir: Path | None = None
+    """Where the files of conversations are: `et.db.workspaces` beside a SQLite file, else `workspaces` in the data
+    folder."""
+    workspace_max_files: int = Field(default=Quota().max_files, ge=1, le=1_000_000)
+    """How many files a conversation's workspace may hold."""
+    workspace_max_bytes: int = Field(default=Quota().max_bytes, ge=1)
+    """How many bytes it may hold."""
+    workspace_idle_days: float = Field(default=IDLE_DAYS, ge=0)
+    """After how many days without use a clean-up removes a workspace's files."""
     log_level: LogLevel = LogLevel.WARNING
     """`debug`, `info`, `warning` or `error`; with `debug`, an error shows where it arose."""
 
@@ -127,6 +137,10 @@ class Settings(BaseSettings):
 
     compaction: Annotated[CompactionPolicy, PlainValidator(lambda given: _policy(given))] = CompactionPolicy()
     """How conversations are compacted, unless the database says otherwise: a table of its own."""
+
+    @property
+    def workspace_quota(self) -> Quota:
+        return Quota(max_files=self.workspace_max_files, max_bytes=self.workspace_max_bytes)
 
     @classmethod
     def load(cls, config: str | Path | None = None, **given: object) -> Settings:

@@ -1,0 +1,175 @@
+"""Workspaces: the folder that a conversation's tools and uploads live in, and the port that keeps such folders.
+
+A path inside one is a list of plain names: `check_path` refuses whatever could mean a place elsewhere, on this system
+or on the one the folder is copied to. That is the first wall; the adapter, which follows no link, is the second.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from everthread.core.errors import Invalid
+from everthread.core.nouns import Ref
+
+MAX_PATH_CHARACTERS = 1024
+MAX_NAME_BYTES = 200
+"""Below the 255 of most file systems: an unfinished file has a longer name."""
+MAX_DEPTH = 32
+UPLOADS = "uploads"
+"""The folder inside a workspace that uploads are put into."""
+IDLE_DAYS = 7
+
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$|clock\$)(?:\..*)?", re.IGNORECASE)
+_FORBIDDEN = frozenset('<>:"|?*\\')
+"""What Windows forbids in a name, and the slash that leads out of a folder there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """How much a workspace may hold."""
+
+    max_files: int = 1_000
+    max_bytes: int = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    """A file in a workspace."""
+
+    path: str
+    size_bytes: int
+    modified_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that somebody handed in, as it came."""
+
+    name: str
+    """As it was called."""
+    path: str
+    """Where in the workspace it is."""
+    size_bytes: int
+    sha256: str
+    mime: str
+    uploaded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceInfo:
+    """A workspace that is there, without opening it."""
+
+    ref: Ref
+    path: Path
+    files: int
+    size_bytes: int
+    used_at: datetime
+    """When somebody last opened it or wrote into it."""
+    in_use: bool
+    off_record: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanReport:
+    """What a clean-up removed, or would remove, and what it left."""
+
+    removed: tuple[WorkspaceInfo, ...]
+    in_use: int
+    recent: int
+    dry_run: bool
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(one.size_bytes for one in self.removed)
+
+
+class Workspace(Protocol):
+    """An open workspace. Blocking: call it from threads. While it is open no clean-up touches it."""
+
+    path: Path
+    """The folder, for programs that need one."""
+    notice: str | None
+    """What whoever works here must know: that it was cleaned, or vanished and is made anew."""
+
+    def is_there(self) -> bool:
+        """Whether the folder still exists."""
+
+    def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        """The bytes of a file, or a part of them. NotFound, or Invalid for what is no plain file."""
+
+    def size(self, path: str) -> int:
+        """How many bytes a file has."""
+
+    def write(self, path: str, body: bytes) -> FileInfo:
+        """Put a whole file there, folders included, in the place of one that was. Conflict when over the quota."""
+
+    def files(self, folder: str = "") -> Sequence[FileInfo]:
+        """The files in a folder and below it, by name."""
+
+    def upload(self, name: str, body: bytes, *, mime: str | None = None) -> Upload:
+        """Keep a file somebody hands in. Invalid when its bytes are not what its name or `mime` says."""
+
+    def uploads(self) -> Sequence[Upload]:
+        """What was handed in, the oldest first."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Workspaces(Protocol):
+    """A place for workspaces. Blocking: rooms call it from threads."""
+
+    root: Path
+    idle_days: float
+    """After how many a clean-up removes one, unless it says otherwise."""
+
+    def open(self, ref: Ref, *, expected: bool = False, off_record: bool = False) -> Workspace:
+        """The workspace of a conversation, made when there is none. `expected`: there was one before."""
+
+    def everything(self) -> Iterator[WorkspaceInfo]:
+        """All that are there."""
+
+    def remove(self, ref: Ref) -> bool:
+        """Remove the files of one that nobody uses, and leave a note of it. False when somebody uses it."""
+
+    def erase(self, owner: str, conversation: str | None) -> int:
+        """Destroy a conversation's workspace, or all of an owner's, in use or not; how many files went."""
+
+    def close(self) -> None:
+        """Destroy what is off the record."""
+
+
+def check_path(path: object, field: str = "path") -> tuple[str, ...]:
+    """The names that lead to a place inside a workspace, none for its top; Invalid for what could lead elsewhere."""
+    if not isinstance(path, str):
+        raise Invalid(f"must be a text such as notes/plan.md, not {type(path).__name__}", field=field)
+    if len(path) > MAX_PATH_CHARACTERS:
+        raise Invalid(f"must have at most {MAX_PATH_CHARACTERS} characters, this has {len(path)}", field=field)
+    if path.startswith(("/", "\\", "~")) or path[1:2] == ":":
+        raise Invalid("must be relative to the workspace, such as notes/plan.md", field=field)
+    names = tuple(check_name(name, field) for name in path.split("/") if name not in ("", "."))
+    if len(names) > MAX_DEPTH:
+        raise Invalid(f"must not be deeper than {MAX_DEPTH} folders", field=field)
+    return names
+
+
+def check_name(name: str, field: str = "name") -> str:
+    """One name of a file or folder that any system takes for just that."""
+    name = unicodedata.normalize("NFC", name)
+    if name in ("", ".", ".."):
+        raise Invalid("must not lead out of the workspace: there is no '..' here", field=field)
+    if "/" in name or not _FORBIDDEN.isdisjoint(name):
+        raise Invalid(f'must not have any of / \\ < > : " | ? * in a name: {name!r}', field=field)
+    if any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in name):
+        raise Invalid(f"must not hold control characters: {name!r}", field=field)
+    if name[-1] in ". " or name[0] == " " or _DEVICES.fullmatch(name):
+        raise Invalid(f"is a name that not every system takes: {name!r}", field=field)
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise Invalid(f"has a name of more than {MAX_NAME_BYTES} bytes: {name[:40]!r}…", field=field)
+    return name

@@ -1,0 +1,73 @@
+"""Workspaces of conversations, as an open database gives them: opened, cleaned when idle, erased with their owner."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from everthread.conversation import Conversation
+from everthread.core.clock import Clock
+from everthread.core.errors import Invalid, NotFound
+from everthread.core.nouns import Ref
+from everthread.core.ports import Store
+from everthread.core.workspaces import CleanReport, Workspace, WorkspaceInfo, Workspaces
+
+
+class ConversationWorkspaces:
+    """`et.workspaces`: a folder for each conversation."""
+
+    def __init__(self, store: Store, port: Workspaces, clock: Clock) -> None:
+        self._store = store
+        self._port = port
+        self._clock = clock
+
+    @property
+    def root(self) -> Path:
+        """The folder they are in."""
+        return self._port.root
+
+    async def open(self, conversation: Conversation, *, expected: bool = False) -> Workspace:
+        """The workspace of a conversation; close it when done. `expected`: it had one, so a new one is told of.
+
+        NotFound when the conversation was erased: what was destroyed gets no new files.
+        """
+        info = (await conversation.refresh()).info
+        ref = Ref(info.owner, info.id)
+        return await asyncio.to_thread(self._port.open, ref, expected=expected, off_record=info.off_record)
+
+    async def clean(self, *, idle_days: float | None = None, dry_run: bool = False) -> CleanReport:
+        """Remove the files of workspaces that nobody used for so long; never of one that is in use.
+
+        A conversation that was written to counts as used, also where nobody touched its files.
+        """
+        idle_days = self._port.idle_days if idle_days is None else idle_days
+        if isinstance(idle_days, bool) or not isinstance(idle_days, int | float) or not idle_days >= 0:
+            raise Invalid("must be a number of days, 0 or more", field="idle_days")
+        before = self._clock() - timedelta(days=min(idle_days, 100_000))
+        removed: list[WorkspaceInfo] = []
+        counts = {"in_use": 0, "recent": 0}
+        for one in await asyncio.to_thread(lambda: list(self._port.everything())):
+            if one.in_use:
+                counts["in_use"] += 1
+            elif not one.off_record and await self._used_at(one) > before:
+                counts["recent"] += 1
+            elif dry_run or await asyncio.to_thread(self._port.remove, one.ref):
+                removed.append(one)
+            else:
+                counts["in_use"] += 1
+        return CleanReport(removed=tuple(removed), dry_run=dry_run, **counts)
+
+    async def _used_at(self, one: WorkspaceInfo) -> datetime:
+        try:
+            return max(one.used_at, (await self._store.get(one.ref)).updated_at)
+        except NotFound:
+            return one.used_at
+
+    async def erase(self, owner: str, conversation: str | None = None) -> int:
+        """Destroy the files of a conversation, or of all of an owner's; how many there were."""
+        return await asyncio.to_thread(self._port.erase, owner, conversation)
+
+    async def close(self) -> None:
+        """Destroy what is off the record."""
+        await asyncio.to_thread(self._port.close)
