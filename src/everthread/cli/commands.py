@@ -19,7 +19,6 @@ for family in (
     "keeping",
     "adopting",
     "working",
-    "serving",
     "doctor",
     "setup",
     "models",

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from everthread.core.access import Keys
 from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -21,7 +20,6 @@ from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query
-from everthread.core.replies import Replies
 from everthread.core.turns import Turns
 
 R = TypeVar("R")
@@ -271,7 +269,7 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Search, Keeping, Keys, Replies, Protocol):
+class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Search, Keeping, Protocol):
     """One database."""
 
     @property

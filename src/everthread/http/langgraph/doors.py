@@ -1,0 +1,86 @@
+"""What every route of the protocol takes: who asks, what is served, and the thread or run that an address names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel, ConfigDict
+from starlette.responses import Response
+
+from everthread.conversation import Conversation
+from everthread.core.errors import NotFound
+from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.core.nouns import Ref
+from everthread.core.turns import Turn
+from everthread.http.langgraph.rows import HIDDEN, KIND
+from everthread.http.langgraph.running import Running
+from everthread.http.langgraph.served import Served
+from everthread.http.langgraph.wire import dumps
+
+
+class Answer(Response):
+    """JSON of whatever LangGraph holds."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        return dumps(content)
+
+
+class Filter(BaseModel):
+    """What a search is narrowed by. A key that nobody knows is refused: it would narrow nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _owner(request: Request) -> str:
+    owner: str = request.state.caller.owner
+    return owner
+
+
+def _served(request: Request) -> Served:
+    served: Served = request.app.state.served
+    return served
+
+
+def _running(request: Request) -> Running:
+    running: Running = request.app.state.running
+    return running
+
+
+Owner = Annotated[str, Depends(_owner)]
+ServedHere = Annotated[Served, Depends(_served)]
+RunningHere = Annotated[Running, Depends(_running)]
+Id = Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARACTERS)]
+
+
+async def thread(served: Served, owner: str, id: str) -> Conversation:
+    """The conversation by this id; NotFound also when it was deleted, or is another owner's."""
+    found = await served.et.conversations.get(id, owner)
+    if found.is_deleted:
+        raise NotFound(f"no conversation {id!r}")
+    return found
+
+
+async def _thread(thread_id: Id, served: ServedHere, owner: Owner) -> Conversation:
+    return await thread(served, owner, thread_id)
+
+
+Thread = Annotated[Conversation, Depends(_thread)]
+
+
+async def _run(thread_id: Id, run_id: Id, served: ServedHere, owner: Owner) -> Turn:
+    """Also of a thread that was deleted with its stateless run: whoever follows it may come back for the rest."""
+    turn = await served.et.store.turn(Ref(owner, thread_id), run_id)
+    if turn.kind != KIND or turn.metadata.get(HIDDEN):
+        raise NotFound(f"no run {run_id!r} of thread {thread_id!r}")
+    return turn
+
+
+Run = Annotated[Turn, Depends(_run)]
+
+
+def selected(rows: list[dict[str, Any]], select: list[str] | None) -> list[dict[str, Any]]:
+    """Only these members of each."""
+    return rows if not select else [{name: row[name] for name in select if name in row} for row in rows]
