@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
-from pydantic import Field, PlainValidator, ValidationError
+from pydantic import Field, PlainValidator, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from everthread.compaction import written
@@ -111,6 +111,29 @@ class Settings(BaseSettings):
 
     log_format: LogFormat = LogFormat.CONSOLE
     """`console` for people, `json` for programs: one object a line, on stderr."""
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    """The address that `everthread serve` listens on."""
+    port: int = Field(default=8123, ge=0, le=65535)
+    """Its port; with 0 any that is free."""
+    require_key: bool = False
+    """Whether a key or token is needed on a loopback address too, as behind a reverse proxy."""
+    jwt_secret: SecretStr | None = None
+    """The secret that tokens are signed with, where somebody else gives them out."""
+    jwt_jwks_url: str | None = None
+    """Where the public keys of whoever gives out tokens are."""
+    jwt_audience: str | None = None
+    """Whom a token must be for."""
+    jwt_issuer: str | None = None
+    """Whom a token must be from."""
+    requests_per_minute: int = Field(default=1200, ge=0, le=10_000_000)
+    """How often each key may ask; 0: as often as it likes."""
+    max_body_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, le=2**31)
+    """How large a request may be."""
+    max_upload_bytes: int = Field(default=256 * 1024 * 1024, ge=1024, le=2**40)
+    """How large a file or an archive may be that comes in."""
+    cors_origins: str = ""
+    """Which pages from elsewhere may call the service: origins with commas between, or `*`."""
 
     compaction: Annotated[CompactionPolicy, PlainValidator(lambda given: _policy(given))] = CompactionPolicy()
     """How conversations are compacted, unless the database says otherwise: a table of its own."""

@@ -30,6 +30,8 @@ def web_token() -> str:
 SECRETS = {
     "anthropic": "sk-" + "ant-api03-" + some(93),
     "aws": "AK" + "IA" + some(16, string.ascii_uppercase),
+    "bearer": "Authorization: Bea" + "rer " + some(60),
+    "password": "DB_PASS" + "WORD=" + "hunt" + "er2!x",
     "azure-storage": "Account" + "Key=" + some(86) + "==",
     "basic-auth": "postgresql://admin" + ":" + some(8) + "@db.example.org/app",
     "discord": "MT" + some(22) + "." + some(6) + "." + some(27),
@@ -68,6 +70,52 @@ def test_a_secret_is_found_inside_json_and_between_chinese(kind: str) -> None:
     in_json = json.dumps({"role": "user", "content": SECRETS[kind]})
     assert kind in {flag.kind for flag in find_secrets(in_json)}
     assert kind in {flag.kind for flag in find_secrets(f"我的密钥是{SECRETS[kind]}。谢谢")}
+
+
+WORD = "pass" + "word"
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("aws_secret_access" + f"_key={some(40)}", "aws_secret_access" + "_key=[redacted: aws]"),
+        (f"{WORD}=hunt" + "er2x", f"{WORD}=[redacted: password]"),
+        (f"{WORD}: hunt" + "er2x, thanks", f"{WORD}: [redacted: password], thanks"),
+        ("passwd: Tr0ub" + "4dor&3", "passwd: [redacted: password]&3"),
+        (f'{{"db_{WORD}": "corr3ct' + 'horse"}', f'{{"db_{WORD}": "[redacted: password]"}}'),
+        (f"export PG{WORD.upper()}='s3" + "cret!'", f"export PG{WORD.upper()}='[redacted: password]'"),
+        ("密码是 abc" + "12345，别告诉别人", "密码是 [redacted: password]，别告诉别人"),
+        ("Authorization: Bea" + f"rer {some(60)}==\nHost: x", "Authorization: Bearer [redacted: bearer]\nHost: x"),
+    ],
+)
+def test_what_is_named_a_secret_and_looks_like_one_is_taken_out(text: str, redacted: str) -> None:
+    assert redact_secrets(text) == redacted
+    assert len(find_secrets(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{WORD}: see the manual",
+        f"The {WORD}: it must have 8 characters and a digit",
+        f"{WORD}: required",
+        f"{WORD} = get_{WORD}(user1)",
+        f"login(name, {WORD}={WORD}2)",
+        f"{WORD}: str = Field(min_length=8)",
+        f"{WORD}=user1.{WORD}",
+        f"{WORD}=os.environ['DB_1']",
+        f"{WORD}=$DB1_PASS {WORD}=${{PASS1}} {WORD}=<your {WORD} 1> {WORD}=***** {WORD}={{p1}}",
+        f"if {WORD} == input1:",
+        f"{WORD}: https://example.org/reset1",
+        "密码：请看第3页的说明",
+        "密码是什么时候改的？",
+        "Authorization: Bearer YOUR_ACCESS_TOKEN_GOES_HERE",
+        "Authorization: Bearer <token> is what the bearer of 2 rings sends",
+        "aws_secret_access_key=YOUR_KEY",
+    ],
+)
+def test_prose_and_code_about_passwords_are_not_flagged(text: str) -> None:
+    assert find_secrets(text) == ()
 
 
 def test_a_flag_holds_no_part_of_the_secret() -> None:
@@ -121,7 +169,9 @@ def strings_in(file: Path) -> Iterator[str]:
             waiting.extend(value)
 
 
-@pytest.mark.parametrize("literal", ["eyJ", "@", "sk-T3Blbk" + "FJ", "//:_authToken=", "AC", "a", " "])
+@pytest.mark.parametrize(
+    "literal", ["eyJ", "@", "sk-T3Blbk" + "FJ", "//:_authToken=", "AC", "a", " ", "pass" + "word="]
+)
 def test_a_megabyte_of_one_literal_is_let_go(literal: str) -> None:
     assert find_secrets(literal * (1_000_000 // len(literal))) == ()
 

@@ -19,6 +19,7 @@ for family in (
     "keeping",
     "adopting",
     "working",
+    "serving",
     "doctor",
     "setup",
     "models",

@@ -82,6 +82,10 @@ class Output:
         """A line for people."""
         sys.stdout.write(printable(text) + "\n")
 
+    def flush(self) -> None:
+        """Let whoever waits for it read what was printed, while the command goes on."""
+        sys.stdout.flush()
+
     def note(self, text: str) -> None:
         """A line beside the result, which a pipe does not carry on."""
         if not self.json:

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from everthread.core.access import Keys
 from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -20,6 +21,7 @@ from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query
+from everthread.core.replies import Replies
 from everthread.core.turns import Turns
 
 R = TypeVar("R")
@@ -269,7 +271,7 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Search, Keeping, Protocol):
+class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Search, Keeping, Keys, Replies, Protocol):
     """One database."""
 
     @property

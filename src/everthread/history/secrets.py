@@ -3,13 +3,14 @@
 The entry is flagged and its text is not altered. The rules are those of detect-secrets that know a form of
 key by its looks, and a few for newer forms it does not have yet. Left out are the rules that flag ordinary
 text and code: entropy and keywords, public IP addresses, and the passwords of IBM, Cloudant, SoftLayer and
-Artifactory that are known only by the name of their variable or by two letters. No rule is ever verified
-online.
+Artifactory that are known only by the name of their variable or by two letters. A password is known by a rule of our
+own: what stands after the word and a mark, if it looks like one (letters with a digit or a sign) and not like prose
+or code. No rule is ever verified online.
 
-This runs for every message on its way in, so an ordinary one is let go after three cheap looks: keys are
-long words, credentials stand in an address, private keys say so. Only then each rule's literals are sought,
-and its pattern is tried where they stand. detect-secrets takes 0.3 s to import, which is paid when one of its
-literals is first met.
+This runs for every message on its way in, so an ordinary one is let go after a few cheap looks: keys are
+long words, credentials stand in an address, private keys and passwords say so. Only then each rule's literals
+are sought, and its pattern is tried where they stand. detect-secrets takes 0.3 s to import, which is paid when
+one of its literals is first met.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ _REACH_CHARS = 2_048
 _END_OF_KEY = re.compile(r"-----END [^-\n]*PRIVATE KEY[^-\n]*-----|^Private-MAC: *\S+", re.MULTILINE)
 _REST_OF_WORD = re.compile(r"[A-Za-z0-9_=+/~-]*(?:\.[A-Za-z0-9_=+/~-]+)*")
 
+_SIGNS = ("PRIVATE KEY", "://", "assw", "ASSW", "密码", "口令")
+"""What tells that a text may hold a secret even where all its words are short."""
+
 _holds_long_word = re.compile(r"(?:\S{0,19}\s)*+\S{20}").match
 
 
@@ -50,12 +54,26 @@ class SecretFlag:
 class _Rule:
     kind: str
     detector: str
-    """Where detect-secrets keeps the patterns (`module.Class`), or a pattern of our own."""
+    """Where detect-secrets keeps the patterns (`module.Class`), or a pattern of our own. The secret is the group that
+    has a name, or all of it."""
     literals: tuple[str, ...]
     """One of these is in every secret of the kind."""
     around: int = 0
     """How far on both sides of its literal the secret is sought; 0 if each secret begins with it."""
 
+
+_PASSWORD_WORDS = ("password", "Password", "PASSWORD", "passwd", "Passwd", "PASSWD", "密码", "口令")
+# Letters with a digit or a sign, and nothing that code has there: a call, an index, an attribute, a variable of a
+# template, another name for the same field.
+_IN_PASSWORD = r"[^\s\"'`<>{}\[\]()*$,;&|，。；、]"
+_LOOKS_STRONG = (
+    rf"(?={_IN_PASSWORD}{{0,127}}?[A-Za-z])(?={_IN_PASSWORD}{{0,127}}?[0-9!@#%^?~+])(?!{_IN_PASSWORD}{{0,127}}?passw)"
+)
+_IS_CODE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![^\s,;)\"'`])|(?:https?|file)://"
+_PASSWORD = (
+    r"(?i)(?:passw(?:or)?d|密码|口令)[\"'`]?\s{0,3}(?:=(?!=)|:=?|：|是|为)\s{0,3}[\"'`]?"
+    rf"(?P<secret>(?!{_IS_CODE}){_LOOKS_STRONG}{_IN_PASSWORD}{{6,128}}+)(?![(\[$])"
+)
 
 _RULES = (
     _Rule(
@@ -106,6 +124,17 @@ _RULES = (
     _Rule(kind="hugging-face", detector=r"hf_[A-Za-z]{34}(?!\w)", literals=("hf_",)),
     _Rule(kind="groq", detector=r"gsk_[A-Za-z0-9]{40,}(?!\w)", literals=("gsk_",)),
     _Rule(kind="openrouter", detector=r"sk-or-v1-[0-9a-f]{64}(?!\w)", literals=("sk-or-v1-",)),
+    _Rule(
+        kind="aws",
+        detector=r"(?i)secret_?access_?key[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<secret>[0-9A-Za-z/+]{40})(?![0-9A-Za-z/+=])",
+        literals=("secret_access_key", "SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey"),
+    ),
+    _Rule(
+        kind="bearer",
+        detector=r"(?i)bearer\s{1,3}(?P<secret>(?=[^\s\"']{0,80}?\d)[A-Za-z0-9._~+/-]{20,}=*)",
+        literals=("Bearer", "bearer", "BEARER"),
+    ),
+    _Rule(kind="password", detector=_PASSWORD, literals=_PASSWORD_WORDS),
     _Rule(kind="npm", detector=r"npm_[A-Za-z0-9]{36}(?!\w)", literals=("npm_",)),
 )
 
@@ -119,7 +148,7 @@ def find_secrets(text: str) -> tuple[SecretFlag, ...]:
 
 
 def _found(text: str, most_places: int) -> list[SecretFlag]:
-    if "PRIVATE KEY" not in text and "://" not in text and not _holds_long_word(text):
+    if not _holds_long_word(text) and not any(sign in text for sign in _SIGNS):
         return []
     flags = {
         flag
@@ -153,7 +182,7 @@ def _end_of_secret(flag: SecretFlag, text: str) -> int:
     if flag.kind == "private-key":
         closing = _END_OF_KEY.search(text, flag.end)
         return closing.end() if closing else len(text)
-    if flag.kind == "basic-auth":  # the address behind the password is no secret
+    if flag.kind in ("basic-auth", "password"):  # the address behind the password, a sentence's end, are no secrets
         return flag.end
     return _REST_OF_WORD.match(text, flag.end).end()  # type: ignore[union-attr]  # it matches nothing at least
 
@@ -169,7 +198,8 @@ def _flags(rule: _Rule, text: str, at: int) -> Iterator[SecretFlag]:
     for pattern in _patterns(rule.detector):
         for match in _matches(pattern, text, at, rule.around):
             if rule.kind != "jwt" or _is_web_token(match[0]):
-                yield SecretFlag(kind=rule.kind, start=match.start(), end=match.end())
+                start, end = match.span(match.lastgroup or 0)
+                yield SecretFlag(kind=rule.kind, start=start, end=end)
 
 
 def _matches(pattern: re.Pattern[str], text: str, at: int, around: int) -> Iterator[re.Match[str]]:

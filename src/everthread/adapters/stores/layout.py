@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from everthread.core import payloads
+from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs, blob_name
 from everthread.core.chain import commitment_of
 from everthread.core.checkpoints import StoredCheckpoint, StoredWrite, Thread
@@ -216,6 +217,29 @@ COMPACTION_COLUMNS = "id, first_seq, last_seq, record, created_at, undone_at, in
 
 
 ITEM_COLUMNS = "namespace, key, value, created_at, updated_at, expires_at, ttl_micros, model, vectors"
+
+
+KEY_COLUMNS = "id, owner, name, is_admin, created_at, revoked_at, digest"
+REPLY_COLUMNS = "request, conversation, status, headers, body, running_until"
+
+
+def key_values(key: ApiKey) -> tuple[Any, ...]:
+    """A key as the values of its row."""
+    revoked = None if key.revoked_at is None else to_micros(key.revoked_at)
+    return (key.id, key.owner, key.name, int(key.is_admin), to_micros(key.created_at), revoked, key.digest)
+
+
+def key_from_row(row: Any) -> ApiKey:
+    """A key from the columns of `KEY_COLUMNS`."""
+    return ApiKey(
+        id=row[0],
+        owner=row[1],
+        name=row[2],
+        is_admin=bool(row[3]),
+        created_at=from_micros(row[4]),
+        revoked_at=None if row[5] is None else from_micros(row[5]),
+        digest=bytes(row[6]),
+    )
 
 
 def below(prefix: str) -> tuple[str, str]:

@@ -24,10 +24,12 @@ from everthread.adapters.stores.layout import (
     traces_of,
     words_of,
 )
+from everthread.adapters.stores.memory_access import Porter
 from everthread.adapters.stores.memory_checkpoints import Shelf
 from everthread.adapters.stores.memory_items import Drawer
 from everthread.adapters.stores.memory_turns import Diary
 from everthread.compaction.view import shown
+from everthread.core.access import ApiKey
 from everthread.core.chain import commitment_of, genesis
 from everthread.core.checkpoints import CheckpointNeeds, CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
@@ -52,6 +54,7 @@ from everthread.core.ports import (
     PolicyChange,
 )
 from everthread.core.queries import Query, Term
+from everthread.core.replies import Reply
 from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
 from everthread.history.words import scope_token
 
@@ -101,6 +104,7 @@ class MemoryStore:
         self._policy: bytes | None = None
         self._items = Drawer()
         self._turns = Diary()
+        self._porter = Porter()
         self.jobs = MemoryJobs()
 
     async def open(self) -> None:
@@ -367,6 +371,30 @@ class MemoryStore:
     async def prune_events(self, before: datetime) -> int:
         return self._turns.prune(before)
 
+    # -- keys and replies ----------------------------------------------------------------------------------
+
+    async def add_key(self, key: ApiKey) -> None:
+        self._porter.add(key)
+
+    async def api_key(self, id: str) -> ApiKey | None:
+        return self._porter.read(id)
+
+    async def api_keys(self, owner: str | None) -> Sequence[ApiKey]:
+        return self._porter.every(owner)
+
+    async def revoke_key(self, id: str) -> ApiKey:
+        return self._porter.revoke(id, self._clock())
+
+    async def begin_reply(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
+        now, lease = to_micros(self._clock()), int(lease_seconds * 1_000_000)
+        return self._porter.begin_reply(owner, key, request, lease, now)
+
+    async def keep_reply(self, owner: str, key: str, reply: Reply) -> None:
+        self._porter.keep_reply(owner, key, reply)
+
+    async def drop_reply(self, owner: str, key: str, request: bytes) -> None:
+        self._porter.drop_reply(owner, key, request)
+
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
@@ -423,6 +451,7 @@ class MemoryStore:
             reached["jobs"] += forgotten
         if conversation is None:
             reached["items"] += self._items.forget(owner)
+        reached.update(self._porter.forget(owner, conversation))
         self._erasures.append((owner, conversation, message, now))
         return EraseReport(
             owner=owner,

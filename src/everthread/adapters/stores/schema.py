@@ -310,6 +310,35 @@ run_events = Table(
 )
 """What turns told while they ran, in batches, by the turn's number."""
 Index("run_events_by_age", run_events.c.kept_at)
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("is_admin", SmallInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+    Column("digest", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Who may speak for an owner to the service; of a key only its hash."""
+
+replies = Table(
+    "replies",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("idempotency_key", Text, primary_key=True),
+    Column("request", LargeBinary, nullable=False),
+    Column("conversation", Text),
+    Column("status", Integer),
+    Column("headers", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("running_until", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What the service answered to an idempotency key."""
 
 ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone",
@@ -334,6 +363,8 @@ ERASE_RULES = {
     "items": "rows of the owner deleted with everything of that owner; they belong to no conversation",
     "turns": "rows of the conversation deleted; of a message: what quotes it, and a question that waits",
     "run_events": "rows of the conversation deleted, also for a single message, which stands in them in pieces",
+    "api_keys": "rows of the owner deleted with everything of that owner",
+    "replies": "rows of the owner deleted; of what may speak of an erased conversation or message only the key kept",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",

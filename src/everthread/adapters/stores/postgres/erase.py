@@ -16,7 +16,7 @@ import asyncpg
 
 from everthread.adapters.jobs import postgres_statements as jobs
 from everthread.adapters.stores.layout import CANNOT_REACH, texts_of, traces_of
-from everthread.adapters.stores.postgres import compactions, log, turns
+from everthread.adapters.stores.postgres import access, compactions, log, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection
@@ -62,6 +62,7 @@ async def blank(
     reached = await _blank_all(connection, numbers, message, now, blobs)
     if conversation is None:
         reached["items"] = _count(await connection.execute(sql.DELETE_ITEMS_OF, owner))
+    reached.update(await access.forget(connection, owner, conversation))
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
     reach("erase.payloads_blanked")

@@ -9,6 +9,8 @@ from everthread.adapters.stores.layout import (
     CONVERSATION_COLUMNS,
     INSERT_COLUMNS,
     ITEM_COLUMNS,
+    KEY_COLUMNS,
+    REPLY_COLUMNS,
     THREAD_COLUMNS,
     WRITE_COLUMNS,
 )
@@ -435,6 +437,54 @@ SELECT DISTINCT namespace FROM items WHERE owner = $1 AND (expires_at IS NULL OR
 DELETE_ITEMS_OF = "DELETE FROM items WHERE owner = $1"
 """Destroy the items of an owner."""
 
+# -- keys and replies ------------------------------------------------------------------------------------------
+
+ADD_KEY = f"INSERT INTO api_keys ({KEY_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)"
+"""Keep a new key."""
+
+KEY = f"SELECT {KEY_COLUMNS} FROM api_keys WHERE id = $1"
+"""A key by its public part."""
+
+KEYS = f"SELECT {KEY_COLUMNS} FROM api_keys WHERE $1::text IS NULL OR owner = $1 ORDER BY created_at, id"
+"""The keys of an owner, or all."""
+
+REVOKE_KEY = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, $1) WHERE id = $2"
+"""Make a key worthless; when it was before, it stays so since then."""
+
+DELETE_KEYS_OF = "DELETE FROM api_keys WHERE owner = $1"
+"""Destroy the keys of an owner."""
+
+DELETE_OLD_REPLIES = "DELETE FROM replies WHERE owner = $1 AND created_at < $2"
+"""Forget answers that nobody asks for again."""
+
+BEGIN_REPLY = """
+INSERT INTO replies (owner, idempotency_key, request, headers, body, running_until, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (owner, idempotency_key) DO NOTHING"""
+"""Say that an answer is being made."""
+
+REPLY = f"SELECT {REPLY_COLUMNS} FROM replies WHERE owner = $1 AND idempotency_key = $2 FOR UPDATE"
+"""What stands by a key."""
+
+TAKE_REPLY = "UPDATE replies SET running_until = $1 WHERE owner = $2 AND idempotency_key = $3"
+"""Go on with an answer whose maker died."""
+
+KEEP_REPLY = """
+UPDATE replies SET conversation = $1, status = $2, headers = $3, body = $4
+WHERE owner = $5 AND idempotency_key = $6 AND request = $7 AND status IS NULL"""
+"""Keep an answer, unless it was erased while it was made."""
+
+DROP_REPLY = """
+DELETE FROM replies WHERE owner = $1 AND idempotency_key = $2 AND request = $3 AND status IS NULL"""
+"""Give up an answer that could not be made."""
+
+BLANK_REPLIES = """
+UPDATE replies SET request = $1, headers = $2, body = $3, status = 0
+WHERE owner = $4 AND (conversation = $5 OR conversation IS NULL) AND length(request) > 0"""
+"""Destroy what answers say, or may say, of a conversation; the keys stay."""
+
+DELETE_REPLIES_OF = "DELETE FROM replies WHERE owner = $1"
+"""Destroy the answers to an owner."""
+
 # -- search ----------------------------------------------------------------------------------------------------
 
 SEARCH_SETTINGS = """
@@ -576,7 +626,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 
 REWRITTEN_TABLES = (
     "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "checkpoints", "writes",
-    "blobs", "turns", "run_events", "words", "everthread_jobs.procrastinate_jobs",
+    "blobs", "turns", "run_events", "replies", "words", "everthread_jobs.procrastinate_jobs",
 )  # fmt: skip
 """The tables an erase takes text from."""
 

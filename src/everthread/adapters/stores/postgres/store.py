@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from everthread.adapters.jobs.postgres import PostgresJobs
 from everthread.adapters.stores.layout import entry_key, info_from_row
 from everthread.adapters.stores.postgres import (
+    access,
     blobs,
     compactions,
     dump,
@@ -28,6 +29,7 @@ from everthread.adapters.stores.postgres import checkpoints as saved
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
+from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis
 from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed, Saved
@@ -50,6 +52,7 @@ from everthread.core.ports import (
     PolicyChange,
 )
 from everthread.core.queries import Query
+from everthread.core.replies import Reply
 from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
 
 R = TypeVar("R")
@@ -300,6 +303,31 @@ class PostgresStore:
 
     async def prune_events(self, before: datetime) -> int:
         return await self._on.write(lambda c: turns.prune(c, before))
+
+    # -- keys and replies ----------------------------------------------------------------------------------
+
+    async def add_key(self, key: ApiKey) -> None:
+        await self._on.write(lambda c: access.add(c, key))
+
+    async def api_key(self, id: str) -> ApiKey | None:
+        return await self._on.read(lambda c: access.read(c, id))
+
+    async def api_keys(self, owner: str | None) -> Sequence[ApiKey]:
+        return await self._on.read(lambda c: access.every(c, owner))
+
+    async def revoke_key(self, id: str) -> ApiKey:
+        now = self._now()
+        return await self._on.write(lambda c: access.revoke(c, id, now))
+
+    async def begin_reply(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
+        now, lease = self._now(), int(lease_seconds * 1_000_000)
+        return await self._on.write(lambda c: access.begin_reply(c, owner, key, request, lease, now))
+
+    async def keep_reply(self, owner: str, key: str, reply: Reply) -> None:
+        await self._on.write(lambda c: access.keep_reply(c, owner, key, reply))
+
+    async def drop_reply(self, owner: str, key: str, request: bytes) -> None:
+        await self._on.write(lambda c: c.execute(sql.DROP_REPLY, owner, key, request))
 
     # -- search --------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from everthread.adapters.stores.layout import (
     traces_of,
     words_of,
 )
-from everthread.adapters.stores.sqlite import compactions, log, turns
+from everthread.adapters.stores.sqlite import access, compactions, log, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import doom
 from everthread.adapters.stores.sqlite.indexing import is_in_index
@@ -67,6 +67,7 @@ def blank(
             reached["conversations"] += 1
     if conversation is None:
         reached["items"] += connection.execute(sql.DELETE_ITEMS_OF, (owner,)).rowcount
+    reached.update(access.forget(connection, owner, conversation))
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
     reach("erase.payloads_blanked")

@@ -8,6 +8,8 @@ from everthread.adapters.stores.layout import (
     CONVERSATION_COLUMNS,
     INSERT_COLUMNS,
     ITEM_COLUMNS,
+    KEY_COLUMNS,
+    REPLY_COLUMNS,
     THREAD_COLUMNS,
     WRITE_COLUMNS,
 )
@@ -533,3 +535,51 @@ SELECT DISTINCT namespace FROM items WHERE owner = ? AND (expires_at IS NULL OR 
 
 DELETE_ITEMS_OF = "DELETE FROM items WHERE owner = ?"
 """Destroy the items of an owner."""
+
+# -- keys and replies ------------------------------------------------------------------------------------------
+
+ADD_KEY = f"INSERT INTO api_keys ({KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+"""Keep a new key."""
+
+KEY = f"SELECT {KEY_COLUMNS} FROM api_keys WHERE id = ?"
+"""A key by its public part."""
+
+KEYS = f"SELECT {KEY_COLUMNS} FROM api_keys WHERE ? IS NULL OR owner = ? ORDER BY created_at, id"
+"""The keys of an owner, or all."""
+
+REVOKE_KEY = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?"
+"""Make a key worthless; when it was before, it stays so since then."""
+
+DELETE_KEYS_OF = "DELETE FROM api_keys WHERE owner = ?"
+"""Destroy the keys of an owner."""
+
+DELETE_OLD_REPLIES = "DELETE FROM replies WHERE owner = ? AND created_at < ?"
+"""Forget answers that nobody asks for again."""
+
+BEGIN_REPLY = """
+INSERT INTO replies (owner, idempotency_key, request, headers, body, running_until, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, idempotency_key) DO NOTHING"""
+"""Say that an answer is being made."""
+
+REPLY = f"SELECT {REPLY_COLUMNS} FROM replies WHERE owner = ? AND idempotency_key = ?"
+"""What stands by a key."""
+
+TAKE_REPLY = "UPDATE replies SET running_until = ? WHERE owner = ? AND idempotency_key = ?"
+"""Go on with an answer whose maker died."""
+
+KEEP_REPLY = """
+UPDATE replies SET conversation = ?, status = ?, headers = ?, body = ?
+WHERE owner = ? AND idempotency_key = ? AND request = ? AND status IS NULL"""
+"""Keep an answer, unless it was erased while it was made."""
+
+DROP_REPLY = """
+DELETE FROM replies WHERE owner = ? AND idempotency_key = ? AND request = ? AND status IS NULL"""
+"""Give up an answer that could not be made."""
+
+BLANK_REPLIES = """
+UPDATE replies SET request = ?, headers = ?, body = ?, status = 0
+WHERE owner = ? AND (conversation = ? OR conversation IS NULL) AND length(request) > 0"""
+"""Destroy what answers say, or may say, of a conversation; the keys stay."""
+
+DELETE_REPLIES_OF = "DELETE FROM replies WHERE owner = ?"
+"""Destroy the answers to an owner."""

@@ -1,0 +1,75 @@
+"""Keys and replies over a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everthread.adapters.stores.layout import key_from_row, key_values
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.pool import Connection
+from everthread.core.access import ApiKey
+from everthread.core.errors import NotFound
+from everthread.core.replies import KEPT_SECONDS, Reply
+
+
+async def add(connection: Connection, key: ApiKey) -> None:
+    """Keep a new key, in a transaction."""
+    await connection.execute(sql.ADD_KEY, *key_values(key))
+
+
+async def read(connection: Connection, id: str) -> ApiKey | None:
+    """One key."""
+    row = await connection.fetchrow(sql.KEY, id)
+    return None if row is None else key_from_row(row)
+
+
+async def every(connection: Connection, owner: str | None) -> Sequence[ApiKey]:
+    """The keys of an owner, or all."""
+    return [key_from_row(row) for row in await connection.fetch(sql.KEYS, owner)]
+
+
+async def revoke(connection: Connection, id: str, now: int) -> ApiKey:
+    """Make one worthless."""
+    await connection.execute(sql.REVOKE_KEY, now, id)
+    found = await read(connection, id)
+    if found is None:
+        raise NotFound(f"no key {id!r}")
+    return found
+
+
+async def begin_reply(
+    connection: Connection, owner: str, key: str, request: bytes, lease_micros: int, now: int
+) -> Reply | None:
+    """Make room for an answer, or give the one that stands."""
+    await connection.execute(sql.DELETE_OLD_REPLIES, owner, now - KEPT_SECONDS * 1_000_000)
+    until = now + lease_micros
+    begun = await connection.execute(sql.BEGIN_REPLY, owner, key, request, b"[]", b"", until, now)
+    if not begun.endswith(" 0"):
+        return None
+    row = await connection.fetchrow(sql.REPLY, owner, key)
+    if row is None:  # dropped between the two statements: whoever asks again finds room
+        return Reply(request, None, None, b"[]", b"", until)
+    stands = Reply._make(row)
+    if stands.status is None and stands.request == request and stands.running_until <= now:
+        await connection.execute(sql.TAKE_REPLY, until, owner, key)
+        return None
+    return stands
+
+
+async def keep_reply(connection: Connection, owner: str, key: str, reply: Reply) -> None:
+    """Keep an answer that was made."""
+    made = (reply.conversation, reply.status, reply.headers, reply.body)
+    await connection.execute(sql.KEEP_REPLY, *made, owner, key, reply.request)
+
+
+async def forget(connection: Connection, owner: str, conversation: str | None) -> dict[str, int]:
+    """What an erase does to keys and replies."""
+    if conversation is not None:
+        blanked = await connection.execute(sql.BLANK_REPLIES, b"", b"[]", b"", owner, conversation)
+        return {"replies": _count(blanked)}
+    keys = _count(await connection.execute(sql.DELETE_KEYS_OF, owner))
+    return {"api_keys": keys, "replies": _count(await connection.execute(sql.DELETE_REPLIES_OF, owner))}
+
+
+def _count(status: str) -> int:
+    return int(status.rpartition(" ")[2])

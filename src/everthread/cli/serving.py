@@ -1,0 +1,127 @@
+"""Commands about the service: serve, and the keys that open it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.door import Door
+from everthread.cli.output import moment
+from everthread.core.access import ApiKey, new_key
+from everthread.core.clock import system_clock
+from everthread.core.errors import MissingExtra
+from everthread.core.jobs import Pace
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_STOP_SECONDS = 10.0
+"""Process managers kill after 10 to 30 seconds."""
+
+key = typer.Typer(no_args_is_help=True, help="Keys of the service: who holds one speaks for an owner.")
+
+
+@command(app)
+async def serve(
+    door: Door,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Where to listen; beyond 127.0.0.1 keys are needed.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 for any.")] = None,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="Leave work that waits to `everthread worker`.")
+    ] = False,
+) -> None:
+    """Serve conversations over HTTP, until Ctrl-C or SIGTERM."""
+    serving = _serving()
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    settings = door.settings.model_copy(update=given)
+    async with door.open(create=True, worker=False if no_worker else Pace(stop_seconds=_STOP_SECONDS)) as et:
+        if not no_worker:
+            et.start_worker()
+        await serving.serve(et, settings, lambda address: _tell(door, address))
+
+
+def _serving() -> ModuleType:
+    try:
+        return import_module("everthread.http.serving")
+    except ModuleNotFoundError as problem:
+        raise MissingExtra(
+            f"the service needs {problem.name}; install it: pip install 'everthread[server]'"
+        ) from problem
+
+
+def _tell(door: Door, address: str) -> None:
+    """Said once it listens: programs that wait for it read this line."""
+    if door.out.json:
+        door.out.document({"listening": address, "database": door.address})
+    else:
+        door.out.text(f"everthread serves {door.address} at {address}; Ctrl-C ends it")
+        door.out.text(f"try: curl {address}/readyz")
+    door.out.flush()
+
+
+@command(key, "create")
+async def create_key(
+    door: Door,
+    name: Annotated[str, typer.Option(metavar="TEXT", help="What it is for, as lists show it.")] = "",
+    admin: Annotated[bool, typer.Option("--admin", help="It may also see and set what concerns all owners.")] = False,
+) -> None:
+    """Make a key for the owner of --owner, and print it: the only time that it can be read."""
+    made = new_key(door.owner, name=name, is_admin=admin, now=system_clock())
+    async with door.open(create=True) as et:
+        await et.store.add_key(made.key)
+    if door.out.json:
+        door.out.document({**_as_json(made.key), "key": made.written})
+    else:
+        door.out.text(made.written)
+        door.out.note(f"it speaks for {door.owner!r}; only its hash is kept, so keep it yourself")
+
+
+@command(key, "ls")
+async def list_keys(
+    door: Door, everybody: Annotated[bool, typer.Option("--all", help="Of every owner.")] = False
+) -> None:
+    """List keys, never their secrets."""
+    async with door.open() as et:
+        found = await et.store.api_keys(None if everybody else door.owner)
+    if door.out.json:
+        for one in found:
+            door.out.document(_as_json(one))
+    else:
+        door.out.table(
+            ("id", "owner", "name", "admin", "made", "revoked"),
+            [
+                (
+                    one.id,
+                    one.owner,
+                    one.name,
+                    "yes" if one.is_admin else "",
+                    moment(one.created_at),
+                    moment(one.revoked_at),
+                )
+                for one in found
+            ],
+        )
+
+
+@command(key, "revoke")
+async def revoke_key(door: Door, id: Annotated[str, typer.Argument(metavar="KEY", help="Its id in `key ls`.")]) -> None:
+    """Make a key worthless, from the next request on."""
+    async with door.open() as et:
+        revoked = await et.store.revoke_key(id)
+    if door.out.json:
+        door.out.document(_as_json(revoked))
+    else:
+        door.out.text(f"revoked {revoked.id} of {revoked.owner!r}")
+
+
+def _as_json(one: ApiKey) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if name != "digest"}
+
+
+app.add_typer(key, name="key")

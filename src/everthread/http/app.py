@@ -1,0 +1,83 @@
+"""`create_app(et, settings)`: the doors in their order, and the routes behind them.
+
+A request passes the edge (id, log, counts, span), gets safe headers, is sized before it is let in, asked who it is,
+and, where it carries a key of its own, answered as before; only then a route sees it.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+
+from everthread.http import errors, health
+from everthread.http.access import Gate, Rates
+from everthread.http.answering import SameAnswers
+from everthread.http.edge import Edge, RequestCounts
+from everthread.http.headers import SafeHeaders
+from everthread.http.limits import LimitedBodies, Limits
+from everthread.http.tokens import Tokens
+from everthread.instance import Everthread
+from everthread.settings import Settings
+
+API = "/api/v1"
+
+
+def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) -> FastAPI:
+    """The service over an open database. Without `needs_key`, whoever comes without one is the owner `local`: only for
+    an address that no other machine reaches."""
+    counts = RequestCounts()
+    app = FastAPI(
+        title="everthread",
+        version=version("everthread"),
+        summary="Conversations of LLM agents that never end and never forget.",
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # it tells queries: the edge's spans tell none
+        middleware=_doors(et, settings, counts, needs_key=needs_key),
+    )
+    app.state.et = et
+    app.state.settings = settings
+    app.state.counts = counts
+    errors.install(app)
+    app.include_router(health.router)
+    return app
+
+
+def _doors(et: Everthread, settings: Settings, counts: RequestCounts, *, needs_key: bool) -> list[Middleware]:
+    """The outermost first."""
+    limits = Limits(body_bytes=settings.max_body_bytes, upload_bytes=settings.max_upload_bytes)
+    rates = Rates(settings.requests_per_minute) if settings.requests_per_minute else None
+    return [
+        Middleware(Edge, counts=counts),
+        Middleware(SafeHeaders),
+        *_cors(settings),
+        Middleware(Gate, keys=et.store, tokens=tokens_of(settings), needs_key=needs_key, rates=rates),
+        Middleware(LimitedBodies, limits=limits),
+        Middleware(SameAnswers, replies=et.store),
+    ]
+
+
+def _cors(settings: Settings) -> list[Middleware]:
+    origins = [origin for origin in map(str.strip, settings.cors_origins.split(",")) if origin]
+    if not origins:
+        return []
+    exposed = ["Content-Location", "Idempotent-Replayed", "Location", "Retry-After", "X-Request-Id"]
+    return [
+        Middleware(
+            CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=exposed
+        )
+    ]
+
+
+def tokens_of(settings: Settings) -> Tokens | None:
+    """How tokens are checked, where that is set."""
+    secret = settings.jwt_secret.get_secret_value() if settings.jwt_secret else None
+    if secret is None and settings.jwt_jwks_url is None:
+        return None
+    return Tokens(
+        secret=secret, jwks_url=settings.jwt_jwks_url, audience=settings.jwt_audience, issuer=settings.jwt_issuer
+    )

@@ -1,0 +1,57 @@
+"""Whether it lives, whether it can work, and what it counts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from pydantic import BaseModel
+from starlette.responses import PlainTextResponse, Response
+
+from everthread.core.errors import StoreError
+from everthread.core.jobs import JobReport
+from everthread.http.asking import ALWAYS, Et
+from everthread.http.errors import EVERYWHERE, Refused, declared
+from everthread.http.json import Json
+
+router = APIRouter(tags=["health"], dependencies=ALWAYS)
+
+
+class Health(BaseModel):
+    """That it is there."""
+
+    status: str
+
+
+@router.get("/healthz", response_model=Health, responses=declared(422))
+async def healthz() -> Response:
+    """The process lives."""
+    return Json({"status": "ok"})
+
+
+@router.get("/readyz", response_model=Health, responses=declared(422, 503))
+async def readyz(et: Et, request: Request) -> Response:
+    """It can work: the database answers, and it is not about to stop."""
+    if getattr(request.app.state, "is_stopping", False):
+        raise Refused(503, "stopping", "the server is about to stop", next_step="Ask another one.", retryable=True)
+    try:
+        await et.store.policy(None)
+    except StoreError as problem:
+        raise Refused(
+            503, "not_ready", "the database does not answer", next_step="Try again in a moment.", retryable=True
+        ) from problem
+    return Json({"status": "ready"})
+
+
+@router.get("/metrics", response_class=PlainTextResponse, responses=EVERYWHERE)
+async def metrics(et: Et, request: Request) -> Response:
+    """Counts in Prometheus' text format: requests, compactions, and what waits to be done."""
+    text = et.metrics.text() + request.app.state.counts.text() + _jobs(await et.jobs(limit=0))
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _jobs(report: JobReport) -> str:
+    registry = CollectorRegistry()
+    gauge = Gauge("everthread_jobs", "Work in the background, by state.", ("state",), registry=registry)
+    for state in ("waiting", "running", "dead"):
+        gauge.labels(state).set(getattr(report, state))
+    return generate_latest(registry).decode()

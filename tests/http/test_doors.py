@@ -1,0 +1,226 @@
+"""What a request meets before any route sees it: who asks, how much, how deep, how often."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import jwt
+import pytest
+from fastapi import FastAPI
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import everthread
+from everthread import Everthread
+from everthread.core import errors
+from everthread.core.access import new_key
+from everthread.core.clock import system_clock
+from everthread.core.errors import EverthreadError, Invalid
+from everthread.http.app import create_app
+from everthread.http.errors import KINDS, kind_of, problem_of
+from everthread.http.limits import depth_of
+from everthread.http.serving import is_loopback, needs_key
+from everthread.settings import Settings
+from tests.http.conftest import client_of, key_for
+
+SECRET = "a shared secret of more than thirty-two characters"
+
+
+@pytest.fixture
+async def et() -> AsyncIterator[Everthread]:
+    """The doors are the same over any store."""
+    async with everthread.open("memory://", worker=False) as opened:
+        yield opened
+
+
+def subclasses(kind: type[EverthreadError]) -> Iterator[type[EverthreadError]]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from subclasses(one)
+
+
+def ours() -> list[type[EverthreadError]]:
+    return [kind for kind in subclasses(EverthreadError) if kind.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize("kind", ours())
+def test_every_error_has_a_status_and_says_what_is_safe_and_what_to_do(kind: type[EverthreadError]) -> None:
+    assert kind is EverthreadError or kind_of(kind) is not KINDS[EverthreadError]
+    answer = problem_of(kind("postgresql://user:hunter22@host/db is away"))
+    assert answer.status_code == kind_of(kind).status
+    assert answer.media_type == "application/problem+json"
+    assert b"hunter22" not in answer.body
+    assert all(part in answer.body for part in (b'"safe":', b'"next_step":', kind.code.encode()))
+
+
+async def test_a_defect_tells_nothing_of_itself(
+    app: FastAPI, alice: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.get("/broken")
+    async def broken() -> None:
+        raise RuntimeError("the secret is hunter22")
+
+    answer = await alice.get("/broken")
+    assert (answer.status_code, answer.json()["code"]) == (500, "defect")
+    assert "hunter22" not in answer.text
+    assert "Traceback" not in answer.text
+    assert answer.headers["x-request-id"] in {getattr(record, "request_id", None) for record in caplog.records}
+
+
+async def test_no_wrong_and_revoked_keys_are_turned_away(app: FastAPI, et: Everthread) -> None:
+    made = new_key("alice", now=system_clock())
+    await et.store.add_key(made.key)
+    async with client_of(app, made.written) as client:
+        assert (await client.get("/metrics")).status_code == 200
+        await et.store.revoke_key(made.key.id)
+        revoked = await client.get("/metrics")
+    async with client_of(app, made.written[:-1] + ("a" if made.written[-1] != "a" else "b")) as client:
+        wrong = await client.get("/metrics")
+    async with client_of(app) as client:
+        none = await client.get("/metrics")
+    assert {one.status_code for one in (revoked, wrong, none)} == {401}
+    assert revoked.content == wrong.content
+    assert none.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_key_is_kept_as_a_hash_only(et: Everthread) -> None:
+    made = new_key("alice", now=system_clock())
+    await et.store.add_key(made.key)
+    (kept,) = await et.store.api_keys("alice")
+    assert made.written.rpartition("_")[2] not in repr(kept)
+    assert kept.opens_with(made.written.split("_", 2)[2])
+
+
+async def test_on_its_own_machine_whoever_comes_is_local_but_no_page_from_elsewhere(
+    et: Everthread, settings: Settings
+) -> None:
+    async with client_of(create_app(et, settings, needs_key=False)) as client:
+        assert (await client.get("/metrics")).status_code == 200
+        for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Authorization": "Bearer x"}):
+            assert (await client.get("/metrics", headers=headers)).status_code in (401, 403)
+
+
+@pytest.mark.parametrize(
+    ("claims", "status"),
+    [
+        ({"sub": "alice"}, 200),
+        ({"sub": "alice", "exp": 1}, 401),
+        ({}, 401),
+        ({"sub": "alice", "aud": "somebody else"}, 401),
+        ({"sub": "x" * 200}, 401),
+    ],
+)
+async def test_a_token_opens_only_when_all_of_it_is_right(
+    et: Everthread, claims: dict[str, object], status: int
+) -> None:
+    settings = Settings(database="memory://", jwt_secret=SECRET, jwt_audience="us")
+    token = jwt.encode({"exp": time.time() + 60, "aud": "us", **claims}, SECRET)
+    async with client_of(create_app(et, settings), token) as client:
+        assert (await client.get("/metrics")).status_code == status
+
+
+async def test_an_unsigned_token_opens_nothing(et: Everthread) -> None:
+    settings = Settings(database="memory://", jwt_secret=SECRET)
+    token = jwt.encode({"sub": "alice", "exp": time.time() + 60}, "", algorithm="none")
+    async with client_of(create_app(et, settings), token) as client:
+        assert (await client.get("/metrics")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("a.b", False)]
+)
+def test_loopback_addresses_are_known(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+async def test_an_address_that_others_reach_is_not_served_without_a_key(et: Everthread) -> None:
+    beyond = Settings(database="memory://", host="0.0.0.0")
+    with pytest.raises(Invalid, match="key create"):
+        await needs_key(et, beyond)
+    await key_for(et, "alice")
+    assert await needs_key(et, beyond)
+    assert not await needs_key(et, Settings(database="memory://"))
+    assert await needs_key(et, Settings(database="memory://", require_key=True))
+
+
+async def test_a_key_that_asks_too_often_is_told_when_to_come_back(et: Everthread) -> None:
+    app = create_app(et, Settings(database="memory://", requests_per_minute=60))
+    async with client_of(app, await key_for(et, "alice")) as client, client_of(app, await key_for(et, "bob")) as other:
+        answers = [await client.get("/metrics") for _ in range(12)]
+        assert {one.status_code for one in answers} == {200, 429}
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert (await other.get("/metrics")).status_code == 200
+
+
+async def test_a_body_that_is_too_large_or_too_deep_is_never_parsed(et: Everthread) -> None:
+    app = create_app(et, Settings(database="memory://", max_body_bytes=2048))
+    deep = b"[" * 70 + b"]" * 70
+
+    async def unannounced() -> AsyncIterator[bytes]:
+        for _ in range(10):
+            yield b" " * 1024
+
+    async with client_of(app, await key_for(et, "alice")) as client:
+        assert (await client.post("/metrics", content=b"x" * 3000)).status_code == 413
+        assert (await client.post("/metrics", content=unannounced())).status_code == 413
+        assert (await client.post("/metrics", content=deep)).json()["code"] == "too_deep"
+
+
+@pytest.mark.parametrize(
+    ("body", "depth"),
+    [(b'{"a": [1, {"b": 2}]}', 3), (b'"[[[["', 1), (b'["\\"[[", []]', 2), (b"", 1), (b"]]]][]", 1)],
+)
+def test_only_brackets_outside_of_strings_nest(body: bytes, depth: int) -> None:
+    assert depth_of(body + b"[]" * 100, 99) == depth
+
+
+async def test_an_unknown_parameter_is_named(alice: httpx.AsyncClient) -> None:
+    answer = await alice.get("/metrics", params={"limitt": "1"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "limitt"
+
+
+async def test_a_callers_request_id_is_kept_where_it_is_fit_for_a_log(alice: httpx.AsyncClient) -> None:
+    assert (await alice.get("/healthz", headers={"X-Request-Id": "abc-1"})).headers["x-request-id"] == "abc-1"
+    assert (await alice.get("/healthz", headers={"X-Request-Id": "a b\tc"})).headers["x-request-id"] != "a b\tc"
+
+
+async def test_a_request_is_logged_and_counted_without_what_it_says(
+    alice: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="everthread.http"):
+        await alice.get("/nowhere/hunter22?x=hunter22")
+    assert [record.message for record in caplog.records if record.name == "everthread.http"] == ["request"]
+    assert "hunter22" not in str([vars(record) for record in caplog.records if record.name == "everthread.http"])
+    assert (
+        'everthread_http_requests_total{method="GET",route="none",status="404"} 1.0'
+        in (await alice.get("/metrics")).text
+    )
+
+
+async def test_a_request_is_a_span_where_opentelemetry_is_set_up(alice: httpx.AsyncClient) -> None:
+    exporter = InMemorySpanExporter()
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    await alice.get("/healthz", headers={"traceparent": parent})
+    await alice.get("/metrics", params={"word": "hunter22"})
+    assert "hunter22" not in str([one.to_json() for one in exporter.get_finished_spans()])
+    (span,) = [one for one in exporter.get_finished_spans() if one.name == "GET /healthz"]
+    assert span.attributes is not None
+    assert span.attributes["http.response.status_code"] == 200
+    assert format(span.context.trace_id, "032x") in parent
+
+
+async def test_a_server_that_is_about_to_stop_is_not_ready(app: FastAPI, alice: httpx.AsyncClient) -> None:
+    assert (await alice.get("/readyz")).status_code == 200
+    app.state.is_stopping = True
+    assert (await alice.get("/readyz")).status_code == 503
