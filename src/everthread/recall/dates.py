@@ -1,0 +1,193 @@
+"""The times that a question names: `in March`, `last week`, `3 May 2024`, 上周, 5月3日.
+
+What is relative is counted from the moment of asking; a date without a year may be of this year or an earlier one. A
+message fits by when it was said. A person who asks for what happened in May may have told of it in June, so times near
+the named one fit a little, and nothing is ever left out for its time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+_MONTHS = "january february march april may june july august september october november december".split()
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "couple": 2, "few": 3}
+_HAN_NUMBERS = {
+    "一": 1,
+    "两": 2,
+    "二": 2,
+    "三": 3,
+    "四": 4,
+    "五": 5,
+    "六": 6,
+    "七": 7,
+    "八": 8,
+    "九": 9,
+    "十": 10,
+    "几": 3,
+}
+_HAN_WEEKDAYS = {day: at for at, days in enumerate(("一", "二", "三", "四", "五", "六", "日天")) for day in days}
+_EARLIER_YEARS = 4
+"""A date without a year is looked for in so many years."""
+_DAY = timedelta(days=1)
+_YEARLY = timedelta(days=300)
+_LONG_STRETCH = 0.3
+"""What it says of a message to be of a year that was named: little."""
+_NEAR = 0.4
+
+
+class Stretch(NamedTuple):
+    """A time that was named: from its start up to, not including, its end."""
+
+    start: datetime
+    end: datetime
+
+
+def named_times(question: str, asked_at: datetime) -> tuple[Stretch, ...]:
+    """The times a question names."""
+    found: list[Stretch] = []
+    rest = question
+    for pattern, read in _FORMS:
+        for match in pattern.finditer(rest):
+            with suppress(ValueError, OverflowError):  # 31 February names no time
+                found += read(match, asked_at)
+        rest = pattern.sub(" ", rest)  # the year of `3 May 2024` is no year of its own
+    return tuple(found)
+
+
+def fit(said_at: datetime | None, times: Iterable[Stretch]) -> float:
+    """How well a message fits to the times that were named, 0 to 1."""
+    return max((_fit(said_at, one) for one in times), default=0.0) if said_at is not None else 0.0
+
+
+def _fit(said_at: datetime, one: Stretch) -> float:
+    length = one.end - one.start
+    if one.start <= said_at < one.end:
+        return 1.0 if length < _YEARLY else _LONG_STRETCH
+    slack = min(max(3 * _DAY, length), 31 * _DAY)
+    return _NEAR if one.start - slack <= said_at < one.end + slack else 0.0
+
+
+Reader = Callable[[re.Match[str], datetime], Iterator[Stretch]]
+
+
+def _date(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+    """A day or a month, with its year or without."""
+    parts = match.groupdict()
+    named = parts.get("month") or ""
+    month = _MONTHS.index(named.lower()) + 1 if named.isalpha() and named.isascii() else int(named)
+    years = [int(parts["year"])] if parts.get("year") else range(asked_at.year - _EARLIER_YEARS, asked_at.year + 1)
+    for year in years:
+        if parts.get("day"):
+            yield _days(asked_at.replace(year=year, month=month, day=int(parts["day"])), 1)
+        else:
+            yield _month(asked_at.replace(year=year, month=month, day=1))
+
+
+def _year(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+    begin = _midnight(asked_at).replace(year=int(match["year"]), month=1, day=1)
+    yield Stretch(begin, begin.replace(year=begin.year + 1))
+
+
+def _ago(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+    """`two weeks ago`, 三天前: so long before, with a little room to either side for longer times."""
+    count = _count(match["count"])
+    unit = match["unit"].lower()
+    days = {"d": 1, "w": 7, "m": 30, "y": 365, "天": 1, "周": 7, "星": 7, "礼": 7, "个": 30, "月": 30, "年": 365}[
+        unit[0]
+    ]
+    room = 0 if days == 1 else days // 2
+    yield _days(asked_at - timedelta(days=count * days + room), 1 + 2 * room)
+
+
+def _relative(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+    """`yesterday`, `last month`, 上周, by how many units before it was."""
+    word = re.sub(r"\s+|个", "", match[0].lower())
+    unit, before = _RELATIVE[word]
+    if unit == "day":
+        yield _days(asked_at - timedelta(days=before), 1)
+    elif unit == "week":
+        yield _days(asked_at - timedelta(days=asked_at.weekday() + 7 * before), 7)
+    elif unit == "month":
+        months = asked_at.year * 12 + asked_at.month - 1 - before
+        yield _month(asked_at.replace(year=months // 12, month=months % 12 + 1, day=1))
+    else:
+        begin = _midnight(asked_at).replace(year=asked_at.year - before, month=1, day=1)
+        yield Stretch(begin, begin.replace(year=begin.year + 1))
+
+
+def _weekday(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+    """`last Friday`, `on Friday`, 上周五: the newest one before the day of asking; 上周 says which week."""
+    if named := match.groupdict().get("han"):
+        weeks = {"上上": 2, "上": 1}.get(match["which"] or "", 0)
+        monday = asked_at - timedelta(days=asked_at.weekday() + 7 * weeks)
+        yield _days(monday + timedelta(days=_HAN_WEEKDAYS[named]), 1)
+    else:
+        back = (asked_at.weekday() - _WEEKDAYS.index(match["weekday"].lower())) % 7 or 7
+        yield _days(asked_at - timedelta(days=back), 1)
+
+
+def _count(word: str) -> int:
+    return int(word) if word.isdigit() else _NUMBERS.get(word.lower()) or _HAN_NUMBERS.get(word) or 1
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _days(moment: datetime, count: int) -> Stretch:
+    begin = _midnight(moment)
+    return Stretch(begin, begin + timedelta(days=count))
+
+
+def _month(moment: datetime) -> Stretch:
+    begin = _midnight(moment)
+    return Stretch(begin, (begin + timedelta(days=32)).replace(day=1))
+
+
+_RELATIVE = {
+    "today": ("day", 0), "thismorning": ("day", 0), "yesterday": ("day", 1), "lastnight": ("day", 1),
+    "daybeforeyesterday": ("day", 2), "thisweek": ("week", 0), "lastweek": ("week", 1), "lastweekend": ("week", 1),
+    "thismonth": ("month", 0), "lastmonth": ("month", 1), "thisyear": ("year", 0), "lastyear": ("year", 1),
+    "今天": ("day", 0), "今早": ("day", 0), "昨天": ("day", 1), "昨晚": ("day", 1), "前天": ("day", 2),
+    "大前天": ("day", 3),
+    "本周": ("week", 0), "这周": ("week", 0), "上周": ("week", 1), "上周末": ("week", 1), "上上周": ("week", 2),
+    "上星期": ("week", 1), "这星期": ("week", 0), "本月": ("month", 0), "这月": ("month", 0), "上月": ("month", 1),
+    "上上月": ("month", 2), "今年": ("year", 0), "去年": ("year", 1), "前年": ("year", 2),
+}  # fmt: skip
+_MONTH_NAMES = "|".join(name for name in _MONTHS if name != "may")
+_WEEKDAY_NAMES = "|".join(_WEEKDAYS)
+_COUNTS = r"\d{1,3}|" + "|".join(_NUMBERS)
+_HAN_COUNTS = "".join(_HAN_NUMBERS)
+_HAN_RELATIVE = (
+    r"大?前天|昨天|昨晚|今天|今早|上周末|上上周|[上本这]周|[上这]个?星期|上上个?月|[上这]个?月|本月|[今去前]年"
+)
+_YEAR_TAIL = r"(?:,?\s+(?P<year>(?:19|20)\d\d))?"
+_TH = r"(?:st|nd|rd|th)?"
+
+
+def _form(pattern: str, read: Reader, flags: int = re.IGNORECASE) -> tuple[re.Pattern[str], Reader]:
+    return re.compile(pattern, flags), read
+
+
+_FORMS: tuple[tuple[re.Pattern[str], Reader], ...] = (
+    _form(r"(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)", _date),
+    _form(r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号])?", _date),
+    _form(rf"\b(?P<day>\d{{1,2}}){_TH}(?:\s+of)?\s+(?P<month>{_MONTH_NAMES}|may)\b{_YEAR_TAIL}", _date),
+    _form(rf"\b(?P<month>{_MONTH_NAMES}|may)\s+(?P<day>\d{{1,2}})(?!\d){_TH}{_YEAR_TAIL}", _date),
+    _form(rf"\b(?P<month>{_MONTH_NAMES}){_YEAR_TAIL}\b", _date),
+    _form(rf"\b(?:in|of|since|until|during|by|last|this)\s+(?P<month>May)\b{_YEAR_TAIL}", _date, 0),  # no verb
+    _form(rf"\b(?P<count>{_COUNTS})(?:\s+of)?\s+(?P<unit>days?|weeks?|months?|years?)\s+ago\b", _ago),
+    _form(rf"(?P<count>\d{{1,3}}|[{_HAN_COUNTS}])(?P<unit>天|周|个?星期|个?礼拜|个?月|年)(?:以|之)?前", _ago),
+    _form(r"(?P<which>上上|上|这|本)?(?:周|星期|礼拜)(?P<han>[一二三四五六日天])", _weekday),
+    _form(rf"\b(?:last|on|this|past)\s+(?P<weekday>{_WEEKDAY_NAMES})\b", _weekday),
+    _form(r"\bday before yesterday\b|\byesterday\b|\btoday\b|\bthis morning\b|\blast night\b", _relative),
+    _form(r"\b(?:this|last)\s+(?:week(?:end)?|month|year)\b", _relative),
+    _form(_HAN_RELATIVE, _relative),
+    _form(r"\b(?:in|of|since|during|by)\s+(?P<year>(?:19|20)\d\d)\b", _year),
+    _form(r"(?P<year>(?:19|20)\d\d)年", _year),
+)  # fmt: skip

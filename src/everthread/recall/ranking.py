@@ -1,0 +1,261 @@
+"""Put messages in the order in which they are likely to hold what is asked for, whatever kind of conversation it is.
+
+A message's own words count as BM25 counts them, half by its best passage and half as a whole. To that comes
+
+- what its neighbours have: a short message is understood from those around it, a long one stands for itself. More
+  flows from a message that asks to the one after it. Results of tools neither lend nor borrow, and the more of a
+  conversation they are, the less its messages have to do with their neighbours;
+- what is talked about around it;
+- meaning: the likeness of its best passage to the question, weighed by how much of the question the embedder grasps;
+- who said it: where speakers have names, the one that the question names; where they are bare roles, the user, who
+  knows what was wanted and decided, unless the question is what the assistant said;
+- when it was said, if the question names a time.
+
+The weights are round numbers that do well on four kinds of conversation together (two people chatting, long answers
+of an assistant, Chinese, a desk with tools); none is learned, and none knows of a kind by name. What differs between
+kinds is measured on the messages themselves. `docs/benchmarks/recall.md` has the figures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from statistics import median
+
+from everthread.core.queries import Term
+from everthread.history.words import normal, tokens
+from everthread.recall.asking import Asked, Reading
+from everthread.recall.dates import Stretch, fit
+from everthread.recall.nearness import REACH, Places, talk_around
+from everthread.recall.passages import Span, estimated_tokens, passages
+
+_SATURATION, _LENGTH_SHARE = 1.2, 0.75
+"""BM25's k1 and b, at their usual values."""
+_WHOLE_SHARE = 0.5
+"""How much the message as a whole counts beside its best passage."""
+_asks = re.compile(r"[?？]").search
+_ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """How much each signal counts; 0 turns one off."""
+
+    neighbours: float = 0.4
+    """What the next message lends of its own score, half of it at each further step."""
+    asking: float = 1.5
+    """How many times as much comes from a message that asks to the one after it."""
+    around: float = 0.3
+    meaning: float = 0.4
+    """The share of meaning in words and meaning together, for a question that the embedder understands."""
+    user: float = 0.3
+    assistant: float = 0.3
+    speaker: float = 0.3
+    date: float = 0.5
+    alone_tokens: int = 100
+    """A message of so many tokens needs its neighbours half as much as a short one."""
+    tool_damping: float = 3.0
+    """How much less neighbours lend for each share of the messages that are results of tools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A message that was read."""
+
+    order: int
+    """Rises through a conversation; those of two conversations are far apart."""
+    place: int
+    """Where it stands on its path; neighbours differ by one."""
+    conversation_id: str
+    role: str
+    name: str | None
+    text: str
+    said_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known besides the texts."""
+
+    places: Places
+    rarity: Mapping[Term, float]
+    likeness: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    """Of the passages nearest in meaning, by order and number of the passage: the cosine."""
+    grasp: float = 0.0
+    """Which share of the question the embedder understands."""
+    times: Sequence[Stretch] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A message in its order, and the passage of it that is shown."""
+
+    heard: Heard
+    span: Span
+    score: float
+    """Compares only with the others of the same question."""
+
+
+def rank(asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: Weights) -> list[Ranked]:
+    """The messages that have something to do with the question, best first; of equals the newer one."""
+    room = _Room(asked, sorted(heard, key=lambda one: one.order), evidence, weights)
+    scores = room.scores()
+    found = [
+        Ranked(heard=one, span=room.span(at), score=scores[at]) for at, one in enumerate(room.heard) if scores[at] > 0
+    ]
+    return sorted(found, key=lambda one: (-one.score, -one.heard.order))
+
+
+class _Room:
+    """All that was heard, laid out for one question."""
+
+    def __init__(self, asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: Weights) -> None:
+        self.asked = asked
+        self.heard = heard
+        self.evidence = evidence
+        self.weights = weights
+        self.spans = [passages(one.text) for one in heard]
+        self.readings = [self._read(one.text, spans) for one, spans in zip(heard, self.spans, strict=True)]
+        self.needs = [1 / (1 + (estimated_tokens(one.text) / weights.alone_tokens) ** 2) for one in heard]
+
+    def _read(self, text: str, spans: Sequence[Span]) -> list[Reading]:
+        return [self.asked.read(text[span.start : span.end]) for span in spans]
+
+    # -- the shape of the conversation -------------------------------------------------------------------------
+
+    @cached_property
+    def speakers(self) -> Mapping[str, str]:
+        """The names people speak under, by the first token of each; none where speakers are bare roles."""
+        names = {normal(one.name) for one in self.heard if one.name and one.role not in ("tool", "function")}
+        return {token: name for name in sorted(names - _ROLES) for token in tokens(name)[:1]}
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The speakers that the question names, unless it names all."""
+        words = set(tokens(self.asked.text))
+        named = frozenset(name for token, name in self.speakers.items() if token in words)
+        return named if len(named) < len(self.speakers) else frozenset()
+
+    @cached_property
+    def lent(self) -> float:
+        """What the next message lends: the less, the more of what is said comes from tools."""
+        share = sum(map(_is_of_tool, self.heard)) / max(1, len(self.heard))
+        return self.weights.neighbours * max(0.0, 1 - self.weights.tool_damping * share)
+
+    # -- scores ------------------------------------------------------------------------------------------------
+
+    def scores(self) -> list[float]:
+        if not self.heard:
+            return []
+        weights, evidence = self.weights, self.evidence
+        total = _at_most_one(self._with_neighbours(self._words()))
+        around = _at_most_one([talk_around(one.order, evidence.places, evidence.rarity) for one in self.heard])
+        total = _at_most_one([score + weights.around * near for score, near in zip(total, around, strict=True)])
+        share = weights.meaning * evidence.grasp
+        if share and evidence.likeness:
+            meant = _at_most_one(self._with_neighbours(self._meaning()))
+            total = [(1 - share) * words + share * likeness for words, likeness in zip(total, meant, strict=True)]
+        return [score * self._prior(one) for score, one in zip(total, self.heard, strict=True)]
+
+    def _words(self) -> list[float]:
+        kept = self.asked.without(self.speakers)
+        rarity = [
+            self.evidence.rarity.get(term, 0.0) if keep else 0.0
+            for term, keep in zip(self.asked.terms, kept, strict=True)
+        ]
+        wholes = [_joined(readings) for readings in self.readings]
+        by_whole = _at_most_one(_bm25(wholes, rarity))
+        in_passages = iter(_bm25([reading for readings in self.readings for reading in readings], rarity))
+        by_passage = _at_most_one([max(next(in_passages) for _ in readings) for readings in self.readings])
+        return [
+            _WHOLE_SHARE * whole + (1 - _WHOLE_SHARE) * passage
+            for whole, passage in zip(by_whole, by_passage, strict=True)
+        ]
+
+    def _meaning(self) -> list[float]:
+        """The likeness of each message's best passage, from what any message has up to the best."""
+        likeness = self.evidence.likeness
+        floor = min(likeness.values())
+        best = [
+            max(likeness.get((one.order, part), floor) for part in range(len(spans)))
+            for one, spans in zip(self.heard, self.spans, strict=True)
+        ]
+        usual = max(floor, median(best))
+        return [max(0.0, one - usual) for one in best]
+
+    def _with_neighbours(self, scores: Sequence[float]) -> list[float]:
+        """Each score with what flows in from the messages around it."""
+        total = list(scores)
+        for at, one in enumerate(self.heard):
+            for later in range(at + 1, min(at + REACH + 1, len(self.heard))):
+                other = self.heard[later]
+                steps = other.place - one.place
+                if not 0 < steps <= REACH or other.conversation_id != one.conversation_id:
+                    break
+                if _is_of_tool(one) or _is_of_tool(other):
+                    continue
+                lent = self.lent * 0.5 ** (steps - 1)
+                is_answer = steps == 1 and _asks(one.text) is not None
+                total[later] += self.needs[later] * lent * scores[at] * (self.weights.asking if is_answer else 1.0)
+                total[at] += self.needs[at] * lent * scores[later]
+        return total
+
+    def _prior(self, one: Heard) -> float:
+        weights = self.weights
+        prior = 1 + weights.date * fit(one.said_at, self.evidence.times)
+        if self.speakers:
+            return prior * (1 + weights.speaker * (one.name is not None and normal(one.name) in self.named))
+        if self.asked.is_to_the_assistant:
+            return prior * (1 + weights.assistant * (one.role == "assistant"))
+        return prior * (1 + weights.user * (one.role == "user"))
+
+    def span(self, at: int) -> Span:
+        """The passage that has most of the question, by words and by meaning."""
+        spans = self.spans[at]
+        if len(spans) == 1:
+            return spans[0]
+        words = _at_most_one(
+            _bm25(self.readings[at], [self.evidence.rarity.get(term, 0.0) for term in self.asked.terms])
+        )
+        order, likeness = self.heard[at].order, self.evidence.likeness
+        best = max(
+            range(len(spans)), key=lambda part: words[part] + self.evidence.grasp * likeness.get((order, part), 0.0)
+        )
+        return spans[best]
+
+
+def _is_of_tool(one: Heard) -> bool:
+    return one.role in ("tool", "function")
+
+
+def _joined(readings: Sequence[Reading]) -> Reading:
+    if len(readings) == 1:
+        return readings[0]
+    return Reading(
+        [sum(counts) for counts in zip(*(one.counts for one in readings), strict=True)],
+        sum(one.length for one in readings),
+    )
+
+
+def _bm25(readings: Sequence[Reading], rarity: Sequence[float]) -> list[float]:
+    average = sum(reading.length for reading in readings) / len(readings) or 1.0
+    scores = []
+    for counts, length in readings:
+        norm = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / average)
+        scores.append(
+            sum(
+                rare * count * (_SATURATION + 1) / (count + norm)
+                for rare, count in zip(rarity, counts, strict=True)
+                if count
+            )
+        )
+    return scores
+
+
+def _at_most_one(scores: Sequence[float]) -> list[float]:
+    """Scores by their greatest, so that those of different kinds can be added."""
+    most = max(scores, default=0.0)
+    return [score / most for score in scores] if most > 0 else list(scores)

@@ -1,0 +1,64 @@
+"""What is read off a question."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everthread.core.queries import Term
+from everthread.recall.asking import MOST_TERMS, asked
+
+
+def tokens_of(question: str) -> list[str]:
+    return [term.token for term in asked(question).terms]
+
+
+def test_words_that_any_sentence_has_are_not_looked_for() -> None:
+    assert tokens_of("Who was that director again?") == ["director", "again"]
+
+
+def test_a_question_of_such_words_alone_is_looked_for_by_them() -> None:
+    assert tokens_of("who was that") == ["who", "was", "that"]
+
+
+def test_chinese_is_looked_for_by_single_characters_without_function_words() -> None:
+    assert asked("那个导演是谁").terms == (Term(token="导", is_prefix=True), Term(token="演", is_prefix=True))
+
+
+def test_scripts_in_one_question_are_each_read_in_their_way() -> None:
+    assert tokens_of("大阪的 Royal Park 酒店") == ["大", "阪", "royal", "park", "酒", "店"]
+    assert tokens_of("カメラの値段") == ["カメ", "メラ", "ラの", "値", "段"]
+
+
+@pytest.mark.parametrize("question", ["", " \n", "!?* () \"'", "😀"])
+def test_a_question_without_a_word_has_no_terms(question: str) -> None:
+    assert asked(question).terms == ()
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_question(question: str) -> None:
+    read = asked(question)
+    assert len(read.terms) <= MOST_TERMS
+    assert len(read.read(question).counts) == len(read.terms)
+
+
+def test_a_pasted_page_is_read_by_its_beginning() -> None:
+    assert len(asked("word" + " other words" * 10_000).terms) <= 3
+
+
+@pytest.mark.parametrize(
+    "question", ["What did you recommend for dinner?", "your advice on taxes", "你推荐的是哪家", "你上次说的书"]
+)
+def test_it_is_seen_when_the_assistant_is_asked_what_it_said(question: str) -> None:
+    assert asked(question).is_to_the_assistant
+
+
+@pytest.mark.parametrize("question", ["What did I order?", "我妈推荐的店", "Which city did Ann visit?"])
+def test_other_questions_are_not_taken_for_that(question: str) -> None:
+    assert not asked(question).is_to_the_assistant
+
+
+def test_terms_are_counted_in_a_text_as_the_index_has_them() -> None:
+    read = asked("导演 director").read("Two directors: 导演和导游")
+    assert list(read.counts) == [2, 1, 1]

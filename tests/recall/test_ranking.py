@@ -1,0 +1,147 @@
+"""The order of what was read: small conversations in which one signal decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everthread.recall.asking import asked
+from everthread.recall.dates import named_times
+from everthread.recall.nearness import rarities, worth_reading
+from everthread.recall.ranking import Evidence, Heard, Ranked, Weights, rank
+
+NOW = datetime(2026, 4, 15, 10, tzinfo=UTC)
+Said = tuple[str, str] | tuple[str, str, str]
+
+
+def heard(said: Sequence[Said]) -> list[Heard]:
+    """Messages by role, text and, where they have one, the speaker's name; an hour apart."""
+    return [
+        Heard(
+            order=at,
+            place=at,
+            conversation_id="c",
+            role=one[0],
+            text=one[1],
+            name=one[2] if len(one) > 2 else None,
+            said_at=NOW - timedelta(hours=len(said) - at),
+        )
+        for at, one in enumerate(said, 1)
+    ]
+
+
+def ranked(question: str, messages: Sequence[Heard], weights: Weights | None = None, **known: object) -> list[Ranked]:
+    wanted = asked(question)
+    places = {
+        term: [one.order for one in messages if wanted.read(one.text).counts[at]]
+        for at, term in enumerate(wanted.terms)
+    }
+    evidence = Evidence(places=places, rarity=rarities(places, len(messages)), times=named_times(question, NOW))
+    return rank(wanted, messages, replace(evidence, **known), weights or Weights())  # type: ignore[arg-type]
+
+
+def texts(found: Sequence[Ranked]) -> list[str]:
+    return [one.heard.text for one in found]
+
+
+FILLER: list[Said] = [("user", f"Something else, number {number}") for number in range(30)]
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    said: list[Said] = [("user", f"the film of day {day}") for day in range(20)]
+    found = ranked("film by Tarkovsky", heard([("user", "Tarkovsky made it"), *said]))
+    assert found[0].heard.text == "Tarkovsky made it"
+
+
+def test_an_answer_without_a_word_of_the_question_is_found_by_what_it_answers() -> None:
+    said: list[Said] = [*FILLER, ("assistant", "Who was the director?"), ("user", "Denis Villeneuve, I think"), *FILLER]
+    assert "Denis Villeneuve, I think" in texts(ranked("the director", heard(said)))[:2]
+
+
+def test_a_long_message_borrows_nothing_from_its_neighbours() -> None:
+    page = "Nothing to see here. " * 200
+    said: list[Said] = [*FILLER, ("user", page), ("user", "the director"), ("user", "short"), *FILLER]
+    assert texts(ranked("director", heard(said)))[:2] == ["the director", "short"]
+
+
+def test_results_of_tools_lend_nothing() -> None:
+    said: list[Said] = [*FILLER, ("tool", "director: Lynch"), ("user", "right"), *FILLER]
+    found = ranked("director", heard(said), Weights(around=0))
+    assert texts(found) == ["director: Lynch"]
+
+
+def test_the_speaker_that_a_question_names_goes_before_the_one_who_is_spoken_to() -> None:
+    said: list[Said] = [
+        ("assistant", "Caroline, did you buy the necklace?", "Melanie"),
+        ("user", "My grandmother gave me the necklace", "Caroline"),
+    ]
+    found = ranked("What necklace does Caroline have?", heard(said))
+    assert found[0].heard.name == "Caroline"
+
+
+def test_among_bare_roles_the_user_goes_first_unless_the_assistant_is_asked_what_it_said() -> None:
+    said: list[Said] = [("user", "a good hotel in Kyoto"), *FILLER, ("assistant", "a good hotel in Kyoto")]
+    assert ranked("hotel in Kyoto", heard(said))[0].heard.role == "user"
+    assert ranked("Which hotel in Kyoto did you recommend?", heard(said))[0].heard.role == "assistant"
+
+
+def test_what_the_assistant_said_is_not_sunk_by_the_prior_for_users() -> None:
+    said: list[Said] = [("user", "and Kyoto?"), *FILLER, ("assistant", "The Sowaka is a hotel in Kyoto"), *FILLER]
+    assert ranked("hotel in Kyoto", heard(said))[0].heard.text == "The Sowaka is a hotel in Kyoto"
+
+
+def test_a_named_day_brings_what_was_said_then() -> None:
+    old, new = NOW - timedelta(days=40), NOW - timedelta(days=1)
+    both = [
+        replace(one, said_at=when)
+        for one, when in zip(heard([("user", "lunch with Ann"), ("user", "lunch with Bob")]), (old, new), strict=True)
+    ]
+    assert texts(ranked("whom did I have lunch with yesterday?", both))[0] == "lunch with Bob"
+
+
+def test_meaning_finds_what_has_no_word_of_the_question_as_far_as_it_is_grasped() -> None:
+    messages = heard([*FILLER, ("user", "my feline is ill"), *FILLER, ("user", "the cat food list"), *FILLER])
+    likeness = {(31, 0): 0.8, (62, 0): 0.3, (1, 0): 0.1}
+    grasped = ranked("sick cat", messages, Weights(meaning=0.6), likeness=likeness, grasp=1.0)
+    assert grasped[0].heard.text == "my feline is ill"
+    assert ranked("sick cat", messages, Weights(meaning=0.6), likeness=likeness, grasp=0.0)[0].heard.order == 62
+
+
+def test_of_a_long_message_the_passage_with_the_words_is_shown() -> None:
+    text = "\n\n".join(
+        ["Filler about nothing. " * 20, "The password of the router is tulip. " * 5, "More filler. " * 40]
+    )
+    (found,) = ranked("router password", heard([("assistant", text)]))
+    shown = text[found.span.start : found.span.end]
+    assert "tulip" in shown
+    assert len(shown) < len(text) * 0.7
+
+
+def test_messages_of_two_conversations_are_no_neighbours() -> None:
+    one, two = heard([("user", "the director"), ("user", "short")])
+    found = ranked("director", [one, replace(two, conversation_id="other")], Weights(around=0))
+    assert texts(found) == ["the director"]
+
+
+def test_messages_around_one_with_the_words_are_worth_reading() -> None:
+    term = asked("director").terms[0]
+    orders = worth_reading({term: [100]}, {term: 1.0}, 5)
+    assert orders[0] == 100
+    assert set(orders[1:3]) == {99, 101}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=40)), max_size=12),
+    st.text(max_size=40),
+)
+def test_whatever_was_said_each_message_comes_at_most_once_and_best_first(
+    said: list[tuple[str, str]], question: str
+) -> None:
+    found = ranked(question, heard(said))
+    orders = [one.heard.order for one in found]
+    assert len(orders) == len(set(orders))
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
