@@ -36,6 +36,7 @@ from everthread.core.errors import (
     TurnRunning,
 )
 from everthread.core.jobs import Job, JobReport, JobState, Pace
+from everthread.core.memories import Habit, Memory, MemoryHit, MemoryKind, MemoryScope, MemoryState
 from everthread.core.nouns import (
     Branch,
     EraseReport,
@@ -52,6 +53,7 @@ from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history.full_history import FullHistory, Gap
 from everthread.instance import CompactionConfig, Everthread
+from everthread.memories import Memories
 from everthread.views import SeenContext
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "EverthreadError",
     "FullHistory",
     "Gap",
+    "Habit",
     "Head",
     "HeadMoved",
     "Hit",
@@ -82,6 +85,12 @@ __all__ = [
     "JobState",
     "KeyReused",
     "Manifest",
+    "Memories",
+    "Memory",
+    "MemoryHit",
+    "MemoryKind",
+    "MemoryScope",
+    "MemoryState",
     "Message",
     "MissingExtra",
     "ModelError",

@@ -29,6 +29,7 @@ from everthread.history import full_history, searching, sweeping, verifying
 from everthread.history.arguments import check_count
 from everthread.history.full_history import FullHistory
 from everthread.history.sweeping import BlobReport
+from everthread.memories import Memories
 from everthread.working import Worker
 from everthread.workspaces import ConversationWorkspaces
 
@@ -190,6 +191,7 @@ class Everthread:
         self._workspaces = None if port is None else ConversationWorkspaces(means.store, port, means.clock)
         self.conversations = Conversations(means)
         self.compaction_config = CompactionConfig(means)
+        self.memories = Memories(means.store)
 
     @property
     def store(self) -> Store:

@@ -19,6 +19,7 @@ from everthread.core.entries import Entry
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
+from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, UseCount
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query
 from everthread.core.replies import Replies
@@ -214,6 +215,27 @@ class Items(Protocol):
         """Every namespace that has items, in order."""
 
 
+class Notes(Protocol):
+    """Memories and passages of documents."""
+
+    async def change_notes(self, owner: str, change: NoteChange[R]) -> R:
+        """Show the change what it needs, and commit what it decides. It may be asked twice."""
+
+    async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        """Those that a query names, newest first."""
+
+    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+        """How many live notes of a kind lie on each shelf."""
+
+    async def find_notes(
+        self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool
+    ) -> NotesFound:
+        """At most `cap` live notes on these shelves that match, newest first; the cap comes after the filter."""
+
+    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        """The tools and skills that were used most, in all conversations of an owner."""
+
+
 class Candidate(NamedTuple):
     """A message that matches a search, before ranking."""
 
@@ -271,7 +293,7 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Search, Keeping, Keys, Replies, Protocol):
+class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Notes, Search, Keeping, Keys, Replies, Protocol):
     """One database."""
 
     @property

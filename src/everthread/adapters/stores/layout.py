@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import orjson
 
+from everthread.context.shape import calls_of
 from everthread.core import payloads
 from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs, blob_name
@@ -22,6 +25,7 @@ from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Decision, Seen
+from everthread.core.notes import Note, Use, shelf_scope
 from everthread.core.nouns import ConversationInfo, Message, Ref
 from everthread.history.words import index_text
 
@@ -245,6 +249,52 @@ def key_from_row(row: Any) -> ApiKey:
 def below(prefix: str) -> tuple[str, str]:
     """The first and the last name that lie below a namespace; with none given, all names."""
     return (f"{prefix}.", f"{prefix}/") if prefix else ("", "\U0010ffff")
+
+
+NOTE_COLUMNS = (
+    "kind, id, shelf, text, record, created_at, updated_at, topic, state, past_at, pinned_at, source_conversation, "
+    "source_seq, model, vector"
+)
+
+
+def note_values(note: Note) -> tuple[Any, ...]:
+    """A note as the values of `NOTE_COLUMNS`."""
+    return tuple(int(value) if isinstance(value, IntEnum) else value for value in note[:15])
+
+
+def note_words(owner: str, note: Note) -> str | None:
+    """What a note is found by: always the same for the same note, so that it can be taken out again."""
+    return index_text(note.text, (shelf_scope(owner, note.shelf),)) if note.is_found else None
+
+
+_SKILL_TOOLS = frozenset({"skill", "load_skill", "open_skill", "read_skill", "use_skill"})
+_SKILL_ARGUMENTS = ("name", "skill", "skill_name")
+_MOST_NAME_CHARACTERS = 128
+
+
+def uses_of(entries: Sequence[Entry]) -> Counter[Use]:
+    """Which tools and skills new messages call, each message counted once for each of its calls.
+
+    Most messages have none, which a look at their bytes tells.
+    """
+    calling = [entry for entry in entries if entry.role == "assistant" and entry.how is None and _may_call(entry.raw)]
+    calls = [call for entry in calling for call in calls_of(_decoded(entry.raw or b"{}"))]
+    named = (_use(call.name, call.arguments) for call in calls)
+    return Counter(use for use in named if 0 < len(use.name) <= _MOST_NAME_CHARACTERS and use.name.isprintable())
+
+
+def _may_call(raw: bytes | None) -> bool:
+    return raw is not None and (b"tool_calls" in raw or b"tool_use" in raw or b"_call" in raw)
+
+
+def _use(name: str, arguments: object) -> Use:
+    if name not in _SKILL_TOOLS:
+        return Use("tool", name)
+    if isinstance(arguments, str):
+        with suppress(orjson.JSONDecodeError):
+            arguments = orjson.loads(arguments)
+    given = arguments if isinstance(arguments, dict) else {}
+    return next((Use("skill", str(given[key])) for key in _SKILL_ARGUMENTS if given.get(key)), Use("tool", name))
 
 
 CHECKPOINT_COLUMNS = (

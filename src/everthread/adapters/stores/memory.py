@@ -22,11 +22,13 @@ from everthread.adapters.stores.layout import (
     revisions_of,
     texts_of,
     traces_of,
+    uses_of,
     words_of,
 )
 from everthread.adapters.stores.memory_access import Porter
 from everthread.adapters.stores.memory_checkpoints import Shelf
 from everthread.adapters.stores.memory_items import Drawer
+from everthread.adapters.stores.memory_notes import Noticeboard, has, matches
 from everthread.adapters.stores.memory_turns import Diary
 from everthread.compaction.view import shown
 from everthread.core.access import ApiKey
@@ -40,6 +42,7 @@ from everthread.core.ids import owner_scope
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import NewJob
 from everthread.core.log import Answer, BranchName, BranchRow, CompactionQuery, Decision, Intent, LogHead, Needs, Seen
+from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, Place, Use, UseCount
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.paths import holds, is_on, path_segments, within
 from everthread.core.ports import (
@@ -53,7 +56,7 @@ from everthread.core.ports import (
     PathQuery,
     PolicyChange,
 )
-from everthread.core.queries import Query, Term
+from everthread.core.queries import Query
 from everthread.core.replies import Reply
 from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
 from everthread.history.words import scope_token
@@ -77,6 +80,8 @@ class _Conversation:
     manifests: dict[str, bytes] = field(default_factory=dict)
     prompts: dict[str, bytes] = field(default_factory=dict)
     shelf: Shelf = field(default_factory=Shelf)
+    uses: dict[Use, tuple[int, int]] = field(default_factory=dict)
+    """How often, and when last."""
 
     @property
     def head(self) -> LogHead:
@@ -103,6 +108,7 @@ class MemoryStore:
         self._is_open = False
         self._policy: bytes | None = None
         self._items = Drawer()
+        self._notes = Noticeboard()
         self._turns = Diary()
         self._porter = Porter()
         self.jobs = MemoryJobs()
@@ -348,6 +354,44 @@ class MemoryStore:
         found = self._items.under(owner, "", to_micros(self._clock()))
         return sorted({item.namespace for item in found})
 
+    # -- notes ---------------------------------------------------------------------------------------------
+
+    async def change_notes(self, owner: str, change: NoteChange[R]) -> R:
+        needs = change.needs()
+        living = {ref.id: row for ref, row in self._rows.items() if ref.owner == owner and not row.is_erased}
+        places = [
+            Place(id, living[id].info.parent_id, living[id].info.off_record, len(living[id].entries))
+            for id in needs.conversations
+            if id in living
+        ]
+        stands = [
+            source
+            for source in needs.sources
+            for entry in (living[source.conversation].by_seq([source.seq]) if source.conversation in living else ())
+            if not entry.is_erased
+        ]
+        return self._notes.change(owner, change, places, stands, to_micros(self._clock()))
+
+    async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        return self._notes.listed(owner, query)
+
+    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+        return self._notes.shelves(owner, kind)
+
+    async def find_notes(
+        self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool
+    ) -> NotesFound:
+        return self._notes.find(owner, shelves, query, cap, any_word)
+
+    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        mine = [row.uses for ref, row in self._rows.items() if ref.owner == owner]
+        found = [
+            UseCount(*use, sum(one[use][0] for one in having), len(having), max(one[use][1] for one in having))
+            for use in {use for one in mine for use in one}
+            for having in [[one for one in mine if use in one]]
+        ]
+        return sorted(found, key=lambda one: (-one.uses, -one.last_at, one.name))[:limit]
+
     # -- turns ---------------------------------------------------------------------------------------------
 
     async def turn(self, ref: Ref, id: str) -> Turn:
@@ -409,7 +453,7 @@ class MemoryStore:
             (row, seq)
             for row in rows
             for seq in sorted(row.words, reverse=True)
-            if scope_token(owner_scope(owner)) in row.words[seq] and _matches(query, row.words[seq], any_word)
+            if scope_token(owner_scope(owner)) in row.words[seq] and matches(query, row.words[seq], any_word)
         ]
         shown = [(row, row.entries[seq - 1]) for row, seq in keys[:cap] if row.info.deleted_at is None]
         return Candidates(
@@ -420,7 +464,7 @@ class MemoryStore:
             ],
             truncated=len(keys) > cap,
             frequencies={
-                term.token: sum(_has(term, words) for row in rows for words in row.words.values())
+                term.token: sum(has(term, words) for row in rows for words in row.words.values())
                 for term in query.terms
             },
             total=sum(len(row.words) for row in rows),
@@ -444,6 +488,8 @@ class MemoryStore:
         now = self._clock()
         reached: Counter[str] = Counter()
         for row in rows:
+            seqs = None if message is None else [entry.seq for entry in row.by_id(message)]
+            reached["notes"] += self._notes.erase(owner, row.info.id, seqs)
             said = texts_of(_to_erase(row, message)) if message is not None else []
             self._turns.forget(Ref(owner, row.info.id), message, said, reached)
             _blank(row, message, now, reached)
@@ -451,6 +497,7 @@ class MemoryStore:
             reached["jobs"] += forgotten
         if conversation is None:
             reached["items"] += self._items.forget(owner)
+            reached["notes"] += self._notes.erase(owner, None, None)
         reached.update(self._porter.forget(owner, conversation))
         self._erasures.append((owner, conversation, message, now))
         return EraseReport(
@@ -537,6 +584,8 @@ def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
         row.entries.append(entry)
         if is_indexed(entry, off_record=row.info.off_record):
             row.words[entry.seq] = frozenset(words_of(entry, row.info.owner).split(" "))
+    for use, count in (uses_of(decision.entries) if not row.info.off_record else {}).items():
+        row.uses[use] = (row.uses.get(use, (0, 0))[0] + count, decision.entries[-1].created_at)
     for touch in decision.touches:
         old = row.entries[touch.seq - 1]
         row.entries[touch.seq - 1] = old._replace(
@@ -568,18 +617,6 @@ def _invalidate(row: _Conversation, seq: int, at: datetime) -> None:
     for id, compaction in row.compactions.items():
         if compaction.invalid_at is None and holds(row.branches, compaction, row.entries[seq - 1]):
             row.compactions[id] = replace(compaction, invalid_at=at)
-
-
-def _has(term: Term, words: frozenset[str]) -> bool:
-    if term.is_prefix:
-        return any(word.startswith(term.token) for word in words)
-    return term.token in words
-
-
-def _matches(query: Query, words: frozenset[str], any_word: bool) -> bool:
-    required = [term for group in query.phrases for term in group.terms] if any_word else query.terms
-    others = [term for term in query.terms if term not in required]
-    return all(_has(term, words) for term in required) and (not others or any(_has(term, words) for term in others))
 
 
 def _is_current(row: _Conversation, entry: Entry) -> bool:
@@ -617,6 +654,8 @@ def _blank(row: _Conversation, message: str | None, now: datetime, reached: Coun
         row.manifests.clear()
         row.prompts.clear()
         row.policy = None
+        reached["uses"] += len(row.uses)
+        row.uses.clear()
         row.is_erased = True
         row.info = replace(row.info, title=None, metadata={}, updated_at=now)
         reached["conversations"] += 1

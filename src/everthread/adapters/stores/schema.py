@@ -277,6 +277,54 @@ items = Table(
 )
 """Documents that agents keep, by owner, namespace and key."""
 
+notes = Table(
+    "notes",
+    metadata,
+    Column("number", _Number, primary_key=True, autoincrement=True),
+    Column("owner", Text, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("shelf", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("record", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("topic", Text),
+    Column("state", SmallInteger, nullable=False),
+    Column("past_at", BigInteger),
+    Column("pinned_at", BigInteger),
+    Column("source_conversation", Text),
+    Column("source_seq", BigInteger),
+    Column("model", Text),
+    Column("vector", LargeBinary),
+    Index("notes_by_id", "owner", "kind", "id", unique=True),
+    sqlite_autoincrement=True,
+)
+"""Memories, documents and their passages, by owner; numbers are never given twice, since an index goes by them."""
+Index("notes_by_shelf", notes.c.owner, notes.c.kind, notes.c.shelf, notes.c.state, notes.c.number)
+_ABOUT = text("topic IS NOT NULL")
+Index(
+    "notes_by_topic", notes.c.owner, notes.c.kind, notes.c.shelf, notes.c.topic,
+    sqlite_where=_ABOUT, postgresql_where=_ABOUT,
+)  # fmt: skip
+_SOURCED = text("source_conversation IS NOT NULL")
+Index(
+    "notes_by_source", notes.c.owner, notes.c.source_conversation, notes.c.source_seq,
+    sqlite_where=_SOURCED, postgresql_where=_SOURCED,
+)  # fmt: skip
+
+uses = Table(
+    "uses",
+    metadata,
+    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("uses", BigInteger, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""How often a tool or a skill was used in a conversation."""
+
 turns = Table(
     "turns",
     metadata,
@@ -360,6 +408,9 @@ ERASE_RULES = {
     "everthread_jobs.procrastinate_events": "times and states only: they go with their job",
     "everthread_jobs.procrastinate_periodic_defers": "never used",
     "everthread_jobs.procrastinate_workers": "times only",
+    "notes": "rows deleted that were made from an erased message or conversation; with an owner all of that owner's",
+    "note_words": "a note's tokens deleted from the index with it, which is then rewritten (SQLite)",
+    "uses": "rows of the conversation deleted; of a single message a count stays",
     "items": "rows of the owner deleted with everything of that owner; they belong to no conversation",
     "turns": "rows of the conversation deleted; of a message: what quotes it, and a question that waits",
     "run_events": "rows of the conversation deleted, also for a single message, which stands in them in pieces",
@@ -370,7 +421,7 @@ ERASE_RULES = {
     "words": "the entry's tokens deleted from the index, which is then rewritten",
     "alembic_version": "holds no text",
 }
-"""What `erase` does to each table (`words`, `unindexed` and those of jobs are made by their own migrations)."""
+"""What `erase` does to each table (those of words and of jobs, and `unindexed`, are made by their own migrations)."""
 
-SQLITE_ONLY = ("jobs", "unindexed")
+SQLITE_ONLY = ("jobs", "note_words", "unindexed")
 """In a PostgreSQL database a table of such a name is somebody else's."""

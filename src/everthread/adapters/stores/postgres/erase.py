@@ -16,7 +16,7 @@ import asyncpg
 
 from everthread.adapters.jobs import postgres_statements as jobs
 from everthread.adapters.stores.layout import CANNOT_REACH, texts_of, traces_of
-from everthread.adapters.stores.postgres import access, compactions, log, turns
+from everthread.adapters.stores.postgres import access, compactions, log, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection
@@ -59,7 +59,9 @@ async def blank(
     numbers = [row[0] for row in await connection.fetch(sql.LOCK_ERASE_TARGETS, owner, conversation)]
     if not numbers and conversation is not None:
         raise NotFound(f"no conversation {conversation!r}")
-    reached = await _blank_all(connection, numbers, message, now, blobs)
+    seqs = None if message is None else [row[0] for row in await connection.fetch(sql.SEQS_OF, numbers, message)]
+    gone = _count(await notes.erase(connection, owner, conversation, seqs))
+    reached = {**await _blank_all(connection, numbers, message, now, blobs), "notes": gone}
     if conversation is None:
         reached["items"] = _count(await connection.execute(sql.DELETE_ITEMS_OF, owner))
     reached.update(await access.forget(connection, owner, conversation))
@@ -106,6 +108,7 @@ async def _blank_all(
         reached["policies"] = _count(await connection.execute(sql.DELETE_POLICY, numbers))
         await turns.forget(connection, numbers, reached)
         reached["jobs"] = _count(await connection.execute(jobs.FORGET, numbers))
+        reached["uses"] = _count(await connection.execute(notes.FORGET_USES, numbers))
         reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now))
     return reached
 

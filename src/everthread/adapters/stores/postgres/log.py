@@ -1,7 +1,7 @@
 """The log over a connection: show an intent what it needs, write what it decides, read paths.
 
 A write is five round trips, six when messages bring their own ids: begin, lock and look, (ids), entries with
-their words, head with its branch, commit.
+their words, head with its branch, commit. One that calls tools is one more, to count them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from everthread.adapters.stores.layout import (
     payload_rows,
     revisions_of,
     settled,
+    uses_of,
     words_of,
 )
-from everthread.adapters.stores.postgres import checkpoints, compactions, turns
+from everthread.adapters.stores.postgres import checkpoints, compactions, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection, Row
@@ -182,6 +183,8 @@ async def _write_entries(
         await connection.execute(sql.SHARE_BLOBS)
         large = await asyncio.to_thread(payload_rows, number, Ref(before.owner, before.id), new, blobs)
         await connection.executemany(sql.INSERT_PAYLOAD, large)
+    if not before.off_record and (used := uses_of(new)):
+        await notes.count_uses(connection, number, used, new[-1].created_at)
     reach("append.entries_written")
     reach("append.search_written")
 

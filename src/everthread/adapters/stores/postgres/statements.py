@@ -585,6 +585,9 @@ NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE conversation = 
 ENTRIES_TO_ERASE = f"SELECT {ENTRY} FROM entries e WHERE {_TO_ERASE} AND e.flags & 4 = 0 ORDER BY e.key"
 """The entries of a message that still have their payload."""
 
+SEQS_OF = f"SELECT e.key & 4294967295 FROM entries e WHERE {_TO_ERASE}"
+"""Where the revisions of a message stand."""
+
 ANSWERS = "SELECT conversation, idempotency_key, body, receipts FROM answers WHERE conversation = ANY($1::bigint[])"
 """Every answer of conversations."""
 
@@ -626,7 +629,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 
 REWRITTEN_TABLES = (
     "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "checkpoints", "writes",
-    "blobs", "turns", "run_events", "replies", "words", "everthread_jobs.procrastinate_jobs",
+    "blobs", "turns", "run_events", "replies", "words", "notes", "uses",
+    "everthread_jobs.procrastinate_jobs",
 )  # fmt: skip
 """The tables an erase takes text from."""
 

@@ -20,6 +20,7 @@ from everthread.adapters.stores.postgres import (
     errors,
     items,
     log,
+    notes,
     search,
     tables,
     turns,
@@ -41,6 +42,7 @@ from everthread.core.failpoints import reach
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
+from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, UseCount
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.ports import (
     Candidates,
@@ -279,6 +281,26 @@ class PostgresStore:
     async def item_namespaces(self, owner: str) -> Sequence[str]:
         now = self._now()
         return await self._on.read(lambda c: items.namespaces(c, owner, now))
+
+    # -- notes ---------------------------------------------------------------------------------------------
+
+    async def change_notes(self, owner: str, change: NoteChange[R]) -> R:
+        now = self._now()
+        return await self._on.write(lambda c: notes.change(c, owner, change, now))
+
+    async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        return await self._on.read(lambda c: notes.listed(c, owner, query))
+
+    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+        return await self._on.read(lambda c: notes.shelves(c, owner, kind))
+
+    async def find_notes(
+        self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool
+    ) -> NotesFound:
+        return await self._on.read(lambda c: notes.find(c, owner, shelves, query, cap, any_word))
+
+    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        return await self._on.read(lambda c: notes.uses(c, owner, limit))
 
     # -- turns ---------------------------------------------------------------------------------------------
 

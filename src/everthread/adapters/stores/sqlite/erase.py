@@ -21,7 +21,7 @@ from everthread.adapters.stores.layout import (
     traces_of,
     words_of,
 )
-from everthread.adapters.stores.sqlite import access, compactions, log, turns
+from everthread.adapters.stores.sqlite import access, compactions, log, notes, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import doom
 from everthread.adapters.stores.sqlite.indexing import is_in_index
@@ -48,6 +48,8 @@ def blank(
     for number in numbers:
         targets = list(_to_erase(connection, number, message)) if message is not None else []
         traces = traces_of(targets) if message is not None else None
+        seqs = [entry.seq for entry in targets]
+        reached["notes"] += notes.erase(connection, owner, conversation, seqs) if message is not None else 0
         erased = _blank_entries(connection, number, owner, message, now, reached)
         _forget_checkpoints(connection, number, traces, reached)
         if message is not None:
@@ -63,8 +65,11 @@ def blank(
             reached["manifests"] += connection.execute(sql.DELETE_MANIFESTS, (number,)).rowcount
             reached["policies"] += connection.execute(sql.DELETE_POLICY, (number,)).rowcount
             reached["jobs"] += connection.execute(jobs.FORGET, (number,)).rowcount
+            reached["uses"] += connection.execute(notes.FORGET_USES, (number,)).rowcount
             turns.forget(connection, number, reached)
             reached["conversations"] += 1
+    if message is None:
+        reached["notes"] += notes.erase(connection, owner, conversation, None)
     if conversation is None:
         reached["items"] += connection.execute(sql.DELETE_ITEMS_OF, (owner,)).rowcount
     reached.update(access.forget(connection, owner, conversation))
@@ -178,6 +183,7 @@ def rewrite(connection: sqlite3.Connection, now: int) -> Sequence[str]:
     newest = connection.execute(sql.NEWEST_ERASURE).fetchone()[0]
     try:
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+        connection.execute(notes.OPTIMIZE)
         connection.execute("VACUUM")
         if _is_held(connection):
             return (HELD_PAGES,)

@@ -18,8 +18,9 @@ from everthread.adapters.stores.layout import (
     payload_rows,
     revisions_of,
     settled,
+    uses_of,
 )
-from everthread.adapters.stores.sqlite import checkpoints, compactions, turns
+from everthread.adapters.stores.sqlite import checkpoints, compactions, notes, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import counted
 from everthread.core.blobs import Blobs
@@ -167,6 +168,8 @@ def _write_entries(
     reach("append.entries_written")
     if not before.off_record:
         connection.execute(sql.NOTE_UNINDEXED, (number, new[0].seq - 1))
+        if used := uses_of(new):
+            notes.count_uses(connection, number, used, new[-1].created_at)
     reach("append.search_written")
 
 

@@ -1,0 +1,222 @@
+"""Notes over a connection: what they are changed and found by, each statement by name. Their tokens are a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
+from everthread.adapters.stores.postgres.pool import Connection, Row
+from everthread.core.notes import (
+    Note,
+    NoteChange,
+    NoteDecision,
+    NoteKey,
+    NoteNeeds,
+    NoteQuery,
+    NotesFound,
+    NotesSeen,
+    Place,
+    Source,
+    Topic,
+    Use,
+    UseCount,
+)
+from everthread.core.queries import Group, Query
+from everthread.history.match import tsquery
+
+R = TypeVar("R")
+
+COUNT_CAP = 10_000
+"""Words are counted up to this: beyond it one is simply common."""
+
+_NOTE = f"SELECT {NOTE_COLUMNS}, number FROM notes"
+
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 7310580732))"
+"""Change the notes of an owner one after the other, until the transaction ends."""
+
+BY_KEY = f"{_NOTE} WHERE owner = $1 AND (kind, id) IN (SELECT * FROM unnest($2::smallint[], $3::text[]))"
+"""Notes by their names."""
+
+ABOUT = f"{_NOTE} WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4 AND state = 0 ORDER BY number"
+"""The live notes of a kind on a shelf that are about the same."""
+
+PLACES = """
+SELECT c.id, p.id, c.off_record, c.entry_count
+FROM conversations c LEFT JOIN conversations p ON p.number = c.parent_number
+WHERE c.owner = $1 AND c.id = ANY($2::text[]) AND c.erased_at IS NULL"""
+"""What a change of notes must know of conversations."""
+
+STANDING = """
+SELECT asked.id, asked.seq
+FROM unnest($2::text[], $3::bigint[]) AS asked (id, seq)
+JOIN conversations c ON c.owner = $1 AND c.id = asked.id AND c.erased_at IS NULL
+JOIN entries e ON e.key = c.number << 32 | asked.seq AND e.flags & 4 = 0"""
+"""Which of these entries are in the log and not erased."""
+
+PUT = f"""
+INSERT INTO notes (owner, {NOTE_COLUMNS}, tokens)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+    array_to_tsvector(string_to_array($17::text, ' ')))
+ON CONFLICT (owner, kind, id) DO UPDATE SET record = excluded.record, updated_at = excluded.updated_at,
+    topic = excluded.topic, state = excluded.state, past_at = excluded.past_at, pinned_at = excluded.pinned_at,
+    source_conversation = excluded.source_conversation, source_seq = excluded.source_seq, model = excluded.model,
+    vector = excluded.vector, tokens = excluded.tokens"""
+"""Write a note, new or changed, and its tokens as long as it is to be found."""
+
+DELETE = "DELETE FROM notes WHERE owner = $1 AND (kind, id) IN (SELECT * FROM unnest($2::smallint[], $3::text[]))"
+"""Take out notes by their names."""
+
+DELETE_ABOUT = "DELETE FROM notes WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4"
+"""Take out all notes of a kind on a shelf that are about the same."""
+
+LISTING = f"""
+{_NOTE} WHERE owner = $1 AND kind = $2 AND number < $3 AND state = ANY($4::smallint[])
+  AND (NOT $5::boolean OR pinned_at IS NOT NULL) AND ($6::text[] IS NULL OR shelf = ANY($6::text[]))
+ORDER BY number DESC LIMIT $7"""
+"""The notes of an owner, newest first."""
+
+SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = $1 AND kind = $2 AND state = 0 GROUP BY shelf"
+"""How many notes lie on each shelf."""
+
+_ON_SHELVES = "owner = $1 AND shelf = ANY($2::text[]) AND tokens @@"
+
+MATCH = f"{_NOTE} WHERE {_ON_SHELVES} $3::text::tsquery ORDER BY number DESC LIMIT $4"
+"""Notes that match, newest first."""
+
+FREQUENCIES = f"""
+SELECT (SELECT count(*) FROM (
+    SELECT 1 FROM notes WHERE {_ON_SHELVES} asked.query::tsquery LIMIT {COUNT_CAP}) AS counted)
+FROM unnest($3::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
+"""How many notes have each word, counted up to a cap."""
+
+COUNT_ON = """
+SELECT count(*) FROM notes
+WHERE owner = $1 AND kind IN (0, 2) AND shelf = ANY($2::text[]) AND state = 0"""
+"""How many notes lie on shelves."""
+
+ERASE = """
+DELETE FROM notes
+WHERE owner = $1 AND ($2::text IS NULL OR source_conversation = $2)
+  AND ($3::bigint[] IS NULL OR source_seq = ANY($3::bigint[]))"""
+"""Destroy the notes of an owner, those made from a conversation, or from some entries of it."""
+
+COUNT_USES = """
+INSERT INTO uses (conversation, kind, name, uses, last_at)
+SELECT $1, used.kind, used.name, used.uses, $5
+FROM unnest($2::text[], $3::text[], $4::bigint[]) AS used (kind, name, uses)
+ON CONFLICT (conversation, kind, name) DO UPDATE
+SET uses = uses.uses + excluded.uses, last_at = excluded.last_at"""
+"""Count that tools were used."""
+
+USES = """
+SELECT u.kind, u.name, sum(u.uses)::bigint, count(*), max(u.last_at)
+FROM conversations c JOIN uses u ON u.conversation = c.number
+WHERE c.owner = $1 GROUP BY u.kind, u.name ORDER BY 3 DESC, 5 DESC, u.name LIMIT $2"""
+"""The tools an owner uses most."""
+
+FORGET_USES = "DELETE FROM uses WHERE conversation = ANY($1::bigint[])"
+"""Take out the counts of erased conversations."""
+
+
+async def change(connection: Connection, owner: str, wanted: NoteChange[R], now: int) -> R:
+    """Look, decide, write: all inside one transaction, one owner's changes one after the other."""
+    await connection.execute(LOCK, owner)
+    decision = wanted.decide(await _seen(connection, owner, wanted.needs()), now)
+    await _apply(connection, owner, decision)
+    return decision.result
+
+
+async def _seen(connection: Connection, owner: str, needs: NoteNeeds) -> NotesSeen:
+    named = _read(await connection.fetch(BY_KEY, owner, *_columns(needs.keys))) if needs.keys else ()
+    about = {topic: await _about(connection, owner, topic) for topic in needs.topics}
+    places = await connection.fetch(PLACES, owner, list(needs.conversations)) if needs.conversations else ()
+    asked = ([one.conversation for one in needs.sources], [one.seq for one in needs.sources])
+    standing = await connection.fetch(STANDING, owner, *asked) if needs.sources else ()
+    return NotesSeen(
+        by_key={note.key: note for note in named},
+        by_topic=about,
+        conversations={row[0]: Place(row[0], row[1], bool(row[2]), row[3]) for row in places},
+        sources=frozenset(Source(*row) for row in standing),
+    )
+
+
+async def _about(connection: Connection, owner: str, topic: Topic) -> list[Note]:
+    return _read(await connection.fetch(ABOUT, owner, int(topic.kind), topic.shelf, topic.topic))
+
+
+async def _apply(connection: Connection, owner: str, decision: NoteDecision[R]) -> None:
+    if decision.remove:
+        await connection.execute(DELETE, owner, *_columns(decision.remove))
+    for topic in decision.remove_topics:
+        await connection.execute(DELETE_ABOUT, owner, int(topic.kind), topic.shelf, topic.topic)
+    if decision.put:
+        rows = [(owner, *note_values(note), note_words(owner, note)) for note in decision.put]
+        await connection.executemany(PUT, rows)
+
+
+def _columns(keys: Sequence[NoteKey]) -> tuple[list[int], list[str]]:
+    return [int(key.kind) for key in keys], [key.id for key in keys]
+
+
+def _read(rows: Sequence[Row]) -> list[Note]:
+    return [Note._make(row) for row in rows]
+
+
+async def erase(connection: Connection, owner: str, conversation: str | None, seqs: Sequence[int] | None) -> str:
+    """Destroy the notes of an owner, those made from a conversation, or from some entries of it.
+
+    Whoever is about to write one is waited for, and finds the message erased if they come later.
+    """
+    await connection.execute(LOCK, owner)
+    return str(await connection.execute(ERASE, owner, conversation, None if seqs is None else list(seqs)))
+
+
+async def listed(connection: Connection, owner: str, query: NoteQuery) -> list[Note]:
+    """Those that a query names, newest first."""
+    if query.keys is not None:
+        return _read(await connection.fetch(BY_KEY, owner, *_columns(query.keys)))
+    rows = await connection.fetch(
+        LISTING,
+        owner,
+        int(query.kind),
+        1 << 62 if query.before is None else query.before,
+        [int(state) for state in query.states],
+        query.pinned_only,
+        None if query.shelves is None else list(query.shelves),
+        query.limit,
+    )
+    return _read(rows)
+
+
+async def shelves(connection: Connection, owner: str, kind: int) -> dict[str, int]:
+    """How many live notes of a kind lie on each shelf."""
+    return {row[0]: row[1] for row in await connection.fetch(SHELVES, owner, int(kind))}
+
+
+async def find(
+    connection: Connection, owner: str, where: Sequence[str], query: Query, cap: int, any_word: bool
+) -> NotesFound:
+    """At most `cap` live notes on these shelves that match, newest first."""
+    on = list(where)
+    found = _read(await connection.fetch(MATCH, owner, on, tsquery(query, any_term=any_word), cap + 1))
+    singles = [tsquery(Query(groups=(Group(terms=(term,)),))) for term in query.terms]
+    counts = [row[0] for row in await connection.fetch(FREQUENCIES, owner, on, singles)]
+    return NotesFound(
+        found=found[:cap],
+        truncated=len(found) > cap,
+        frequencies={term.token: count for term, count in zip(query.terms, counts, strict=True)},
+        total=await connection.fetchval(COUNT_ON, owner, on),
+    )
+
+
+async def count_uses(connection: Connection, number: int, counts: Mapping[Use, int], now: int) -> None:
+    """Note what was used in a conversation."""
+    used = sorted(counts)
+    columns = ([use.kind for use in used], [use.name for use in used], [counts[use] for use in used])
+    await connection.execute(COUNT_USES, number, *columns, now)
+
+
+async def uses(connection: Connection, owner: str, limit: int) -> list[UseCount]:
+    """What an owner uses most."""
+    return [UseCount._make(row) for row in await connection.fetch(USES, owner, limit)]

@@ -1,0 +1,272 @@
+"""Notes over an open connection: what they are changed and found by, each statement by name."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import orjson
+
+from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
+from everthread.core.notes import (
+    Note,
+    NoteChange,
+    NoteDecision,
+    NoteKey,
+    NoteNeeds,
+    NoteQuery,
+    NotesFound,
+    NotesSeen,
+    Place,
+    Topic,
+    Use,
+    UseCount,
+    shelf_scope,
+)
+from everthread.core.queries import Group, Query
+from everthread.history.match import fts5_match
+from everthread.history.words import scope_token
+
+R = TypeVar("R")
+
+COUNT_CAP = 10_000
+"""Words are counted up to this: beyond it one is simply common."""
+
+_NOTE = f"SELECT {NOTE_COLUMNS}, number FROM notes"
+
+ONE = f"{_NOTE} WHERE owner = ? AND kind = ? AND id = ?"
+"""A note by its name."""
+
+ABOUT = f"{_NOTE} WHERE owner = ? AND kind = ? AND shelf = ? AND topic = ? ORDER BY number"
+"""All notes of a kind on a shelf that are about the same."""
+
+PLACE = """
+SELECT c.id, p.id, c.off_record, c.entry_count
+FROM conversations c LEFT JOIN conversations p ON p.number = c.parent_number
+WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL"""
+"""What a change of notes must know of a conversation."""
+
+STANDS = """
+SELECT 1 FROM conversations c JOIN entries e ON e.key = c.number << 32 | ?3
+WHERE c.owner = ?1 AND c.id = ?2 AND c.erased_at IS NULL AND e.flags & 4 = 0"""
+"""Whether an entry is in the log and not erased."""
+
+INSERT = f"INSERT INTO notes (owner, {NOTE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+"""Write a new note."""
+
+REPLACE = f"""
+UPDATE notes SET ({NOTE_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE number = ?"""
+"""Write a note in the place of what it was."""
+
+DELETE = "DELETE FROM notes WHERE number = ?"
+"""Take out a note."""
+
+INSERT_WORDS = "INSERT INTO note_words (rowid, tokens) VALUES (?, ?)"
+"""Put a note's tokens into the index."""
+
+DELETE_WORDS = "INSERT INTO note_words (note_words, rowid, tokens) VALUES ('delete', ?, ?)"
+"""Take a note's tokens out of the index: the very tokens that were put in."""
+
+OPTIMIZE = "INSERT INTO note_words (note_words) VALUES ('optimize')"
+"""Write the index anew, without what was taken out of it."""
+
+LISTING = f"""
+{_NOTE} WHERE owner = :owner AND kind = :kind AND number < :before AND state IN (SELECT value FROM json_each(:states))
+  AND (:pinned_only = 0 OR pinned_at IS NOT NULL)"""
+"""The notes of an owner; what further narrows them is put behind it."""
+
+ON_SHELVES = " AND shelf IN (SELECT value FROM json_each(:shelves))"
+NEWEST_FIRST = " ORDER BY number DESC LIMIT :limit"
+
+SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = ? AND kind = ? AND state = 0 GROUP BY shelf"
+"""How many notes lie on each shelf."""
+
+COUNT_ON = "SELECT count(*) FROM note_words WHERE note_words MATCH ?"
+"""How many notes lie on a shelf, by the index."""
+
+MATCH = "SELECT rowid FROM note_words WHERE note_words MATCH ? ORDER BY rowid DESC LIMIT ?"
+"""Notes that match, newest first."""
+
+MATCH_COUNT = f"SELECT count(*) FROM (SELECT 1 FROM note_words WHERE note_words MATCH ? LIMIT {COUNT_CAP})"
+"""How many notes match, counted up to a cap."""
+
+FOUND = f"{_NOTE} WHERE number = ? AND owner = ?"
+"""A note by its number."""
+
+OF_OWNER = f"{_NOTE} WHERE owner = ?"
+"""All notes of an owner."""
+
+OF_CONVERSATION = f"{_NOTE} WHERE owner = ? AND source_conversation = ?"
+"""Notes that were made from a conversation."""
+
+OF_MESSAGE = f"{_NOTE} WHERE owner = ? AND source_conversation = ? AND source_seq = ?"
+"""Notes that were made from an entry."""
+
+COUNT_USE = """
+INSERT INTO uses (conversation, kind, name, uses, last_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (conversation, kind, name) DO UPDATE SET uses = uses + excluded.uses, last_at = excluded.last_at"""
+"""Count that a tool was used."""
+
+USES = """
+SELECT u.kind, u.name, sum(u.uses), count(*), max(u.last_at)
+FROM conversations c JOIN uses u ON u.conversation = c.number
+WHERE c.owner = ? GROUP BY u.kind, u.name ORDER BY 3 DESC, 5 DESC, u.name LIMIT ?"""
+"""The tools an owner uses most."""
+
+FORGET_USES = "DELETE FROM uses WHERE conversation = ?"
+"""Take out the counts of an erased conversation."""
+
+
+def change(connection: sqlite3.Connection, owner: str, wanted: NoteChange[R], now: int) -> R:
+    """Look, decide, write: all inside the writer's transaction, so nobody comes between."""
+    decision = wanted.decide(_seen(connection, owner, wanted.needs()), now)
+    _apply(connection, owner, decision)
+    return decision.result
+
+
+def _seen(connection: sqlite3.Connection, owner: str, needs: NoteNeeds) -> NotesSeen:
+    named = (_one(connection, owner, key) for key in needs.keys)
+    places = (connection.execute(PLACE, (owner, id)).fetchone() for id in needs.conversations)
+    return NotesSeen(
+        by_key={note.key: note for note in named if note is not None},
+        by_topic={
+            topic: [note for note in _about(connection, owner, topic) if not note.state] for topic in needs.topics
+        },
+        conversations={row[0]: Place(row[0], row[1], bool(row[2]), row[3]) for row in places if row is not None},
+        sources=frozenset(one for one in needs.sources if connection.execute(STANDS, (owner, *one)).fetchone()),
+    )
+
+
+def _one(connection: sqlite3.Connection, owner: str, key: NoteKey) -> Note | None:
+    row = connection.execute(ONE, (owner, int(key.kind), key.id)).fetchone()
+    return None if row is None else Note._make(row)
+
+
+def _about(connection: sqlite3.Connection, owner: str, topic: Topic) -> list[Note]:
+    return list(map(Note._make, connection.execute(ABOUT, (owner, int(topic.kind), topic.shelf, topic.topic))))
+
+
+def _apply(connection: sqlite3.Connection, owner: str, decision: NoteDecision[R]) -> None:
+    removed = [note for note in (_one(connection, owner, key) for key in decision.remove) if note is not None]
+    removed += [note for topic in decision.remove_topics for note in _about(connection, owner, topic)]
+    delete(connection, owner, removed)
+    for note in decision.put:
+        _put(connection, owner, note)
+
+
+def _put(connection: sqlite3.Connection, owner: str, note: Note) -> None:
+    known = _one(connection, owner, note.key)
+    if known is None:
+        number = connection.execute(INSERT, (owner, *note_values(note))).lastrowid
+        _index(connection, number or 0, note_words(owner, note))
+        return
+    connection.execute(REPLACE, (*note_values(note), known.number))
+    before, after = note_words(owner, known), note_words(owner, note)
+    if before != after:
+        _unindex(connection, known.number, before)
+        _index(connection, known.number, after)
+
+
+def _index(connection: sqlite3.Connection, number: int, words: str | None) -> None:
+    if words is not None:
+        connection.execute(INSERT_WORDS, (number, words))
+
+
+def _unindex(connection: sqlite3.Connection, number: int, words: str | None) -> None:
+    if words is not None:
+        connection.execute(DELETE_WORDS, (number, words))
+
+
+def delete(connection: sqlite3.Connection, owner: str, notes: Iterable[Note]) -> int:
+    """Take these out, and their tokens; how many there were."""
+    gone = list(notes)
+    for note in gone:
+        _unindex(connection, note.number, note_words(owner, note))
+        connection.execute(DELETE, (note.number,))
+    return len(gone)
+
+
+def erase(connection: sqlite3.Connection, owner: str, conversation: str | None, seqs: Sequence[int] | None) -> int:
+    """Destroy the notes of an owner, those made from a conversation, or from some entries of it."""
+    if conversation is None:
+        rows = connection.execute(OF_OWNER, (owner,)).fetchall()
+    elif seqs is None:
+        rows = connection.execute(OF_CONVERSATION, (owner, conversation)).fetchall()
+    else:
+        rows = [row for seq in seqs for row in connection.execute(OF_MESSAGE, (owner, conversation, seq)).fetchall()]
+    return delete(connection, owner, map(Note._make, rows))
+
+
+def listed(connection: sqlite3.Connection, owner: str, query: NoteQuery) -> list[Note]:
+    """Those that a query names, newest first."""
+    if query.keys is not None:
+        named = (_one(connection, owner, key) for key in query.keys)
+        return [note for note in named if note is not None]
+    statement = LISTING + (ON_SHELVES if query.shelves is not None else "") + NEWEST_FIRST
+    values = {
+        "owner": owner,
+        "kind": int(query.kind),
+        "before": 1 << 62 if query.before is None else query.before,
+        "states": _array(map(int, query.states)),
+        "pinned_only": int(query.pinned_only),
+        "shelves": _array(query.shelves or ()),
+        "limit": query.limit,
+    }
+    return list(map(Note._make, connection.execute(statement, values)))
+
+
+def _array(values: Iterable[object]) -> str:
+    return orjson.dumps(list(values)).decode()
+
+
+def shelves(connection: sqlite3.Connection, owner: str, kind: int) -> dict[str, int]:
+    """How many live notes of a kind lie on each shelf."""
+    return dict(connection.execute(SHELVES, (owner, int(kind))).fetchall())
+
+
+def find(
+    connection: sqlite3.Connection, owner: str, where: Sequence[str], query: Query, cap: int, any_word: bool
+) -> NotesFound:
+    """At most `cap` live notes on these shelves that match, newest first."""
+    scopes = [shelf_scope(owner, shelf) for shelf in where]
+    numbers = sorted(_numbers(connection, scopes, query, cap, any_word), reverse=True)
+    rows = (connection.execute(FOUND, (number, owner)).fetchone() for number in numbers[:cap])
+    return NotesFound(
+        found=[Note._make(row) for row in rows if row is not None],
+        truncated=len(numbers) > cap,
+        frequencies=_frequencies(connection, scopes, query),
+        total=sum(connection.execute(COUNT_ON, (_on_shelf(scope),)).fetchone()[0] for scope in scopes),
+    )
+
+
+def _on_shelf(scope: str) -> str:
+    return f'"{scope_token(scope)}"'
+
+
+def _numbers(
+    connection: sqlite3.Connection, scopes: Sequence[str], query: Query, cap: int, any_word: bool
+) -> Iterator[int]:
+    for scope in scopes:
+        match = fts5_match(query, [scope], any_term=any_word)
+        yield from (row[0] for row in connection.execute(MATCH, (match, cap + 1)))
+
+
+def _frequencies(connection: sqlite3.Connection, scopes: Sequence[str], query: Query) -> Mapping[str, int]:
+    counts: Counter[str] = Counter()
+    for scope in scopes:
+        for term in query.terms:
+            match = fts5_match(Query(groups=(Group(terms=(term,)),)), [scope])
+            counts[term.token] += connection.execute(MATCH_COUNT, (match,)).fetchone()[0]
+    return counts
+
+
+def count_uses(connection: sqlite3.Connection, number: int, counts: Mapping[Use, int], now: int) -> None:
+    """Note what was used in a conversation."""
+    connection.executemany(COUNT_USE, [(number, *use, count, now) for use, count in counts.items()])
+
+
+def uses(connection: sqlite3.Connection, owner: str, limit: int) -> list[UseCount]:
+    """What an owner uses most."""
+    return list(map(UseCount._make, connection.execute(USES, (owner, limit))))
