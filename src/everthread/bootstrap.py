@@ -78,7 +78,7 @@ def open(
         summariser=None if summariser is None else summariser_from(summariser),
         summariser_named=NamedSummariser,
         redact=redact,
-        listener=LogsAndMetrics(),
+        listener=LogsAndMetrics(clock),
     )
     pace = worker if isinstance(worker, Pace) else Pace() if worker else None
     return Everthread(means, pace)

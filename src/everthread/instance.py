@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,7 +20,7 @@ from everthread.contexts import Means
 from everthread.conversation import Conversation, check_title, dump_metadata
 from everthread.core.blobs import BlobInfo
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
-from everthread.core.events import Metrics
+from everthread.core.events import Event, Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, Pace
 from everthread.core.nouns import EraseReport, Head, Hits, Page, Ref, VerifyReport
@@ -210,6 +210,10 @@ class Everthread:
         """Counts of what was compacted here since it was opened: `values()`, and `text()` for Prometheus."""
         return self._means.listener.metrics
 
+    def recent_events(self) -> Sequence[tuple[datetime, Event]]:
+        """What was told of compactions here lately, of all owners, the newest first."""
+        return self._means.listener.recent
+
     async def __aenter__(self) -> Everthread:
         async with self._door:
             await self._store.open()
@@ -294,9 +298,10 @@ class Everthread:
         """The end of every log: keep it elsewhere, and `verify` proves later that nothing was cut off."""
         return await verifying.heads(self._store)
 
-    async def verify(self, against: Iterable[Head] | None = None) -> VerifyReport:
-        """Hash every entry anew and follow every chain."""
-        return await verifying.verify(self._store, against)
+    async def verify(self, against: Iterable[Head] | None = None, *, owner: str | None = None) -> VerifyReport:
+        """Hash every entry anew and follow every chain, of everybody or of one owner."""
+        whose = None if owner is None else check_id(owner, "owner")
+        return await verifying.verify(self._store, against, owner=whose)
 
     async def erase(
         self, *, owner: str | None = None, conversation: str | None = None, message: str | None = None

@@ -5,8 +5,9 @@ A conversation tells, a `Listener` hears: it keeps the log and the counts. `name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar, Literal, Protocol
 
 Level = Literal["info", "warning", "error"]
@@ -181,6 +182,10 @@ class Listener(Protocol):
     @property
     def metrics(self) -> Metrics: ...
 
+    @property
+    def recent(self) -> Sequence[tuple[datetime, Event]]:
+        """What was heard last, the newest first."""
+
 
 class Silence:
     """Hears nothing and has nothing to count: for conversations that are only tried out."""
@@ -191,6 +196,10 @@ class Silence:
     @property
     def metrics(self) -> Silence:
         return self
+
+    @property
+    def recent(self) -> tuple[()]:
+        return ()
 
     def text(self) -> str:
         return ""

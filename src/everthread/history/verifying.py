@@ -27,11 +27,13 @@ async def heads(store: Store) -> list[Head]:
     ]
 
 
-async def verify(store: Store, against: Iterable[Head] | None = None) -> VerifyReport:
+async def verify(store: Store, against: Iterable[Head] | None = None, *, owner: str | None = None) -> VerifyReport:
     """Hash the whole store anew. `against` are heads taken earlier: they must still be on the chains."""
     expected = {(head.owner, head.conversation_id): head for head in map(_checked, against or ())}
     tally = _Tally()
     for info in await store.heads():
+        if owner not in (None, info.owner):
+            continue
         before = len(tally.problems)
         await _verify_one(store, info, expected.pop((info.owner, info.id), None), tally)
         tally.problems[before:] = [await _with_blob(store, problem) for problem in tally.problems[before:]]

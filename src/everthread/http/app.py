@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from everthread.http import errors, health
+from everthread.http import errors, health, v1
 from everthread.http.access import Gate, Rates
 from everthread.http.answering import SameAnswers
 from everthread.http.edge import Edge, RequestCounts
@@ -21,8 +21,6 @@ from everthread.http.limits import LimitedBodies, Limits
 from everthread.http.tokens import Tokens
 from everthread.instance import Everthread
 from everthread.settings import Settings
-
-API = "/api/v1"
 
 
 def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) -> FastAPI:
@@ -44,6 +42,7 @@ def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) ->
     app.state.counts = counts
     errors.install(app)
     app.include_router(health.router)
+    app.include_router(v1.router)
     return app
 
 

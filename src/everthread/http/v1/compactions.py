@@ -1,0 +1,216 @@
+"""Summaries that stand for old messages in what models see: made, listed, compared, undone, and how that is set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from everthread.compacting import CompactionOutcome
+from everthread.compaction.policy import CompactionPolicy, as_mapping
+from everthread.conversation import Conversation
+from everthread.core.compactions import Compaction
+from everthread.core.errors import NotFound
+from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.http import asking
+from everthread.http.asking import Admin, Asker, Et, Named
+from everthread.http.json import Json
+from everthread.http.v1.messages import BranchParameter
+from everthread.http.v1.shapes import CompactionOut, compaction_out
+
+router = APIRouter(tags=["compaction"])
+_OF = "/conversations/{conversation_id}"
+
+Which = Annotated[
+    str, Path(min_length=1, max_length=MAX_ID_CHARACTERS, description="A compaction's number in the list, or its id.")
+]
+Changes = Annotated[dict[str, Any], Body(description="Settings to set; null takes one back.")]
+
+
+class Compact(asking.Body):
+    """How to compact, this once."""
+
+    dry_run: bool = Field(default=False, description="Only say what would be summed up.")
+    branch: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
+    compaction: dict[str, Any] | None = Field(default=None, description="Settings for this call only.")
+
+
+class Outcome(BaseModel):
+    """What came of it."""
+
+    compacted: bool
+    dry_run: bool
+    compaction_id: str | None
+    original_count: int
+    new_count: int
+    tokens_before: int
+    tokens_after: int
+    reason: str | None
+    error: str | None
+    planned: list[dict[str, Any]]
+    failures: list[dict[str, Any]]
+
+
+class Compactions(BaseModel):
+    """A page of compactions, oldest first."""
+
+    items: list[CompactionOut]
+    next_cursor: str | None
+
+
+class DiffOut(BaseModel):
+    """A summary beside what it stands for."""
+
+    compaction: CompactionOut
+    summary: str
+    originals: list[dict[str, Any]]
+    facts_kept: list[str]
+    facts_only_in_originals: list[str]
+
+
+class Summary(BaseModel):
+    """What stands for the part before the window."""
+
+    summary: str | None
+    compactions: list[str] = Field(description="The ids of those it is put together from, oldest first.")
+
+
+class Policy(BaseModel):
+    """How it is compacted, all levels taken together."""
+
+    enabled: bool
+    threshold: float
+    keep_recent: int
+    max_message_history: int
+    summary_max_tokens: int
+    summary_model: str | None
+    summary_timeout_seconds: float
+    strategy: str
+    fan_in: int
+    leaf_max_tokens: int
+    leaf_max_messages: int
+    least_freed: float
+    recalled_max_tokens: int
+    breaker_failures: int
+    breaker_seconds: float
+
+
+@router.post(f"{_OF}/compact", response_model=Outcome)
+async def compact(conversation: Named, how: Compact) -> Response:
+    """Sum up what is old, for models' views. The log does not change; undo brings the former view back."""
+    outcome = await conversation.compact(dry_run=how.dry_run, branch=how.branch, compaction=how.compaction)
+    return Json(_outcome(outcome, dry_run=how.dry_run))
+
+
+def _outcome(outcome: CompactionOutcome, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "compacted": outcome.compacted,
+        "dry_run": dry_run,
+        "compaction_id": outcome.compaction.id if outcome.compaction else None,
+        "original_count": outcome.original_count,
+        "new_count": outcome.new_count,
+        "tokens_before": outcome.tokens_before,
+        "tokens_after": outcome.tokens_after,
+        "reason": outcome.reason,
+        "error": outcome.error,
+        "planned": [asdict(one) for one in outcome.planned],
+        "failures": [asdict(one) for one in outcome.failures],
+    }
+
+
+@router.get(f"{_OF}/compactions", response_model=Compactions)
+async def list_compactions(
+    conversation: Named,
+    limit: asking.Limit = 50,
+    cursor: Annotated[int, Query(ge=0, le=2**31, description="`next_cursor` of the page before.")] = 0,
+) -> Response:
+    """Every summary that was made, undone and invalid ones too, oldest first."""
+    every = [one async for one in conversation.compactions()]
+    shown = every[cursor : cursor + limit]
+    end = cursor + len(shown)
+    items = [compaction_out(number, one) for number, one in enumerate(shown, start=cursor + 1)]
+    return Json({"items": items, "next_cursor": str(end) if end < len(every) else None})
+
+
+async def _chosen(conversation: Conversation, which: str) -> tuple[int, Compaction]:
+    number = 0
+    async for one in conversation.compactions():
+        number += 1
+        if which in (str(number), one.id):
+            return number, one
+    raise NotFound(f"no compaction {which!r}")
+
+
+@router.get(f"{_OF}/compactions/{{compaction}}", response_model=CompactionOut)
+async def get_compaction(conversation: Named, compaction: Which) -> Response:
+    """One summary."""
+    return Json(compaction_out(*await _chosen(conversation, compaction)))
+
+
+@router.get(f"{_OF}/compactions/{{compaction}}/diff", response_model=DiffOut)
+async def diff_compaction(conversation: Named, compaction: Which) -> Response:
+    """A summary beside its originals, and the facts that only these have."""
+    number, chosen = await _chosen(conversation, compaction)
+    compared = await conversation.compaction_diff(chosen.id)
+    originals = [
+        {"seq": one.seq, "id": one.id, "role": one.role, "name": one.name, "text": one.text, "tokens": one.tokens}
+        for one in compared.originals
+    ]
+    return Json(
+        {
+            "compaction": compaction_out(number, chosen),
+            "summary": compared.summary,
+            "originals": originals,
+            "facts_kept": compared.facts_kept,
+            "facts_only_in_originals": compared.facts_only_in_originals,
+        }
+    )
+
+
+@router.post(f"{_OF}/compactions/{{compaction}}/undo", response_model=CompactionOut)
+async def undo_compaction(conversation: Named, compaction: Which) -> Response:
+    """Have the messages back in models' views; 409 while another compaction builds on this one."""
+    number, chosen = await _chosen(conversation, compaction)
+    return Json(compaction_out(number, await conversation.undo_compaction(chosen.id)))
+
+
+@router.get(f"{_OF}/summary", response_model=Summary)
+async def get_summary(
+    conversation: Named,
+    branch: BranchParameter = None,
+    level: Annotated[int | None, Query(ge=1, le=100, description="Told at most at this level.")] = None,
+) -> Response:
+    """What stands for the part before the window."""
+    row = await conversation.summaries(branch=branch, level=level)
+    return Json({"summary": "\n\n".join(one.summary for one in row) or None, "compactions": [one.id for one in row]})
+
+
+@router.get("/config/compaction", response_model=Policy)
+async def get_policy(et: Et, caller: Asker) -> Response:
+    """How conversations are compacted unless they say otherwise."""
+    return Json(_policy(await et.compaction_config.get()))
+
+
+@router.put("/config/compaction", response_model=Policy)
+async def set_policy(et: Et, changes: Changes, caller: Admin) -> Response:
+    """Set how all conversations are compacted, while everything runs; needs an admin's key."""
+    return Json(_policy(await et.compaction_config.set(changes)))
+
+
+@router.get(f"{_OF}/config/compaction", response_model=Policy)
+async def get_policy_here(et: Et, conversation: Named) -> Response:
+    """How this conversation is compacted."""
+    return Json(_policy(await et.compaction_config.get(conversation)))
+
+
+@router.put(f"{_OF}/config/compaction", response_model=Policy)
+async def set_policy_here(et: Et, conversation: Named, changes: Changes) -> Response:
+    """Set how this conversation is compacted."""
+    return Json(_policy(await et.compaction_config.set(changes, conversation)))
+
+
+def _policy(policy: CompactionPolicy) -> dict[str, Any]:
+    return as_mapping(policy)

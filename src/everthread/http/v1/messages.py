@@ -1,0 +1,164 @@
+"""Messages: read page by page, appended, edited, put aside, pinned."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from everthread.conversation import Conversation
+from everthread.core.errors import Invalid
+from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.core.log import BranchName
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import PathQuery
+from everthread.history.arguments import check_branch
+from everthread.http.asking import Body, Et, Id, Limit, Named
+from everthread.http.json import Json
+from everthread.http.v1.shapes import MessageOut, MessagePage, Receipts, message_out, receipt_out
+from everthread.instance import Everthread
+
+router = APIRouter(tags=["messages"], prefix="/conversations/{conversation_id}/messages")
+
+MAX_SEQ = 2**32 - 1
+BranchParameter = Annotated[
+    str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS, description="A branch's id; the active one.")
+]
+Before = Annotated[int | None, Query(ge=1, le=MAX_SEQ, description="Only messages before this seq, the newest.")]
+After = Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="Only messages after this seq, the oldest.")]
+
+
+class NewMessages(Body):
+    """Messages to keep: as OpenAI or LangChain write them, with an `id` each where a retry is to be safe."""
+
+    messages: list[dict[str, Any]] = Field(min_length=1, max_length=1000)
+    expected_head: int | None = Field(
+        default=None, ge=0, le=MAX_SEQ, description="The seq that the branch must end at; 0: still empty. Else 409."
+    )
+    branch: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
+
+
+class Edit(Body):
+    """Another message in this one's place."""
+
+    content: str | list[dict[str, Any]] | None = Field(default=None, description="Other content, the rest as it was.")
+    message: dict[str, Any] | None = Field(default=None, description="Or another message altogether.")
+    activate: bool = Field(default=True, description="Whether the new branch becomes the active one.")
+
+
+@router.get("", response_model=MessagePage)
+async def list_messages(
+    conversation: Named,
+    et: Et,
+    limit: Limit = 50,
+    after: After = None,
+    before: Before = None,
+    branch: BranchParameter = None,
+    include_deleted: bool = False,
+) -> Response:
+    """A page of messages along a branch, oldest first: from the beginning, `after` a seq, or up to `before` one."""
+    if after is not None and before is not None:
+        raise Invalid("stands alone: ask either after a seq or before one", field="before")
+    page = _Page(et, conversation, check_branch(branch), include_deleted)
+    return Json(await (page.before(before, limit) if before is not None else page.after(after or 0, limit)))
+
+
+class _Page:
+    """Pages by place, so that a message that is added or deleted meanwhile neither doubles nor hides another."""
+
+    def __init__(self, et: Everthread, conversation: Conversation, branch: BranchName, include_deleted: bool) -> None:
+        self._store = et.store
+        self._ref = Ref(conversation.owner, conversation.id)
+        self._branch = branch
+        self._include_deleted = include_deleted
+
+    async def after(self, seq: int, limit: int) -> dict[str, Any]:
+        found = await self._read(after=seq, before=None, limit=limit + 1)
+        older = bool(seq) and bool(await self._read(after=0, before=seq + 1, limit=1))
+        return _shown(found[:limit], has_older=older, has_newer=len(found) > limit)
+
+    async def before(self, seq: int, limit: int) -> dict[str, Any]:
+        found = await self._read(after=0, before=seq, limit=limit + 1, newest_first=True)
+        newer = bool(await self._read(after=seq - 1, before=None, limit=1))
+        return _shown(found[:limit][::-1], has_older=len(found) > limit, has_newer=newer)
+
+    async def _read(self, *, after: int, before: int | None, limit: int, newest_first: bool = False) -> list[Message]:
+        query = PathQuery(
+            branch=self._branch,
+            after=after,
+            before=before,
+            limit=limit,
+            newest_first=newest_first,
+            include_deleted=self._include_deleted,
+        )
+        return [Message(newest, place) for place, newest in await self._store.path(self._ref, query)]
+
+
+def _shown(messages: list[Message], *, has_older: bool, has_newer: bool) -> dict[str, Any]:
+    return {"items": [message_out(one) for one in messages], "has_older": has_older, "has_newer": has_newer}
+
+
+@router.post("", status_code=201, response_model=Receipts)
+async def append_messages(conversation: Named, new: NewMessages, request: Request) -> Response:
+    """Keep messages, all of them or none; durable when this answers. The same message again is nothing new."""
+    receipts = await conversation.append(
+        new.messages,
+        expected_head=new.expected_head,
+        branch=new.branch,
+        idempotency_key=getattr(request.state, "idempotency_key", None),
+    )
+    return Json({"receipts": [receipt_out(one) for one in receipts]}, 201)
+
+
+@router.get("/{message_id}", response_model=MessageOut)
+async def get_message(conversation: Named, message_id: Id) -> Response:
+    """One message in its newest revision, deleted or not, on whichever branch."""
+    return Json(message_out(await conversation.message(message_id)))
+
+
+@router.patch("/{message_id}", response_model=MessageOut)
+async def edit_message(conversation: Named, message_id: Id, edit: Edit) -> Response:
+    """Say it otherwise: a sibling, on a new branch. The original and its answers stay."""
+    if (edit.content is None) == (edit.message is None):
+        raise Invalid("give either content or message", field="content")
+    payload = edit.message or _with_content((await conversation.message(message_id)).payload, edit.content)
+    receipt = await conversation.edit(message_id, payload, activate=edit.activate)
+    return Json(message_out(await conversation.message(receipt.id)))
+
+
+def _with_content(payload: dict[str, Any], content: object) -> dict[str, Any]:
+    """The same message with other content; LangChain's shape has it one level down."""
+    kept = {name: value for name, value in payload.items() if name != "id"}
+    if isinstance(kept.get("data"), dict):
+        return {**kept, "data": {**kept["data"], "content": content, "id": None}}
+    return {**kept, "content": content}
+
+
+@router.delete("/{message_id}", response_model=MessageOut)
+async def delete_message(conversation: Named, message_id: Id) -> Response:
+    """Hide it from history and from models. Nothing is removed: restore brings it back."""
+    await conversation.delete_message(message_id)
+    return Json(message_out(await conversation.message(message_id)))
+
+
+@router.post("/{message_id}/restore", response_model=MessageOut)
+async def restore_message(conversation: Named, message_id: Id) -> Response:
+    """Undo a delete."""
+    await conversation.restore_message(message_id)
+    return Json(message_out(await conversation.message(message_id)))
+
+
+@router.put("/{message_id}/pin", response_model=MessageOut)
+async def pin_message(conversation: Named, message_id: Id) -> Response:
+    """Keep it in the model's view, whatever is compacted."""
+    await conversation.pin(message_id)
+    return Json(message_out(await conversation.message(message_id)))
+
+
+@router.delete("/{message_id}/pin", response_model=MessageOut)
+async def unpin_message(conversation: Named, message_id: Id) -> Response:
+    """Undo a pin."""
+    await conversation.unpin(message_id)
+    return Json(message_out(await conversation.message(message_id)))

@@ -1,0 +1,47 @@
+"""Finding again what was said."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.http.asking import Asker, Et, Limit
+from everthread.http.json import Json
+from everthread.instance import MAX_QUERY_CHARACTERS
+
+router = APIRouter(tags=["search"])
+
+
+class HitOut(BaseModel):
+    """A message that was found."""
+
+    conversation_id: str
+    seq: int
+    id: str
+    snippet: str
+    score: float
+
+
+class HitsOut(BaseModel):
+    """Messages, best first."""
+
+    items: list[HitOut]
+    truncated: bool = Field(description="Whether there were more candidates than were ranked; the newest were taken.")
+
+
+@router.get("/search", response_model=HitsOut)
+async def search(
+    et: Et,
+    caller: Asker,
+    q: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="Words, or a phrase in quotes.")],
+    conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
+    limit: Limit = 20,
+) -> Response:
+    """Your messages by their words, in one conversation or in all, best first."""
+    hits = await et.search(q, owner=caller.owner, conversation=conversation_id, limit=limit)
+    return Json({"items": [asdict(hit) for hit in hits], "truncated": hits.truncated})

@@ -1,0 +1,202 @@
+"""What answers look like: the models document them, the functions make them.
+
+Answers are made as plain dicts, since a message may hold what no model can write (half a surrogate pair, a number of a
+thousand digits); a test holds both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from everthread.conversation import Conversation
+from everthread.core.compactions import Compaction
+from everthread.core.nouns import Branch, EraseReport, Message, Receipt
+
+
+class ConversationOut(BaseModel):
+    """A conversation."""
+
+    id: str
+    title: str | None
+    metadata: dict[str, Any]
+    parent_id: str | None = Field(description="The conversation that it is a subagent of.")
+    is_active: bool
+    is_deleted: bool
+    off_record: bool
+    entry_count: int = Field(description="Entries of its log, marks and revisions included.")
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+class ConversationPage(BaseModel):
+    """Conversations, the newest first."""
+
+    items: list[ConversationOut]
+    next_cursor: str | None = Field(description="For the next page; null on the last one.")
+
+
+class MessageOut(BaseModel):
+    """A message, with exactly what came in as `payload`."""
+
+    id: str
+    seq: int = Field(description="Its place in the order.")
+    entry_seq: int = Field(description="The entry of the log that holds this revision.")
+    role: str
+    name: str | None
+    text: str
+    payload: dict[str, Any]
+    tokens: int
+    parent_seq: int | None
+    revision: int
+    is_deleted: bool
+    is_pinned: bool
+    is_complete: bool = Field(description="False for what there is of an answer that was cut short.")
+    has_secret: bool
+    said_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class MessagePage(BaseModel):
+    """Messages along a branch, oldest first."""
+
+    items: list[MessageOut]
+    has_older: bool = Field(description="Ask with `before` the first seq.")
+    has_newer: bool = Field(description="Ask with `after` the last seq.")
+
+
+class ReceiptOut(BaseModel):
+    """What became of one message."""
+
+    id: str
+    seq: int
+    revision: int
+    new: bool = Field(description="False when the very same message was there already.")
+
+
+class Receipts(BaseModel):
+    """What became of each message, in their order."""
+
+    receipts: list[ReceiptOut]
+
+
+class BranchOut(BaseModel):
+    """A path through the conversation."""
+
+    id: str
+    leaf_seq: int
+    fork_seq: int
+    is_active: bool
+    created_at: datetime
+
+
+class Branches(BaseModel):
+    """Every branch, oldest first."""
+
+    items: list[BranchOut]
+
+
+class CompactionOut(BaseModel):
+    """A summary, and the stretch of messages that it stands for."""
+
+    number: int = Field(description="Its place among the conversation's compactions, from 1.")
+    id: str
+    level: int
+    first_seq: int
+    last_seq: int
+    summary: str
+    children: list[str]
+    strategy: str
+    model: str | None
+    trigger: str
+    original_count: int
+    new_count: int
+    tokens_before: int
+    tokens_after: int
+    facts_total: int
+    facts_kept: int
+    seconds: float
+    is_live: bool
+    created_at: datetime
+    undone_at: datetime | None
+    invalid_at: datetime | None
+
+
+class EraseOut(BaseModel):
+    """What an erase reached, and what no program can reach from here."""
+
+    conversation_id: str | None
+    message_id: str | None
+    conversations: int
+    entries: int
+    reached: dict[str, int]
+    cannot_reach: list[str]
+    erased_at: datetime
+
+
+def conversation_out(one: Conversation) -> dict[str, Any]:
+    info = one.info
+    return {
+        "id": info.id,
+        "title": info.title,
+        "metadata": info.metadata,
+        "parent_id": info.parent_id,
+        "is_active": info.is_active,
+        "is_deleted": one.is_deleted,
+        "off_record": info.off_record,
+        "entry_count": info.entry_count,
+        "created_at": info.created_at,
+        "updated_at": info.updated_at,
+        "deleted_at": info.deleted_at,
+    }
+
+
+def message_out(one: Message) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "seq": one.seq,
+        "entry_seq": one.entry_seq,
+        "role": one.role,
+        "name": one.name,
+        "text": one.text,
+        "payload": one.payload,
+        "tokens": one.tokens,
+        "parent_seq": one.parent_seq,
+        "revision": one.revision,
+        "is_deleted": one.is_deleted,
+        "is_pinned": one.is_pinned,
+        "is_complete": _is_complete(one.payload),
+        "has_secret": one.has_secret,
+        "said_at": one.said_at,
+        "created_at": one.created_at,
+        "updated_at": one.updated_at,
+    }
+
+
+def _is_complete(payload: Mapping[str, Any]) -> bool:
+    """What a turn that was cut short leaves says so itself."""
+    metadata = payload.get("response_metadata") or payload.get("metadata")
+    return not isinstance(metadata, Mapping) or metadata.get("is_complete", True) is not False
+
+
+def receipt_out(one: Receipt) -> dict[str, Any]:
+    return one._asdict()
+
+
+def branch_out(one: Branch) -> dict[str, Any]:
+    return asdict(one)
+
+
+def compaction_out(number: int, one: Compaction) -> dict[str, Any]:
+    shown = {name: value for name, value in asdict(one).items() if name in CompactionOut.model_fields}
+    return {"number": number, **shown, "is_live": one.is_live}
+
+
+def erase_out(report: EraseReport) -> dict[str, Any]:
+    return {name: value for name, value in asdict(report).items() if name != "owner"}
