@@ -15,6 +15,7 @@ import everthread
 from everthread import CompactionPolicy, Everthread
 from everthread.adapters.telling.metrics import PrometheusMetrics
 from everthread.compaction.policy import Trigger
+from everthread.http.edge import RequestCounts
 from tests.contracts.views import tell, tight
 from tests.views.hostile import Hostile
 
@@ -90,7 +91,8 @@ async def test_the_text_is_what_prometheus_reads() -> None:
 def test_every_metric_and_label_is_documented_and_exists() -> None:
     rows = re.findall(r"^\| `(everthread_\w+)` \| (\w+) \|([^|]*)\|", DOCS.read_text(encoding="utf-8"), re.M)
     documented = {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
-    collectors = [one for one in vars(PrometheusMetrics()).values() if isinstance(one, MetricWrapperBase)]
+    counts = [*vars(PrometheusMetrics()).values(), *vars(RequestCounts()).values()]
+    collectors = [one for one in counts if isinstance(one, MetricWrapperBase)]
     known = {}
     for one in collectors:
         (family,) = one.describe()

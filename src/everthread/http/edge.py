@@ -18,6 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from everthread.core.ids import new_id
+from everthread.core.jobs import JobReport
 from everthread.http.errors import defect
 
 _LOG = logging.getLogger("everthread.http")
@@ -27,7 +28,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class RequestCounts:
-    """What is counted of requests; each app has its own."""
+    """What is counted of requests, and of the work they leave; each app has its own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -47,6 +48,13 @@ class RequestCounts:
         self._running = Gauge(
             "everthread_http_requests_running", "Requests that are being answered.", registry=self.registry
         )
+
+        self._jobs = Gauge("everthread_jobs", "Work in the background, by state.", ("state",), registry=self.registry)
+
+    def note_jobs(self, report: JobReport) -> None:
+        """What waits, runs and was given up, as it is now."""
+        for state in ("waiting", "running", "dead"):
+            self._jobs.labels(state).set(getattr(report, state))
 
     @contextmanager
     def running(self) -> Iterator[None]:

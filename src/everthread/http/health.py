@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
 from everthread.core.errors import StoreError
-from everthread.core.jobs import JobReport
 from everthread.http.asking import ALWAYS, Et
+from everthread.http.edge import RequestCounts
 from everthread.http.errors import EVERYWHERE, Refused, declared
 from everthread.http.json import Json
 
@@ -45,13 +44,7 @@ async def readyz(et: Et, request: Request) -> Response:
 @router.get("/metrics", response_class=PlainTextResponse, responses=EVERYWHERE)
 async def metrics(et: Et, request: Request) -> Response:
     """Counts in Prometheus' text format: requests, compactions, and what waits to be done."""
-    text = et.metrics.text() + request.app.state.counts.text() + _jobs(await et.jobs(limit=0))
+    counts: RequestCounts = request.app.state.counts
+    counts.note_jobs(await et.jobs(limit=0))
+    text = et.metrics.text() + counts.text()
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _jobs(report: JobReport) -> str:
-    registry = CollectorRegistry()
-    gauge = Gauge("everthread_jobs", "Work in the background, by state.", ("state",), registry=registry)
-    for state in ("waiting", "running", "dead"):
-        gauge.labels(state).set(getattr(report, state))
-    return generate_latest(registry).decode()
