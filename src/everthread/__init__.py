@@ -7,7 +7,7 @@ async with everthread.open("sqlite:///data/et.db") as et:
 
 from __future__ import annotations
 
-from everthread.bootstrap import open
+from everthread.bootstrap import agent, open
 from everthread.compacting import CompactionDiff, CompactionOutcome
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser
@@ -25,7 +25,13 @@ from everthread.core.errors import (
     Invalid,
     KeyReused,
     MissingExtra,
+    ModelBusy,
     ModelError,
+    ModelKeyMissing,
+    ModelOverflow,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnreachable,
     NotFound,
     StoreBusy,
     StoreDamaged,
@@ -93,7 +99,13 @@ __all__ = [
     "MemoryState",
     "Message",
     "MissingExtra",
+    "ModelBusy",
     "ModelError",
+    "ModelKeyMissing",
+    "ModelOverflow",
+    "ModelRefused",
+    "ModelTimeout",
+    "ModelUnreachable",
     "NotFound",
     "Omission",
     "Pace",
@@ -114,5 +126,6 @@ __all__ = [
     "TurnRunning",
     "TurnState",
     "VerifyReport",
+    "agent",
     "open",
 ]

@@ -31,8 +31,10 @@ from everthread.instance import Everthread
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
+    from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from everthread.settings import Settings
+    from everthread.turn.agent import Agent
 
 MAX_PATH_CHARACTERS = 4096
 EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
@@ -142,3 +144,48 @@ def _postgres(url: str, clock: Clock, blobs: Blobs | None) -> Store:
     except ImportError as problem:
         raise MissingExtra("PostgreSQL needs an extra: pip install 'everthread[postgres]'") from problem
     return PostgresStore(url, clock, blobs)
+
+
+def agent(
+    et: Everthread,
+    *,
+    model: str | None = None,
+    settings: Settings | None = None,
+    saver: BaseCheckpointSaver[Any] | None = None,
+    **parts: Any,
+) -> Agent:
+    """Someone to answer in the conversations of a database: `run_turn(conversation, "hello", agent=agent)`.
+
+    To be made in the loop that the database is open in. `model` goes before the one that is set. `parts` are fields of
+    `everthread.turn.agent.Agent`: `hands` (the tools of a turn), `knowledge`, `limits`, `models`, `switches`, `types`.
+    """
+    try:
+        from everthread import models  # noqa: PLC0415 - an extra
+        from everthread.adapters.checkpoints.bridge import Bridge  # noqa: PLC0415
+        from everthread.adapters.checkpoints.saver import LogSaver  # noqa: PLC0415
+        from everthread.turn import agent as agents  # noqa: PLC0415
+        from everthread.turn import graph  # noqa: PLC0415
+        from everthread.turn.describing import describe_result  # noqa: PLC0415
+        from everthread.turn.presence import Presence  # noqa: PLC0415
+        from everthread.turn.subagents import call_subagent  # noqa: PLC0415
+    except ImportError as problem:
+        raise MissingExtra("an agent needs an extra: pip install 'everthread[agent]'") from problem
+    known = settings or _settings()
+    checkpointer = saver or LogSaver(et, bridge=Bridge.here())
+    named = parts.pop("models", None) or models.named_models(known)
+    return agents.Agent(
+        et=et,
+        saver=checkpointer,
+        models=replace(named, default=model) if model is not None else named,
+        graph=graph.built(checkpointer),
+        presence=Presence(et.store, system_clock),
+        builtin=(call_subagent, describe_result),
+        limits=parts.pop("limits", None) or agents.Limits(max_loops=known.max_loops),
+        **parts,
+    )
+
+
+def _settings() -> Settings:
+    from everthread.settings import Settings  # noqa: PLC0415 - only where an agent is made
+
+    return Settings.load()

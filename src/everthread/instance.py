@@ -206,6 +206,11 @@ class Everthread:
         return self._workspaces
 
     @property
+    def first_look(self) -> int:
+        """From how many messages on a conversation that nobody has looked at yet may be due for a compaction."""
+        return self._means.first_look
+
+    @property
     def metrics(self) -> Metrics:
         """Counts of what was compacted here since it was opened: `values()`, and `text()` for Prometheus."""
         return self._means.listener.metrics

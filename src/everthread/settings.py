@@ -95,6 +95,21 @@ class Settings(BaseSettings):
     when nothing is set."""
     owner: str = Field(default=LOCAL, min_length=1)
     """Whose conversations are meant."""
+    model: str | None = None
+    """The chat model that answers: `openai:gpt-5-mini`, `gguf:/path/to/model.gguf`, `scripted:echo`; without one, a toy
+    on this machine (`local:smollm2`)."""
+    model_vision: str | None = None
+    """The model for questions with images; without one, `model`."""
+    model_code: str | None = None
+    """The model for `model_pref="code"`; without one, `model`."""
+    model_reasoning: str | None = None
+    """The model for `model_pref="reasoning"`; without one, `model`."""
+    model_base_url: str | None = Field(default=None, repr=False)
+    """The address of an OpenAI-compatible server, such as `http://localhost:11434/v1`, for models named `openai:…`."""
+    model_seconds: float = Field(default=120.0, gt=0)
+    """How long a model may be silent before it is given up."""
+    max_loops: int = Field(default=25, ge=1, le=1000)
+    """How often a model may be asked in one turn; then it must answer."""
     models_dir: Path = Field(default_factory=lambda: data_folder() / "models")
     """Where `everthread models fetch` keeps the weights of local models."""
     workspaces_dir: Path | None = None

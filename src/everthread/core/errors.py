@@ -11,6 +11,12 @@
     │   └── KeyReused            an idempotency key that came with another body before
     ├── ContextOverflow          not even the smallest valid request fits the budget
     ├── ModelError               a model or its provider failed
+    │   ├── ModelKeyMissing      the provider's key is not set; the message names the variable
+    │   ├── ModelRefused         the provider does not take the request, or not from this account
+    │   ├── ModelOverflow        the provider found the request too long
+    │   ├── ModelBusy            it has no capacity now (retryable)
+    │   ├── ModelTimeout         it did not answer in time (retryable)
+    │   └── ModelUnreachable     there is no way to it now (retryable)
     ├── MissingExtra             an optional part is not installed
     └── StoreError               the database failed; nothing of the call was stored
         ├── StoreBusy            another process held it too long (retryable)
@@ -99,6 +105,45 @@ class ModelError(EverthreadError):
     """A model, or the provider behind it, failed."""
 
     code = "model_error"
+
+
+class ModelKeyMissing(ModelError):
+    """The key of a provider is not set."""
+
+    code = "model_key_missing"
+
+
+class ModelRefused(ModelError):
+    """The provider does not take the request as it is, or not from this account."""
+
+    code = "model_refused"
+
+
+class ModelOverflow(ModelError):
+    """The provider found the request too long for its model."""
+
+    code = "model_overflow"
+
+
+class ModelBusy(ModelError):
+    """The provider has no capacity for the request now."""
+
+    code = "model_busy"
+    retryable = True
+
+
+class ModelTimeout(ModelError):
+    """The model did not answer in time."""
+
+    code = "model_timeout"
+    retryable = True
+
+
+class ModelUnreachable(ModelError):
+    """There is no way to the provider now."""
+
+    code = "model_unreachable"
+    retryable = True
 
 
 class MissingExtra(EverthreadError):

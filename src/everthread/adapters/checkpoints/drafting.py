@@ -242,6 +242,7 @@ class Draft:
             waiting=waiting or {},
             log_count=0 if self.parent is None else self.parent.log_count,
             settled=settled,
+            is_silent=not any(HISTORY in known for known in (self.lists, self.carried, self.values)) and not waiting,
         )
 
     def _body(self, refs: Sequence[Ref], blobs: Blobs) -> bytes:

@@ -107,6 +107,8 @@ class Put:
     """The writes on the parent that hold messages."""
     log_count: int = 0
     """How many entries the log had when the parent was made."""
+    is_silent: bool = False
+    """Whether it has no list that feeds history: then it stands where the conversation is now, and moves no branch."""
     settled: Mapping[WriteKey, StoredWrite] | None = None
     """Those writes as they are to be, where their messages went to another conversation's log."""
 
@@ -195,7 +197,7 @@ class _Writing:
     def _fork(self) -> tuple[BranchRow, int, int] | None:
         """Where the path is left when the parent does not stand at its end."""
         parent = _standing_parent(self._found)
-        if parent is None or self._put.namespace or parent.branch not in self._seen.branches:
+        if parent is None or self._put.namespace or parent.branch not in self._seen.branches or self._put.is_silent:
             return None
         branch = self._seen.branches[parent.branch]
         is_at_end = parent.number == self._found.thread.tip or branch.leaf_seq == parent.leaf_seq
@@ -204,6 +206,8 @@ class _Writing:
     def _standing(self, now: int) -> BranchRow:
         """The parent's branch; without a parent the active one, or after a deletion one that begins anew."""
         parent, active = _standing_parent(self._found), self._seen.branches[self._seen.head.active]
+        if self._put.is_silent:
+            return active
         if parent is not None and not self._put.namespace:
             return self._seen.branches.get(parent.branch, active)
         if self._found.thread.is_closed and active.leaf_seq and not self._put.namespace:

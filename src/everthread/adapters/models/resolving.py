@@ -1,0 +1,141 @@
+"""From a name to a chat model, and from what is set to the model that a turn asks.
+
+provider:name        any provider whose LangChain package is installed, such as openai:gpt-5-mini
+local:smollm2        the small model on this machine (what is used when nothing is set)
+gguf:/path/to.gguf   any other model on this machine
+scripted:echo        gives the user's words back; scripted:FILE.json answers by a script
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
+
+from everthread.adapters.models import weights
+from everthread.adapters.models.local import ANSWER_TOKENS, TOY_NOTICE, WINDOW_TOKENS, LocalModel
+from everthread.adapters.models.scripted import ScriptedModel, scripted_by_name
+from everthread.adapters.models.summariser import kind_of
+from everthread.adapters.models.voices import AskedModel, Patience, window_of
+from everthread.context.budget import Budget
+from everthread.context.shape import Provider
+from everthread.core.errors import Invalid, MissingExtra, ModelKeyMissing
+
+LOCAL_DEFAULT: Final = "local:smollm2"
+KEYS: Final[Mapping[str, str]] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "google_genai": "GOOGLE_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "perplexity": "PPLX_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+"""The variable in which each provider's package looks for its key."""
+_RULES: Final[Mapping[str, Provider]] = {"openai": "openai", "anthropic": "anthropic"}
+_EXAMPLES: Final = "openai:gpt-5-mini, gguf:/path/to/model.gguf, local:smollm2 or scripted:echo"
+
+
+def resolved(
+    name: str, *, models_dir: Path, base_url: str | None = None, environ: Mapping[str, str] | None = None
+) -> BaseChatModel:
+    """The chat model by this name; Invalid, MissingExtra or ModelKeyMissing say what is wrong and what to do."""
+    provider, separator, model = name.partition(":")
+    if not separator or not model:
+        raise Invalid(f"{name!r} names no model; write provider:name, such as {_EXAMPLES}", field="model")
+    if provider == "scripted":
+        return scripted_by_name(model)
+    if provider == "local":
+        return LocalModel(path=_fetched(models_dir, model))
+    if provider == "gguf":
+        return LocalModel(path=Path(model).expanduser())
+    return _of_provider(name, provider, base_url, os.environ if environ is None else environ)
+
+
+def _fetched(models_dir: Path, name: str) -> Path:
+    known = weights.named(name)
+    files = [file.name for file in known.files if file.name.endswith(".gguf")]
+    if not files:
+        raise Invalid(f"{name!r} is no chat model", field="model")
+    return weights.located(models_dir, name) / files[0]
+
+
+def _of_provider(name: str, provider: str, base_url: str | None, environ: Mapping[str, str]) -> BaseChatModel:
+    key = KEYS.get(provider)
+    if key is not None and base_url is None and not environ.get(key):
+        raise ModelKeyMissing(f"the model {name} needs a key: set {key}, or choose another with EVERTHREAD_MODEL")
+    options: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
+    if base_url is not None and key is not None and not environ.get(key):
+        options["api_key"] = "none"  # a server of one's own often asks for none, but the package wants one
+    try:
+        model = init_chat_model(name, **options)
+    except ImportError as problem:
+        raise MissingExtra(f"the model {name} needs a package that is not installed: {problem}") from problem
+    except Exception as problem:  # providers' packages raise anything, some of it with the key
+        raise Invalid(
+            f"no chat model can be made of {name!r} ({kind_of(problem)}); write provider:name, such as {_EXAMPLES}, "
+            "and set what the provider asks for",
+            field="model",
+        ) from problem
+    assert isinstance(model, BaseChatModel)
+    return model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NamedModels:
+    """The models that are set, each made when it is first asked for."""
+
+    models_dir: Path
+    default: str | None = None
+    by_preference: Mapping[str, str] = field(default_factory=dict)
+    """vision, code, reasoning; where none is set, the default."""
+    base_url: str | None = None
+    patience: Patience = field(default_factory=Patience)
+    _made: dict[str, AskedModel] = field(default_factory=dict)
+
+    def name_for(self, preference: str | None = None) -> str:
+        """Which model is meant when none is named."""
+        return self.by_preference.get(preference or "") or self.default or LOCAL_DEFAULT
+
+    async def voice(self, given: str | BaseChatModel | None, preference: str | None = None) -> AskedModel:
+        """The model to ask. Making one imports a provider's package or loads weights, hence the thread."""
+        if isinstance(given, BaseChatModel):
+            return self._asked(given, type(given).__name__ if not _name_of(given) else _name_of(given), "")
+        name = given or self.name_for(preference)
+        if name not in self._made:
+            model = await asyncio.to_thread(resolved, name, models_dir=self.models_dir, base_url=self.base_url)
+            self._made[name] = self._asked(model, name, name.partition(":")[0])
+        return self._made[name]
+
+    def _asked(self, model: BaseChatModel, name: str, provider: str) -> AskedModel:
+        return AskedModel(
+            model=model,
+            name=name,
+            provider=_RULES.get(provider),
+            window=_window(model),
+            is_exact=isinstance(model, ScriptedModel) or provider == "openai",
+            patience=self.patience,
+            notice=TOY_NOTICE if name == LOCAL_DEFAULT else None,
+        )
+
+
+def _window(model: BaseChatModel) -> Budget:
+    if isinstance(model, LocalModel):
+        return Budget(window=min(model.window, WINDOW_TOKENS), output_reserve=ANSWER_TOKENS)
+    return window_of(model)
+
+
+def _name_of(model: BaseChatModel) -> str:
+    known = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
+    return next((name for name in known if isinstance(name, str) and name), "")

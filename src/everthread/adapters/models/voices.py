@@ -1,0 +1,125 @@
+"""A LangChain chat model as a turn speaks through it: tried again while nothing has come, given up when it is silent
+for too long, its errors typed, its reports of usage used to count better.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from everthread.adapters.models.failing import translated
+from everthread.context.budget import Budget, Calibration, calibrated, overflowed, with_calibration
+from everthread.context.shape import Provider
+from everthread.core.errors import ModelTimeout
+
+_CHECK_SECONDS: Final = 1.0
+"""How often the time limit is moved on while pieces come: for each would cost more than the piece."""
+_LEAST_RESERVE: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How a model is asked."""
+
+    attempts: int = 3
+    pause_seconds: float = 0.5
+    """Before the second attempt; doubled before each further one, with some chance in it."""
+    silence_seconds: float = 120.0
+    """So long may nothing come."""
+
+    def pause(self, attempt: int) -> float:
+        return self.pause_seconds * 2.0**attempt * random.uniform(0.8, 1.2)
+
+
+@dataclass(slots=True, eq=False)
+class AskedModel:
+    """One model, for all turns that use it."""
+
+    model: BaseChatModel
+    name: str
+    provider: Provider | None = None
+    window: Budget = field(default_factory=Budget)
+    is_exact: bool = False
+    """Whether our count is the model's own."""
+    patience: Patience = field(default_factory=Patience)
+    _known: Calibration = field(default_factory=Calibration)
+    notice: str | None = None
+    """What its users must know of it."""
+    _bound: tuple[list[Mapping[str, Any]], Runnable[Any, Any]] | None = None
+
+    @property
+    def budget(self) -> Budget:
+        return self.window if self.is_exact and not self._known.samples else with_calibration(self.window, self._known)
+
+    @property
+    def uses_tools(self) -> bool:
+        """Whether it can call tools at all."""
+        return type(self.model).bind_tools is not BaseChatModel.bind_tools
+
+    def heard(self, *, counted: int, usage: Mapping[str, int]) -> None:
+        if not self.is_exact:
+            self._known = calibrated(self._known, counted=counted, reported=usage.get("input_tokens", 0))
+
+    def refused(self, *, counted: int) -> None:
+        self._known = overflowed(self._known, counted=counted, room=self.window.window - self.window.output_reserve)
+
+    async def stream(
+        self, messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]], config: RunnableConfig
+    ) -> AsyncIterator[AIMessageChunk]:
+        """The answer in pieces."""
+        asked = self._with(tools)
+        for attempt in range(self.patience.attempts):
+            has_come = False
+            try:
+                async for chunk in self._pieces(asked, messages, config):
+                    has_come = True
+                    yield chunk
+            except Exception as problem:  # noqa: BLE001 - the stream's edge: providers' errors have no root
+                failure = translated(problem, self.name)
+                if has_come or not failure.retryable or attempt + 1 == self.patience.attempts:
+                    raise failure from (None if failure is problem else problem)
+                await asyncio.sleep(self.patience.pause(attempt))
+            else:
+                return
+
+    async def _pieces(
+        self, asked: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
+    ) -> AsyncIterator[AIMessageChunk]:
+        limit = self.patience.silence_seconds
+        clock = asyncio.get_running_loop().time
+        try:
+            async with asyncio.timeout(limit) as watch:
+                look_again = clock() + _CHECK_SECONDS
+                async for chunk in asked.astream(list(messages), config):
+                    yield chunk
+                    if (now := clock()) > look_again:
+                        look_again = now + _CHECK_SECONDS
+                        watch.reschedule(now + limit)
+        except TimeoutError as problem:
+            raise ModelTimeout(f"the model {self.name} was silent for {limit:g} seconds; try again") from problem
+
+    def _with(self, tools: Sequence[Mapping[str, Any]]) -> Runnable[Any, Any]:
+        if not tools:
+            return self.model
+        known = list(tools)
+        if self._bound is None or self._bound[0] != known:
+            self._bound = (known, self.model.bind_tools([dict(tool) for tool in tools]))
+        return self._bound[1]
+
+
+def window_of(model: BaseChatModel) -> Budget:
+    """The room a model has, by its profile; a common size where it has none."""
+    profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
+    most = profile.get("max_input_tokens")
+    if not isinstance(most, int) or most < 2 * _LEAST_RESERVE:
+        return Budget()
+    answer = profile.get("max_output_tokens")
+    reserve = min(answer if isinstance(answer, int) else Budget().output_reserve, Budget().output_reserve, most // 4)
+    return Budget(window=most, output_reserve=max(_LEAST_RESERVE, reserve))

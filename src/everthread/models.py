@@ -1,0 +1,52 @@
+"""Chat models by name.
+
+from everthread.models import resolve
+model = resolve("openai:gpt-5-mini")     # or local:smollm2, gguf:/path/to/model.gguf, scripted:echo
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from everthread.core.errors import MissingExtra
+from everthread.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from everthread.adapters.models.resolving import NamedModels
+
+
+def resolve(name: str | None = None, *, settings: Settings | None = None) -> BaseChatModel:
+    """The LangChain chat model by this name; without one, the model that is set, or the small local one.
+
+    Invalid says that there is none, MissingExtra which package to install or which weights to fetch, ModelKeyMissing
+    which variable to set.
+    """
+    known = named_models(settings or Settings.load())
+    resolving = _resolving()
+    return resolving.resolved(  # type: ignore[no-any-return]
+        name or known.name_for(), models_dir=known.models_dir, base_url=known.base_url
+    )
+
+
+def named_models(settings: Settings) -> NamedModels:
+    """The models that the settings name."""
+    resolving = _resolving()
+    patience = resolving.Patience(silence_seconds=settings.model_seconds)
+    preferences = {"vision": settings.model_vision, "code": settings.model_code, "reasoning": settings.model_reasoning}
+    return resolving.NamedModels(  # type: ignore[no-any-return]
+        models_dir=settings.models_dir,
+        default=settings.model,
+        by_preference={name: model for name, model in preferences.items() if model},
+        base_url=settings.model_base_url,
+        patience=patience,
+    )
+
+
+def _resolving() -> Any:
+    try:
+        from everthread.adapters.models import resolving  # noqa: PLC0415 - an extra
+    except ImportError as problem:
+        raise MissingExtra("models need an extra: pip install 'everthread[agent]'") from problem
+    return resolving

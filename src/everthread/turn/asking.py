@@ -1,0 +1,119 @@
+"""Asking the model once: the request goes out, its pieces are told as they come, and one whole message comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+
+from everthread.context.assemble import Context
+from everthread.core.errors import ModelError, ModelOverflow
+from everthread.turn.requests import PASSAGES_SHARE, context_for, passages_block, request_messages, schema_of
+from everthread.turn.results import KEY
+from everthread.turn.scene import Scene, Utterance
+from everthread.turn.state import AppState
+
+
+async def ask(
+    state: AppState,
+    scene: Scene,
+    config: RunnableConfig,
+    tools: Sequence[BaseTool],
+    *,
+    must_answer: bool = False,
+) -> AIMessage:
+    """The model's message; asked a second time, with a smaller request, when the provider found the first too long."""
+    context = await _context(state, scene, tools)
+    try:
+        return await _asked(state, scene, config, tools, context, must_answer)
+    except ModelOverflow:
+        scene.voice.refused(counted=context.tokens)
+        smaller = await _context(state, scene, tools)
+        return await _asked(state, scene, config, tools, smaller, must_answer)
+
+
+async def _context(state: AppState, scene: Scene, tools: Sequence[BaseTool]) -> Context:
+    """The one that `recall` made, for the first call, unless passages came that must fit in too."""
+    first, scene.first_context = scene.first_context, None
+    if first is not None and not state.get("retrieval_results"):
+        return first
+    return await context_for(state, scene, query=_query(state, scene), tools=tools)
+
+
+def _query(state: AppState, scene: Scene) -> str | None:
+    is_on = scene.switches.recall and "recall" not in state.get("degraded", ())
+    return scene.question if is_on and scene.question.strip() else None
+
+
+async def _asked(
+    state: AppState,
+    scene: Scene,
+    config: RunnableConfig,
+    tools: Sequence[BaseTool],
+    context: Context,
+    must_answer: bool,
+) -> AIMessage:
+    scene.manifests.append(await scene.conversation.keep_context(context))
+    block = passages_block(state, scene.voice.budget.limit // PASSAGES_SHARE)
+    messages = request_messages(context, block, must_answer=must_answer)
+    message = await _heard(scene, messages, tools, config)
+    usage = {name: count for name, count in (message.usage_metadata or {}).items() if isinstance(count, int)}
+    scene.usage.update(usage)
+    scene.voice.heard(counted=context.tokens, usage=usage)
+    return message
+
+
+async def _heard(
+    scene: Scene, messages: Sequence[BaseMessage], tools: Sequence[BaseTool], config: RunnableConfig
+) -> AIMessage:
+    """What comes, told piece by piece."""
+    utterance = scene.utterance = Utterance(id=scene.next_message_id())
+    chunks: list[AIMessageChunk] = []
+    teller, id, pieces = scene.teller, utterance.id, utterance.pieces
+    schemas = [schema_of(tool) for tool in tools]
+    async for chunk in scene.voice.stream(messages, schemas, config):
+        chunks.append(chunk)
+        content = chunk.content
+        if type(content) is str:  # nearly all of them
+            if content:
+                pieces.append(content)
+                teller.token(content, id)
+        else:
+            _tell_blocks(scene, content, utterance)
+        await teller.breathe()
+    if not chunks:
+        raise ModelError(f"the model {scene.voice.name} answered with nothing at all; nothing is lost: ask again")
+    return _whole(chunks, id, scene)
+
+
+def _tell_blocks(scene: Scene, content: Sequence[Any], utterance: Utterance) -> None:
+    for block in content:
+        if isinstance(block, str):
+            block = {"type": "text", "text": block}
+        kind = block.get("type")
+        if kind == "text" and block.get("text"):
+            utterance.pieces.append(block["text"])
+            scene.teller.token(block["text"], utterance.id)
+        elif kind in ("thinking", "reasoning"):
+            text = block.get("thinking") or block.get("reasoning")
+            if isinstance(text, str) and text:
+                scene.teller.thinking(text, utterance.id)
+
+
+def _whole(chunks: list[AIMessageChunk], id: str, scene: Scene) -> AIMessage:
+    """All pieces as one message, under the id it was told by."""
+    joined = add_ai_message_chunks(chunks[0], *chunks[1:])
+    return AIMessage(
+        content=joined.content,
+        id=id,
+        name=joined.name,
+        tool_calls=joined.tool_calls,
+        invalid_tool_calls=joined.invalid_tool_calls,
+        usage_metadata=joined.usage_metadata,
+        response_metadata=joined.response_metadata,
+        additional_kwargs={**joined.additional_kwargs, KEY: {"turn_id": scene.turn.id, "model": scene.voice.name}},
+    )

@@ -1,0 +1,35 @@
+"""A turn that runs in this process: the task, and what it tells."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from everthread.core.nouns import Ref
+from everthread.core.turn_events import TurnEvent
+from everthread.turn.telling import Teller
+
+
+@dataclass(slots=True, eq=False)
+class LiveTurn:
+    """Detached from whoever began it: readers come and go, the turn goes on."""
+
+    id: str
+    ref: Ref
+    teller: Teller
+    task: asyncio.Task[None] | None = None
+
+    def listen(self, after: int = 0) -> AsyncIterator[TurnEvent]:
+        """Every event after a number, to the end."""
+        return self.teller.listen(after)
+
+    def stop(self) -> None:
+        """End it as cancelled; what it has said is kept."""
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
+
+    async def ended(self) -> None:
+        """Wait for its end."""
+        if self.task is not None:
+            await asyncio.wait([self.task])

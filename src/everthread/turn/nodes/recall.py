@@ -1,0 +1,45 @@
+"""What the model will see of the past: the window, the summaries, and what the question brings back from before.
+
+Asked once per turn and within a time limit. When it fails or takes too long, the turn goes on with the window and the
+summaries alone, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langchain_core.messages import SystemMessage
+
+from everthread.context.assemble import Context
+from everthread.core.errors import ContextOverflow, EverthreadError, NotFound
+from everthread.core.turn_events import Recall
+from everthread.turn.requests import context_for, request_messages
+from everthread.turn.scene import Scene
+from everthread.turn.state import AppState
+
+_NOT_OF_RECALL = (ContextOverflow, NotFound)
+"""What would fail without it too."""
+
+
+async def recall(state: AppState, scene: Scene) -> dict[str, Any]:
+    """The first request of the turn, with what was recalled for it."""
+    context, degraded = await _made(state, scene)
+    scene.first_context = context
+    window = [message for message in request_messages(context, "") if not isinstance(message, SystemMessage)]
+    seqs = [passage[0] for passage in context.manifest.recalled]
+    if seqs or degraded:
+        scene.teller.tell(lambda number: Recall(number=number, seqs=seqs, degraded=degraded))
+    return {"messages": window, "episodic_memory": seqs, **({"degraded": degraded} if degraded else {})}
+
+
+async def _made(state: AppState, scene: Scene) -> tuple[Context, list[str]]:
+    if scene.switches.recall and scene.question.strip():
+        try:
+            async with asyncio.timeout(scene.agent.limits.recall_seconds):
+                return await context_for(state, scene, query=scene.question), []
+        except _NOT_OF_RECALL:
+            raise
+        except (EverthreadError, TimeoutError):
+            return await context_for(state, scene, query=None), ["recall"]
+    return await context_for(state, scene, query=None), []

@@ -1,0 +1,59 @@
+"""The first node: who answers, with which tools, and whether a knowledge base is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from everthread.core.errors import EverthreadError
+from everthread.turn.agent import GENERAL
+from everthread.turn.scene import Scene
+from everthread.turn.state import AppState
+
+_MENTION = re.compile(r"(?<![\w@])@([A-Za-z][\w.-]{0,63})")
+VISION = "vision"
+
+
+async def route(state: AppState, scene: Scene) -> dict[str, Any]:
+    """Everything that is decided once, before anything is read."""
+    kind = state.get("agent_type") or GENERAL
+    mentioned = mentions(scene.question)
+    prefix, degraded = await _knowledge_base(state, scene)
+    return {
+        "agent_type": kind,
+        "mentioned_agents": mentioned,
+        "allowed_tools": allowed(state, scene, kind, mentioned),
+        "kb_prefix": prefix,
+        "use_retrieval": prefix is not None,
+        "loops": 0,
+        **({"degraded": degraded} if degraded else {}),
+    }
+
+
+def mentions(text: str) -> list[str]:
+    """What a text names with an @, each once; no addresses of mail."""
+    return list(dict.fromkeys(found.rstrip(".-") for found in _MENTION.findall(text)))
+
+
+def allowed(state: AppState, scene: Scene, kind: str, mentioned: list[str]) -> list[str]:
+    """Which tools are offered: those of the agent's type, those the session keeps, those the request allows, and those
+    that are mentioned; in the order in which the agent has them."""
+    base = scene.agent.type_named(kind).tools
+    names = [tool.name for tool in scene.tools()]
+    asked = {*state.get("persistent_tools", ()), *state.get("allowed_tools", ()), *mentioned}
+    return [name for name in names if base is None or name in base or name in asked]
+
+
+async def _knowledge_base(state: AppState, scene: Scene) -> tuple[str | None, list[str]]:
+    """The one that is named, else the one that fits; none where retrieval is off or does not answer in time."""
+    if not scene.switches.retrieval or scene.agent.knowledge is None or state.get("use_retrieval") is False:
+        return None, []
+    if named := state.get("kb_prefix"):
+        return named, []
+    limit = scene.agent.limits.retrieve_seconds
+    try:
+        asked = scene.agent.knowledge.route(scene.conversation.owner, scene.question)
+        return await asyncio.wait_for(asked, limit), []
+    except (EverthreadError, TimeoutError):
+        return None, ["route"]

@@ -1,0 +1,109 @@
+"""What a turn knows while it runs: the graph's state.
+
+The log is the truth, so most of this is a view. `messages` holds the window and what the turn adds to it, never the
+whole history, and is rebuilt from the log by every turn; it and what is bulky are in *untracked* channels, which no
+checkpoint keeps, as ids where the log or the store has the thing itself. What a session must find again (todos, tools
+that stay, the skill, files) is tracked, and comes back with the next turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AnyMessage
+from langgraph.channels.untracked_value import UntrackedValue
+from langgraph.graph.message import add_messages
+
+MAIN_CONTEXT = "main"
+"""The `context_id` of a conversation that is nobody's subagent."""
+
+
+class Window(UntrackedValue[list[AnyMessage]]):
+    """Messages joined by `add_messages`, in no checkpoint."""
+
+    def update(self, values: Sequence[Any]) -> bool:
+        for value in values:
+            known: Any = self.value if self.is_available() else []
+            self.value = add_messages(known, value)
+        return bool(values)
+
+
+class Gathered(UntrackedValue[list[str]]):
+    """Words that parallel nodes add, each once."""
+
+    def update(self, values: Sequence[Sequence[str]]) -> bool:
+        known = self.value if self.is_available() else []
+        self.value = list(dict.fromkeys([*known, *(word for value in values for word in value)]))
+        return bool(values)
+
+
+class Merged(UntrackedValue[dict[str, Any]]):
+    """Fields that several nodes and tools fill."""
+
+    def update(self, values: Sequence[Mapping[str, Any]]) -> bool:
+        known = self.value if self.is_available() else {}
+        for value in values:
+            known = {**known, **value}
+        self.value = known
+        return bool(values)
+
+
+class AppState(TypedDict, total=False):
+    """Conversation state tracked across graph execution. Nodes return only what they change."""
+
+    messages: Annotated[list[AnyMessage], Window]
+    """The window, then what this turn adds."""
+    images: Annotated[list[str], UntrackedValue]
+    """Ids of messages that hold images; the images themselves are in the log or its blob store."""
+
+    active_skill: str | None
+    allowed_tools: list[str]
+    """Tools this turn may use."""
+    persistent_tools: list[str]
+    """Tools the session keeps."""
+    mentioned_agents: list[str]
+    """What the question names with an @: agents, skills, tools."""
+
+    todos: list[dict[str, Any]]
+
+    context_id: str
+    """`main`, or the id of a subagent's conversation."""
+    parent_context: str | None
+
+    loops: int
+    """How often the model was asked in this turn."""
+    max_loops: int
+
+    model_pref: str | None
+    """default, vision, code or reasoning."""
+
+    thread_id: str
+    session_id: str
+    conversation_id: str
+    """One thing by the names of three papers: the conversation."""
+    user_id: str
+    """The owner."""
+    workspace_path: str | None
+    uploaded_files: list[dict[str, Any]]
+
+    memory_context: Annotated[list[str], UntrackedValue]
+    """Ids of memories in the request."""
+    conversation_summary: list[str]
+    """Ids of the summaries that stand for what is before the window."""
+    episodic_memory: Annotated[list[int], UntrackedValue]
+    """Seqs of what was recalled."""
+    kb_prefix: str | None
+    """The knowledge base that is asked; None: none."""
+    agent_type: str
+    """Chooses the prompt and the tools."""
+    use_retrieval: bool
+    retrieval_results: Annotated[list[dict[str, Any]], UntrackedValue]
+    """Passages of the knowledge base, as they are quoted."""
+    debug: bool
+    """Adds timings and changes of nodes, and the manifest, to the events."""
+
+    degraded: Annotated[list[str], Gathered]
+    """Which parts failed or ran out of time in this turn."""
+    result: Annotated[dict[str, Any], Merged]
+    """What the answer says about itself (`results.py`)."""

@@ -1,0 +1,116 @@
+"""Subagents: the same graph in a child conversation, with a state, a budget and an end of its own.
+
+What comes back is a result, whatever happened: the last words of the answer, or why there is none. The whole transcript
+stays readable in the child, whose id is the `context_id`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, TypedDict
+from uuid import uuid4
+
+from langchain_core.tools import tool
+from pydantic import Field
+
+from everthread.conversation import Conversation
+from everthread.core.errors import EverthreadError
+from everthread.core.turn_events import Done, Failed, TurnEvent
+from everthread.turn.agent import SUBAGENT
+from everthread.turn.live import LiveTurn
+from everthread.turn.options import Options
+from everthread.turn.scene import CALL_SUBAGENT, Scene, current
+
+_MOST_LOOPS = 50
+_TITLE_CHARACTERS = 80
+
+
+class SubagentResult(TypedDict):
+    """What the caller is told."""
+
+    ok: bool
+    result: str
+    context_id: str | None
+    loops: int
+
+
+@tool(CALL_SUBAGENT)
+async def call_subagent(
+    task: Annotated[
+        str, Field(description="What is to be done, complete in itself: it sees nothing of this conversation")
+    ],
+    max_loops: Annotated[int, Field(ge=1, le=_MOST_LOOPS, description="How many steps it may take")] = 10,
+) -> str:
+    """Hand a task with many steps to a subagent with a context of its own; its result comes back, not its steps."""
+    return json.dumps(await _result(current(), task, max_loops), ensure_ascii=False)
+
+
+async def _result(scene: Scene, task: str, max_loops: int) -> SubagentResult:
+    limits = scene.agent.limits
+    if not task.strip():
+        return _nothing("the task is empty; say what is to be done")
+    if scene.depth >= limits.subagent_depth:
+        return _nothing(f"subagents are nested {limits.subagent_depth} deep at most; do it here")
+    if len(scene.subagents) >= limits.subagents:
+        return _nothing(f"one turn calls {limits.subagents} subagents at most; do the rest here")
+    child = await _child(scene, task)
+    scene.subagents.append(child.id)
+    try:
+        live = await _begun(scene, child, task, max_loops)
+    except EverthreadError as problem:
+        return SubagentResult(ok=False, result=str(problem), context_id=child.id, loops=0)
+    return await _waited_for(live, child, limits.subagent_seconds)
+
+
+async def _child(scene: Scene, task: str) -> Conversation:
+    conversation = scene.conversation
+    return await scene.agent.et.conversations.create(
+        owner=conversation.owner,
+        id=f"subagent-{uuid4()}",
+        parent_id=conversation.id,
+        title=task.replace("\x00", "")[:_TITLE_CHARACTERS],
+        metadata={"turn_id": scene.turn.id, "depth": scene.depth + 1},
+        off_record=conversation.off_record,
+    )
+
+
+async def _begun(scene: Scene, child: Conversation, task: str, max_loops: int) -> LiveTurn:
+    from everthread.turn.run import begin_turn  # noqa: PLC0415 - a turn calls tools, and this tool begins a turn
+
+    outer = scene.options
+    options = Options(
+        model=outer.model,
+        model_pref=outer.model_pref,
+        agent_type=SUBAGENT,
+        features=outer.features,
+        max_loops=max_loops,
+        workspace=outer.workspace,
+        callbacks=outer.callbacks,
+        kind="subagent",
+    )
+    return await begin_turn(child, task, agent=scene.agent, options=options, outer=scene)
+
+
+async def _waited_for(live: LiveTurn, child: Conversation, seconds: float) -> SubagentResult:
+    last: TurnEvent | None = None
+    try:
+        async with asyncio.timeout(seconds):
+            async for event in live.listen():
+                last = event
+    except TimeoutError:
+        said = f"it did not end within {seconds:g} seconds and was stopped; what it did is in its conversation"
+        return SubagentResult(ok=False, result=said, context_id=child.id, loops=0)
+    finally:
+        live.stop()
+        await live.ended()
+    if isinstance(last, Done):
+        ok = last.state == "complete"
+        result = last.text if ok else f"it was {last.state}: {last.text}".rstrip(": ")
+        return SubagentResult(ok=ok, result=result, context_id=child.id, loops=last.loops)
+    said = last.message if isinstance(last, Failed) else "it ended without a word"
+    return SubagentResult(ok=False, result=said, context_id=child.id, loops=0)
+
+
+def _nothing(why: str) -> SubagentResult:
+    return SubagentResult(ok=False, result=why, context_id=None, loops=0)

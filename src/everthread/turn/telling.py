@@ -1,0 +1,136 @@
+"""What a turn tells, on its way to whoever listens and to the store.
+
+- Events are numbered as they are told, and lie in one list. A reader walks along it at its own pace, from any number
+  on; pieces of text that it has not taken yet reach it as one. So a slow reader holds up nobody, and a token costs an
+  append to a list.
+- Nothing is written per token: a keeper stores what is new every half a second, and the last of it goes into the
+  transaction that ends the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Final
+
+from everthread.core.turn_events import Thinking, Token, TurnEvent, kept
+from everthread.core.turns import EventBatch
+
+KEEP_SECONDS: Final = 0.5
+_BREATH_SECONDS: Final = 0.005
+"""How long a model that never waits may keep the loop to itself."""
+
+Make = Callable[[int], TurnEvent]
+"""From the number it gets to the event."""
+
+
+class Teller:
+    """The events of one turn."""
+
+    def __init__(self, turn_id: str) -> None:
+        self.turn_id = turn_id
+        self.events: list[TurnEvent] = []
+        self._kept = 0
+        self._is_closed = False
+        self._waiting: list[asyncio.Future[None]] = []
+        self._breathed = time.perf_counter()
+
+    # -- telling -------------------------------------------------------------------------------------------
+
+    def tell(self, make: Make) -> TurnEvent:
+        """The next event."""
+        event = make(len(self.events) + 1)
+        self.events.append(event)
+        self._wake()
+        return event
+
+    def token(self, text: str, message_id: str) -> None:
+        """A piece of the answer."""
+        self.events.append(Token(len(self.events) + 1, text, message_id))
+        if self._waiting:
+            self._wake()
+
+    def thinking(self, text: str, message_id: str) -> None:
+        """A piece of reasoning."""
+        self.events.append(Thinking(len(self.events) + 1, text, message_id))
+        if self._waiting:
+            self._wake()
+
+    async def breathe(self) -> None:
+        """Let others run, now and then."""
+        now = time.perf_counter()
+        if now - self._breathed > _BREATH_SECONDS:
+            await asyncio.sleep(0)
+            self._breathed = time.perf_counter()
+
+    def close(self) -> None:
+        """There is no more to come."""
+        self._is_closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    # -- listening -----------------------------------------------------------------------------------------
+
+    async def listen(self, after: int = 0) -> AsyncIterator[TurnEvent]:
+        """Every event with a greater number, to the end of the turn."""
+        position = after
+        while True:
+            while position < len(self.events):
+                event, position = _joined(self.events, position)
+                yield event
+            if self._is_closed:
+                return
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def last(self, make: Make) -> tuple[TurnEvent, list[EventBatch]]:
+        """The event that ends the turn, and all that is to be stored with it; told by `publish` when that is done."""
+        event = make(len(self.events) + 1)
+        fresh = [*self.events[self._kept :], event]
+        self._kept = len(self.events) + 1
+        return event, [EventBatch(turn_id=self.turn_id, events=[kept(one) for one in fresh])]
+
+    def publish(self, event: TurnEvent) -> None:
+        """Tell it."""
+        self.events.append(event)
+        self._wake()
+
+    # -- keeping -------------------------------------------------------------------------------------------
+
+    def unkept(self) -> list[EventBatch]:
+        """What was told since this was last asked, as a batch to be stored."""
+        fresh = self.events[self._kept :]
+        self._kept = len(self.events)
+        return [EventBatch(turn_id=self.turn_id, events=[kept(event) for event in fresh])] if fresh else []
+
+    async def keep_going(self, store: Callable[[EventBatch], Coroutine[Any, Any, None]]) -> None:
+        """Store what is new, twice a second, until cancelled."""
+        while True:
+            await asyncio.sleep(KEEP_SECONDS)
+            for batch in self.unkept():
+                await asyncio.shield(store(batch))
+
+
+def _joined(events: list[TurnEvent], position: int) -> tuple[TurnEvent, int]:
+    """The next event, and where the one after it is; pieces of one text that lie ready are one."""
+    event = events[position]
+    position += 1
+    if not isinstance(event, Token | Thinking) or position == len(events):
+        return event, position
+    pieces = [event.text]
+    while position < len(events):
+        following = events[position]
+        if type(following) is not type(event) or following.message_id != event.message_id:
+            break
+        pieces.append(following.text)
+        position += 1
+    return type(event)(events[position - 1].number, "".join(pieces), event.message_id), position
