@@ -206,7 +206,7 @@ class _Writing:
     def _standing(self, now: int) -> BranchRow:
         """The parent's branch; without a parent the active one, or after a deletion one that begins anew."""
         parent, active = _standing_parent(self._found), self._seen.branches[self._seen.head.active]
-        if self._put.is_silent:
+        if self._put.is_silent and not self._found.thread.is_closed:
             return active
         if parent is not None and not self._put.namespace:
             return self._seen.branches.get(parent.branch, active)
