@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from everthread import recalling, telling, views
+from everthread import memories, recalling, telling, views
 from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.breaker import Breaker
 from everthread.compaction.later import Found
@@ -39,6 +39,7 @@ from everthread.core.workspaces import Workspaces
 from everthread.history import intents
 from everthread.history.arguments import check_branch
 from everthread.history.secrets import redact_secrets
+from everthread.recall.shown import Known
 from everthread.views import SeenContext
 
 _PAGE: Final = 200
@@ -116,8 +117,9 @@ class Contexts:
         stands before the system messages that the log itself begins with or has pinned, which always stand. When the
         history is over the hard mark, its oldest part is summed up here and now; a model that fails at that costs its
         time limit and nothing else. Below it, a compaction that is due is left to the background. With a `query`,
-        messages from before the window that have its words are quoted before the newest user message. `tools` are the
-        schemas sent beside the messages: room is left for them unless the budget says how much they take.
+        messages from before the window and memories that have its words are quoted before the newest user message;
+        pinned memories stand at the beginning, as they were at the last compaction, and newer ones there too. `tools`
+        are the schemas sent beside the messages: room is left for them unless the budget says how much they take.
         """
         _check_request(system, query, tools, budget)
         check_provider(provider)
@@ -125,11 +127,13 @@ class Contexts:
         path = check_branch(branch)
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
         recalled = await recalling.recalled(self._store, self._ref, view, query) if query else ()
-        render = partial(views.render, system=system, tools=tools, recalled=recalled, provider=provider)
+        known = await self._known(query) if view.policy.memory_max_tokens else None
+        render = partial(views.render, system=system, tools=tools, recalled=recalled, known=known, provider=provider)
         made = render(view, room)
         due = views.is_due(view, made, room)
         if due != "hard_limit":
-            found = Found(budget=room, system_tokens=_prompt_tokens(system), branch=path, compaction=compaction)
+            before = _prompt_tokens(system) + _memory_tokens(made)
+            found = Found(budget=room, system_tokens=before, branch=path, compaction=compaction)
             return await self._left_for_later(made, found) if due else made
         first, may_ask = view, True
         self._means.listener.hear(telling.truncation_begun(self._ref, view, made))
@@ -148,6 +152,9 @@ class Contexts:
             made = render(view, room)
         self._means.listener.hear(telling.truncation_done(self._ref, first, made))
         return made
+
+    async def _known(self, query: str | None) -> Known:
+        return await memories.known(self._store, self._ref, self.info.created_at, query)
 
     async def _left_for_later(self, made: Context, found: Found) -> Context:
         """The same context, with its compaction written as a job. Where nothing can be written it can be read all the
@@ -327,6 +334,10 @@ def _check_request(system: object, query: object, tools: object, budget: object)
     for index, tool in enumerate(tools):
         if not isinstance(tool, Mapping):
             raise Invalid(f"must be a schema as a dict, not {type(tool).__name__}", field=f"tools[{index}]")
+
+
+def _memory_tokens(made: Context) -> int:
+    return sum(part.tokens for part in made.parts if part.kind == "memory")
 
 
 def _prompt_tokens(system: str | None) -> int:

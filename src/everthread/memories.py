@@ -5,6 +5,7 @@ store, and chooses what of it a context shows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -30,6 +31,7 @@ from everthread.recall.remembered import (
     memory_key,
     shelves_seen_by,
 )
+from everthread.recall.shown import Known
 
 MAX_TEXT_CHARACTERS: Final = 4_000
 MAX_SUBJECT_CHARACTERS: Final = 128
@@ -211,6 +213,25 @@ class Memories:
                 check_id(owner, "owner"), limit=limit
             )
         ]
+
+
+_MOST_PINNED: Final = 200
+_MOST_REMINDED: Final = 5
+
+
+async def known(store: Store, ref: Ref, begun_at: datetime, query: str | None) -> Known:
+    """What a context of this conversation may show: what is pinned, and what has to do with a question."""
+    shelves = shelves_seen_by(ref.id)
+    states = (NoteState.LIVE, NoteState.PAST)
+    pinned = NoteQuery(kind=NoteKind.MEMORY, shelves=shelves, states=states, pinned_only=True, limit=_MOST_PINNED)
+    standing = await store.notes(ref.owner, pinned)
+    hits = await find(store, ref.owner, shelves, telling(query), limit=_MOST_REMINDED) if query else []
+    return Known(
+        ref=ref,
+        begun_at=begun_at,
+        pinned=[as_memory(note, ref.owner) for note in standing],
+        hits=[as_memory(hit.note, ref.owner) for hit in hits],
+    )
 
 
 # -- what callers give ---------------------------------------------------------------------------------------------

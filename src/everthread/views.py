@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from typing import Any, cast
 
@@ -19,16 +20,19 @@ from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
 from everthread.context.budget import Budget
 from everthread.context.growth import WindowBounds, jump
-from everthread.context.ingredients import Ingredients, Recalled, Stored, Summed
+from everthread.context.ingredients import Ingredients, Recalled, Remembered, Stored, Summed
 from everthread.context.manifest import Manifest
 from everthread.context.shape import MOST_LEADING, Provider, is_system, is_user_turn, leading
 from everthread.context.units import spans
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.log import BranchName, CompactionQuery
+from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Message, Ref
 from everthread.core.paths import is_on
 from everthread.core.ports import Outlook, PathQuery, Store
+from everthread.recall.remembered import as_memory, memory_key
+from everthread.recall.shown import Known, as_quoted
 
 _LOOK_BACK = 32
 """Messages read before the window's first: whether it stands in the middle of a unit, and whose turn it belongs to."""
@@ -58,6 +62,16 @@ class View:
     @property
     def covered_until(self) -> int:
         return self.row[-1].last_seq if self.row else 0
+
+    @property
+    def compacted_at(self) -> datetime | None:
+        """When the newest of its summaries was made."""
+        return max((one.created_at for one in self.row), default=None)
+
+    @property
+    def seqs(self) -> frozenset[int]:
+        """The messages that it shows as they are."""
+        return frozenset(one.seq for one in (*self.window, *self.pinned, *self.standing))
 
     @property
     def leaf_seq(self) -> int:
@@ -178,11 +192,15 @@ def render(
     system: str | None = None,
     tools: Sequence[Mapping[str, Any]] = (),
     recalled: Sequence[Recalled] = (),
+    known: Known | None = None,
     provider: Provider | None = None,
 ) -> Context:
     """The request this view makes."""
+    room = view.policy.memory_max_tokens
     given = Ingredients(
         system=system,
+        memories=() if known is None else known.standing(view.compacted_at, room),
+        reminded=() if known is None else known.reminded(view.compacted_at, room, view.seqs),
         standing=view.standing,
         tools=tools,
         recalled=_outside(view, recalled),
@@ -197,8 +215,7 @@ def render(
 
 def _outside(view: View, recalled: Sequence[Recalled]) -> list[Recalled]:
     """Without what the view shows anyway."""
-    there = {one.seq for one in (*view.window, *view.pinned, *view.standing)}
-    return [one for one in recalled if one.stored.seq not in there]
+    return [one for one in recalled if one.stored.seq not in view.seqs]
 
 
 def _summed(compaction: Compaction) -> Summed:
@@ -269,6 +286,8 @@ class SeenContext:
     """Messages (by seq) that were shown and have been erased since: they are missing here."""
     erased_summaries: tuple[str, ...] = ()
     """Summaries that were shown and went with a message inside them."""
+    erased_memories: tuple[str, ...] = ()
+    """Memories that were shown and have been erased since."""
 
     @property
     def is_of_other_renderer(self) -> bool:
@@ -285,12 +304,15 @@ async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
     pinned, pinned_gone = await _revisions(store, ref, kept.pinned)
     standing, standing_gone = await _revisions(store, ref, kept.standing)
     recalled, recalled_gone = await _revisions(store, ref, [(seq, entry) for seq, entry, *_ in kept.recalled])
+    known = await _memories(store, ref, (*kept.memory_ids, *kept.reminded_ids))
     spans = {(seq, entry): (start, end) for seq, entry, start, end in kept.recalled}
     given = Ingredients(
         system=shared.get(kept.system_digest or "", b"").decode() or None,
         standing=standing,
         tools=orjson.loads(shared.get(kept.tools_digest or "", b"[]")),
         recalled=[_passage(one, *spans[one.seq, one.entry_seq]) for one in recalled],
+        memories=[known[id] for id in kept.memory_ids if id in known],
+        reminded=[known[id] for id in kept.reminded_ids if id in known],
         summaries=[_summed(by_id[one]) for one in kept.summary_ids if one in by_id],
         pinned=pinned,
         window=window,
@@ -305,7 +327,16 @@ async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
         is_same=again.manifest.digest == kept.digest,
         erased=tuple(sorted({*window_gone, *pinned_gone, *standing_gone, *recalled_gone})),
         erased_summaries=tuple(one for one in kept.summary_ids if one not in by_id),
+        erased_memories=tuple(id for id in (*kept.memory_ids, *kept.reminded_ids) if id not in known),
     )
+
+
+async def _memories(store: Store, ref: Ref, ids: Sequence[str]) -> dict[str, Remembered]:
+    """These memories as they were quoted, those that were erased left out."""
+    if not ids:
+        return {}
+    query = NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id) for id in ids])
+    return {note.id: as_quoted(as_memory(note, ref.owner), ref) for note in await store.notes(ref.owner, query)}
 
 
 def _passage(stored: Stored, start: int, end: int) -> Recalled:

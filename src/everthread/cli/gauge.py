@@ -8,7 +8,9 @@ from itertools import groupby
 
 from everthread.cli.output import Styled
 
-_STYLES = {"system": "magenta", "pinned": "yellow", "summary": "cyan", "recalled": "blue", "window": "green"}
+_STYLES = {
+    "system": "magenta", "memory": "red", "pinned": "yellow", "summary": "cyan", "recalled": "blue", "window": "green",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

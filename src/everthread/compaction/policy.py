@@ -49,6 +49,8 @@ class CompactionPolicy:
     """After a compaction that freed a smaller share of the request, none is made by itself until a new user turn."""
     recalled_max_tokens: int = 1000
     """What `context(query=…)` may bring back from before the window; 0 for nothing."""
+    memory_max_tokens: int = 600
+    """What memories may take at the beginning of a context, and as much again beside the recalled; 0 for none."""
     breaker_failures: int = 3
     breaker_seconds: float = 60.0
     """After so many failures in a row a summary model is left alone for this long."""
@@ -66,6 +68,7 @@ class CompactionPolicy:
         check_range("leaf_max_messages", self.leaf_max_messages, 4, 10_000)
         check_range("least_freed", self.least_freed, 0.0, 1.0)
         check_range("recalled_max_tokens", self.recalled_max_tokens, 0, 100_000)
+        check_range("memory_max_tokens", self.memory_max_tokens, 0, 100_000)
         check_range("breaker_failures", self.breaker_failures, 1, 1000)
         check_range("breaker_seconds", self.breaker_seconds, 0.0, 86_400.0)
         if self.strategy not in get_args(Strategy):

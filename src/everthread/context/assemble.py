@@ -1,9 +1,10 @@
 """Assembling a request: what the model will see, from what the log and the summaries hold. Pure.
 
 In this order: the system prompt (then the log's own system messages) · a record of what is before the window
-(summaries oldest first, pinned messages) as quoted data · the window · what is recalled for the newest user message,
-quoted too · that message and what follows from it. What stands before the recalled only grows between two compactions,
-so prompt caches stay warm. Every message of the path is in a summary's span, in the window, or named in `omitted`.
+(memories, summaries oldest first, pinned messages) as quoted data · the window · what is recalled for the newest user
+message, quoted too · that message and what follows from it. What stands before the recalled only grows between two
+compactions, so prompt caches stay warm. Every message of the path is in a summary's span, in the window, or named in
+`omitted`.
 
 When all of it is over the limit, the record is kept to a part of the room (whole summaries, the newest first) and
 `fit` makes the rest go in beside it; a record that leaves too little is made smaller, at last left out and named.
@@ -22,7 +23,15 @@ from everthread.context.budget import Budget, has_media, message_tokens
 from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
 from everthread.context.dialect import Fields, encodable
 from everthread.context.fit import fit
-from everthread.context.ingredients import Ingredients, Quotes, Stored, quotes_within, recalled_block
+from everthread.context.ingredients import (
+    Ingredients,
+    Quotes,
+    Stored,
+    memories_tokens,
+    memory_block,
+    quotes_within,
+    recalled_block,
+)
 from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields, text_digest
 from everthread.context.openai import to_openai
 from everthread.context.quote import recollection, record
@@ -32,7 +41,7 @@ from everthread.context.units import spans
 from everthread.core.errors import ContextOverflow
 from everthread.core.jobs import NewJob
 
-PartKind = Literal["system", "pinned", "summary", "window", "recalled"]
+PartKind = Literal["system", "memory", "pinned", "summary", "window", "recalled"]
 
 RECORD_SHARES = (2, 4, 8)
 """What part of the room the record may take when not everything fits, in the order it is tried."""
@@ -46,6 +55,7 @@ class Part:
     tokens: int
     seqs: tuple[int, ...] = ()
     summary_ids: tuple[str, ...] = ()
+    memory_ids: tuple[str, ...] = ()
     exact: bool = True
     """Whether the count is the model's own; else it is an estimate: of a model whose vocabulary we do not have (the
     budget's factor is not 1), or of images and files."""
@@ -81,11 +91,11 @@ def assemble(
     exact: bool = True,
 ) -> Context:
     """The request within the budget. ContextOverflow when the system prompt leaves no room at all."""
-    whole = _Draft(given, quotes_within(given.summaries, given.pinned), provider, policy)
+    whole = _Draft(given, quotes_within(given), provider, policy)
     wanted = whole.tokens - whole.recalled_tokens
-    if given.recalled and whole.tokens > budget.limit:  # what is recalled is the first to go
-        given = replace(given, recalled=())
-        whole = _Draft(given, quotes_within(given.summaries, given.pinned), provider, policy)
+    if (given.recalled or given.reminded) and whole.tokens > budget.limit:  # what is recalled is the first to go
+        given = replace(given, recalled=(), reminded=())
+        whole = _Draft(given, quotes_within(given), provider, policy)
     draft, sent = _sent(given, whole, budget, provider, policy)
     omitted = draft.omissions(sent.dropped)
     system, tools = _shared_texts(given)
@@ -108,6 +118,8 @@ def assemble(
         tokens=sent.tokens,
         digest=digest(sent.messages),
         standing=tuple((stored.seq, stored.entry_seq) for stored in given.standing),
+        memory_ids=tuple(memory.id for memory in given.memories),
+        reminded_ids=tuple(memory.id for memory in given.reminded),
     )
     return Context(
         messages=sent.messages,
@@ -169,7 +181,7 @@ def _drafts(
     if whole.tokens <= budget.limit or whole.record_tokens <= room // RECORD_SHARES[0]:
         yield whole
     for share in RECORD_SHARES:
-        quotes = quotes_within(given.summaries, given.pinned, room // share)
+        quotes = quotes_within(given, room // share)
         if quotes:
             yield _Draft(given, quotes, provider, policy)
 
@@ -191,9 +203,9 @@ class _Draft:
         asked_at = _newest_turn(given.window)
         recalled_at = None
         for at, stored in enumerate(given.window):
-            if at == asked_at and given.recalled:
+            if at == asked_at and (given.recalled or given.reminded):
                 recalled_at = len(laid)
-                laid.append((recollection([recalled_block(one).block for one in given.recalled]), None))
+                laid.append((_recollected(given), None))
             laid += [(message, stored.seq) for message in to_openai(stored.payload)]
         report = repair_report([message for message, _ in laid], given.live_calls, provider=provider)
         self.repairs = report.repairs
@@ -304,40 +316,60 @@ class _Draft:
         standing = [index for index in tokens if is_system(self.messages[index])]
         system = sum(tokens[index] for index in standing)
         spoken = [index for index in tokens if index not in standing]
-        recorded = self.record_tokens
-        pinned = min(recorded, self._quotes.pinned_tokens)
         summaries = self._quotes.summaries
+        remembered, summed, pinned = self._recorded()
+        reminded = min(self.recalled_tokens, memories_tokens(self._given.reminded))
+        known = (*self._quotes.memories, *(self._given.reminded if reminded else ()))
         found = (
             Part(
                 kind="system", tokens=system, seqs=self.seqs_of(standing), exact=exact and guessed.isdisjoint(standing)
             ),
             Part(
+                kind="memory",
+                tokens=remembered + reminded,
+                memory_ids=tuple(memory.id for memory in known),
+                exact=exact,
+            ),
+            Part(
                 kind="summary",
-                tokens=recorded - pinned if summaries else 0,
+                tokens=summed,
                 seqs=tuple(seq for summary in summaries for seq in (summary.first_seq, summary.last_seq)),
                 summary_ids=tuple(summary.id for summary in summaries),
                 exact=exact,
             ),
             Part(
                 kind="pinned",
-                tokens=pinned if summaries else recorded,
+                tokens=pinned,
                 seqs=tuple(stored.seq for stored in self._quotes.pinned),
                 exact=exact,
             ),
             Part(
                 kind="window",
-                tokens=sum(tokens.values()) - system - recorded - self.recalled_tokens,
+                tokens=sum(tokens.values()) - system - self.record_tokens - self.recalled_tokens,
                 seqs=self.seqs_of(spoken),
                 exact=exact and guessed.isdisjoint(spoken),
             ),
             Part(
                 kind="recalled",
-                tokens=self.recalled_tokens,
+                tokens=self.recalled_tokens - reminded if self._given.recalled else 0,
                 seqs=tuple(one.stored.seq for one in self._given.recalled),
                 exact=exact,
             ),
         )
         return tuple(part for part in found if part.tokens)
+
+    def _recorded(self) -> tuple[int, int, int]:
+        """What memories, summaries and pinned messages count to in the record; its frame goes to one that is there."""
+        quotes, whole = self._quotes, self.record_tokens
+        remembered, pinned = min(whole, quotes.memory_tokens), min(whole, quotes.pinned_tokens)
+        if quotes.summaries:
+            return remembered, whole - remembered - pinned, pinned
+        return (remembered, 0, whole - remembered) if quotes.pinned else (whole, 0, 0)
+
+
+def _recollected(given: Ingredients) -> Fields:
+    recalled = [recalled_block(one).block for one in given.recalled]
+    return recollection(recalled, [memory_block(one).block for one in given.reminded])
 
 
 def _newest_turn(window: Sequence[Stored]) -> int | None:

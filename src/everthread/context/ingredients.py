@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from everthread.context.excerpt import excerpt, text_reference
-from everthread.context.quote import frame_tokens, quoted, quoted_tokens
+from everthread.context.quote import MEMORY_INTRODUCTION, frame_tokens, quoted, quoted_tokens
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 
@@ -47,6 +47,22 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """A memory, as a request quotes it: by what of it never changes."""
+
+    id: str
+    text: str
+    tokens: int | None = None
+    """What the text counts to, where that is known."""
+    noted: str = ""
+    """When it was written down."""
+    conversation: str | None = None
+    """Where it is from, when that is another conversation."""
+    message: int | None = None
+    """The message of this conversation that it is from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summed:
     """A summary that stands for a stretch of the path."""
 
@@ -67,11 +83,15 @@ class Ingredients:
     """System messages of the log that are before the window: they go into the system slot, after `system`."""
     tools: Sequence[Mapping[str, Any]] = ()
     """The schemas sent beside the messages; the budget has left room for them."""
+    memories: Sequence[Remembered] = ()
+    """What is known of the user whatever is asked, as it was when the window last began anew."""
     summaries: Sequence[Summed] = ()
     pinned: Sequence[Stored] = ()
     """Pinned messages that are before the window."""
     window: Sequence[Stored] = ()
     recalled: Sequence[Recalled] = ()
+    reminded: Sequence[Remembered] = ()
+    """Memories that have to do with what is asked now, or are new."""
     passed_over: tuple[int, int] | None = None
     """The stretch between the summaries and the window, when the window had to jump."""
     old_before: int = 0
@@ -86,14 +106,19 @@ class Quoted(NamedTuple):
     tokens: int
 
 
+_TOLD = Quoted(MEMORY_INTRODUCTION, count_tokens(MEMORY_INTRODUCTION) + 1)
+_SHOWN_ID_CHARACTERS = 8
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes:
     """What the record quotes; false when it is nothing."""
 
+    memories: tuple[Remembered, ...] = ()
     summaries: tuple[Summed, ...] = ()
     pinned: tuple[Stored, ...] = ()
     quoted: tuple[Quoted, ...] = ()
-    """The summaries, then the pinned messages."""
+    """What is said before the memories, and they; the summaries; the pinned messages."""
 
     def __bool__(self) -> bool:
         return bool(self.quoted)
@@ -108,31 +133,46 @@ class Quotes:
         return frame_tokens() + sum(one.tokens for one in self.quoted)
 
     @property
+    def memory_tokens(self) -> int:
+        return sum(one.tokens for one in self.quoted[: len(self.memories) + 1]) if self.memories else 0
+
+    @property
     def pinned_tokens(self) -> int:
-        return sum(one.tokens for one in self.quoted[len(self.summaries) :])
+        return sum(one.tokens for one in self.quoted[len(self.quoted) - len(self.pinned) :])
 
 
-def quotes_within(summaries: Sequence[Summed], pinned: Sequence[Stored], room: int | None = None) -> Quotes:
-    """The record's quotations; with a `room`, as many as count to no more: of the pinned messages the newest in up
-    to half of it, then whole summaries, the newest first and without a gap."""
+def quotes_within(given: Ingredients, room: int | None = None) -> Quotes:
+    """The record's quotations; with a `room`, as many as count to no more: the newest memories in up to a quarter of
+    it, of the pinned messages the newest in up to half of the rest, then whole summaries, the newest first and without
+    a gap."""
     cap = PINNED_TOKENS
+    memories, summaries, pinned = given.memories, given.summaries, given.pinned
     if room is None:
         return _quotes(
+            [(memory, memory_block(memory)) for memory in memories],
             [(summary, summary_block(summary)) for summary in summaries],
             [(stored, pinned_block(stored, cap)) for stored in pinned],
         )
     left = room - frame_tokens()
+    known = _newest(((memory, memory_block(memory)) for memory in reversed(memories)), left // 4 - _TOLD.tokens)
+    left -= sum(one.tokens for _, one in known) + (_TOLD.tokens if known else 0)
     pins = _newest(((stored, pinned_block(stored, min(cap, left // 4))) for stored in reversed(pinned)), left // 2)
     left -= sum(one.tokens for _, one in pins)
     told = _newest(((summary, summary_block(summary)) for summary in reversed(summaries)), left)
-    return _quotes(told, pins)
+    return _quotes(known, told, pins)
 
 
-def _quotes(summaries: Sequence[tuple[Summed, Quoted]], pinned: Sequence[tuple[Stored, Quoted]]) -> Quotes:
+def _quotes(
+    memories: Sequence[tuple[Remembered, Quoted]],
+    summaries: Sequence[tuple[Summed, Quoted]],
+    pinned: Sequence[tuple[Stored, Quoted]],
+) -> Quotes:
+    told = [_TOLD, *(one for _, one in memories)] if memories else []
     return Quotes(
+        memories=tuple(memory for memory, _ in memories),
         summaries=tuple(summary for summary, _ in summaries),
         pinned=tuple(stored for stored, _ in pinned),
-        quoted=(*(one for _, one in summaries), *(one for _, one in pinned)),
+        quoted=(*told, *(one for _, one in summaries), *(one for _, one in pinned)),
     )
 
 
@@ -144,6 +184,28 @@ def _newest(newest_first: Iterable[tuple[Source, Quoted]], room: int) -> list[tu
             break
         kept.append((source, one))
     return kept[::-1]
+
+
+def memory_block(memory: Remembered) -> Quoted:
+    block = quoted(
+        "memory",
+        memory.text,
+        id=short(memory.id),
+        message=memory.message,
+        conversation=None if memory.conversation is None else short(memory.conversation),
+        noted=memory.noted or None,
+    )
+    return Quoted(block, quoted_tokens(block, memory.text, memory.tokens) + 1)
+
+
+def short(id: str) -> str:
+    """An id as a model is shown it: the end of a long one, which is enough to tell it from the others."""
+    return id if len(id) <= _SHOWN_ID_CHARACTERS else id[-_SHOWN_ID_CHARACTERS:]
+
+
+def memories_tokens(memories: Sequence[Remembered]) -> int:
+    """What memories count to with what is said before them."""
+    return sum(memory_block(one).tokens for one in memories) + _TOLD.tokens if memories else 0
 
 
 def summary_block(summary: Summed) -> Quoted:

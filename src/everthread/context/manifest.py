@@ -15,7 +15,7 @@ import orjson
 
 from everthread.context.budget import Budget
 
-RENDERER = 3
+RENDERER = 4
 """The version of the rendering; a manifest names it, so that a later one does not claim to show what was sent."""
 
 Revision = tuple[int, int]
@@ -62,6 +62,10 @@ class Manifest:
     tokens: int
     digest: str
     standing: tuple[Revision, ...] = ()
+    memory_ids: tuple[str, ...] = ()
+    """Memories at the beginning, which only change with a compaction."""
+    reminded_ids: tuple[str, ...] = ()
+    """Memories beside what was recalled."""
 
 
 def budget_fields(budget: Budget) -> dict[str, Any]:
@@ -82,8 +86,8 @@ def dump(manifest: Manifest) -> bytes:
 def load(stored: bytes) -> Manifest:
     """The manifest as it was."""
     fields: dict[str, Any] = orjson.loads(stored)
-    for name in ("summary_ids", "live_calls", "clamped", "repairs"):
-        fields[name] = tuple(fields[name])
+    for name in ("summary_ids", "live_calls", "clamped", "repairs", "memory_ids", "reminded_ids"):
+        fields[name] = tuple(fields.get(name, ()))
     for name in ("pinned", "window", "recalled", "standing"):
         fields[name] = tuple(map(tuple, fields.get(name, ())))
     fields["passed_over"] = fields["passed_over"] and tuple(fields["passed_over"])
