@@ -11,12 +11,15 @@ from everthread.compaction.later import Found
 from everthread.contexts import Means
 from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
-from everthread.core.jobs import COMPACT, Job, Work
+from everthread.core.jobs import COMPACT, REMEMBER, Job, Work
+from everthread.recall import reading
+from everthread.recall.extraction import Extractor
+from everthread.views import policy_of
 
 
 def chores(means: Means) -> Mapping[str, Work]:
     """The kinds of jobs that this version knows how to do."""
-    return {COMPACT: partial(_compact, means)}
+    return {COMPACT: partial(_compact, means), REMEMBER: partial(_remember, means)}
 
 
 async def _compact(means: Means, job: Job) -> None:
@@ -26,3 +29,22 @@ async def _compact(means: Means, job: Job) -> None:
         await conv.compact_if_due(Found.of(job.details))
     except (NotFound, Erased):
         return
+
+
+async def _remember(means: Means, job: Job) -> None:
+    """Read what was said since the last time. The rules read also where a model fails."""
+    try:
+        policy = policy_of(means.policy, await means.store.outlook(job.ref, None))
+        if not policy.extract_memories:
+            return
+        model = means.summariser_for(policy)
+        reader = reading.Reader(
+            redact=means.redact,
+            model=model if isinstance(model, Extractor) else None,
+            seconds=policy.summary_timeout_seconds,
+        )
+        outcome = await reading.read(means.store, job.ref, reader)
+    except (NotFound, Erased):
+        return
+    if outcome.model_asked:
+        means.breaker.note(policy, failed=outcome.model_failed)

@@ -11,17 +11,22 @@ from datetime import datetime
 from typing import Any, Final
 
 from everthread.contexts import Contexts
+from everthread.core import payloads
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.ids import check_id, check_text, new_id
+from everthread.core.jobs import REMEMBER, NewJob
 from everthread.core.log import BranchName, BranchRow
+from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
 from everthread.core.ports import NewConversation
 from everthread.core.turn_events import TurnEvent, event_from
 from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.history import ingest, intents, reading, searching, turning
 from everthread.history.arguments import check_branch, check_count
+from everthread.memories import Memories
+from everthread.recall.remarks import CUE, READ_CHARACTERS, remarks
 
 MAX_TITLE_CHARACTERS: Final = 1000
 _MOST_TRIES: Final = 10
@@ -144,14 +149,26 @@ class Conversation(Contexts):
             check_id(idempotency_key, "idempotency_key")
         if expected_head is not None:
             check_count(expected_head, "expected_head")
+        prepared = await self._prepared(messages)
         intent = intents.Append(
-            messages=await self._prepared(messages),
+            messages=prepared,
             branch=check_branch(branch),
             expected_head=expected_head,
             idempotency_key=idempotency_key,
             first_look=self._means.first_look,
+            jobs=self._to_remember(prepared),
         )
         return await self._store.write(self._ref, intent) if intent.messages else []
+
+    def _to_remember(self, messages: Sequence[ingest.Prepared]) -> Sequence[NewJob]:
+        """A job where the user tells something that is worth remembering: most messages need none."""
+        policy = self._means.policy
+        if not policy.extract_memories or self.parent_id is not None or self.off_record:
+            return ()
+        has_model = self._means.summariser is not None or policy.summary_model is not None
+        said = (payloads.text(one.payload) for one in messages if one.role == "user")
+        is_worth_it = any(CUE.search(text[:READ_CHARACTERS]) if has_model else remarks(text) for text in said)
+        return (NewJob(kind=REMEMBER),) if is_worth_it else ()
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
@@ -185,6 +202,44 @@ class Conversation(Contexts):
 
     async def _mark(self, id: str, mark: Mark) -> None:
         await self._store.write(self._ref, intents.MarkMessage(target=check_id(id, "id"), mark=mark))
+
+    # -- memories ------------------------------------------------------------------------------------------
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        kind: MemoryKind | str = MemoryKind.FACT,
+        scope: MemoryScope | str = MemoryScope.USER,
+        seq: int | None = None,
+        subject: str | None = None,
+        pinned: bool | None = None,
+        origin: Origin = "person",
+    ) -> Memory:
+        """Remember something that is known from here (from the message `seq`): of the user, or for this conversation
+        alone. Conflict when it is off the record."""
+        return await Memories(self._store).add(
+            self.owner,
+            text,
+            kind=kind,
+            scope=scope,
+            conversation=self.id,
+            seq=seq,
+            subject=subject,
+            pinned=pinned,
+            origin=origin,
+        )
+
+    async def remembered(self, query: str | None = None, *, limit: int = 100) -> Sequence[Memory]:
+        """The memories that hold here, newest first; with a query those that have its words, best first."""
+        memories = Memories(self._store)
+        if query is None:
+            return (await memories.list(self.owner, conversation=self.id, limit=limit)).items
+        return [hit.memory for hit in await memories.search(self.owner, query, conversation=self.id, limit=limit)]
+
+    async def forget(self, id: str) -> Memory:
+        """Take a memory that holds here out of every search and context; `et.memories.restore` undoes it."""
+        return await Memories(self._store).forget(self.owner, id)
 
     # -- branches ------------------------------------------------------------------------------------------
 

@@ -51,13 +51,16 @@ class CompactionPolicy:
     """What `context(query=…)` may bring back from before the window; 0 for nothing."""
     memory_max_tokens: int = 600
     """What memories may take at the beginning of a context, and as much again beside the recalled; 0 for none."""
+    extract_memories: bool = True
+    """Whether what users tell of themselves is remembered by itself."""
     breaker_failures: int = 3
     breaker_seconds: float = 60.0
     """After so many failures in a row a summary model is left alone for this long."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.enabled, bool):
-            raise Invalid(f"must be true or false, not {self.enabled!r}", field="enabled")
+        for name in ("enabled", "extract_memories"):
+            if not isinstance(getattr(self, name), bool):
+                raise Invalid(f"must be true or false, not {getattr(self, name)!r}", field=name)
         check_range("threshold", self.threshold, 0.05, 1.0)
         check_range("max_message_history", self.max_message_history, 10, 100)
         check_range("keep_recent", self.keep_recent, 1, self.max_message_history - 1)

@@ -23,6 +23,9 @@ from everthread.core.nouns import Ref
 COMPACT = "compact"
 """Look whether a compaction is due, and make it."""
 
+REMEMBER = "remember"
+"""Read what the user said for what is worth remembering."""
+
 LOST = "its worker died, or lost the database, each time it was tried"
 """The error of a job that nobody lived to report on."""
 

@@ -48,6 +48,8 @@ class Append:
     idempotency_key: str | None = None
     first_look: int = 0
     """From this many messages on, a conversation nobody has looked at yet is worth a look; 0: never."""
+    jobs: Sequence[NewJob] = ()
+    """What is to be done when there is something new; nothing off the record."""
 
     def needs(self) -> Needs:
         return Needs(
@@ -85,7 +87,10 @@ class Append:
             chain=pen.chain if pen.written else None,
             answer=self._answer(receipts),
             changed=[touch.seq for touch in touches],
-            jobs=_LOOK if is_worth_a_look else (),
+            jobs=(
+                *(_LOOK if is_worth_a_look else ()),
+                *(self.jobs if pen.written and not seen.head.off_record else ()),
+            ),
             look_at=grown.leaf_depth + self.first_look if is_worth_a_look else None,
         )
 

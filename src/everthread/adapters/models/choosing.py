@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
+    from everthread.adapters.models.summariser import ModelSummariser
+
 
 def summariser_from(given: Summariser | BaseChatModel | Runnable[Any, Any] | str) -> Summariser:
     """Built at once, so that what is wrong with it is said where it was given."""
@@ -36,14 +38,23 @@ class NamedSummariser:
 
     async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
         """As the model does; ModelError when there is no such model, too."""
+        model = await self._model()
+        return await model.summarise(text, kind=kind, max_tokens=max_tokens, is_terse=is_terse)
+
+    async def extract(self, text: str, *, max_tokens: int) -> str:
+        """The same for memories."""
+        model = await self._model()
+        return await model.extract(text, max_tokens=max_tokens)
+
+    async def _model(self) -> ModelSummariser:
         (model,) = await asyncio.gather(asyncio.to_thread(_built, self.name), return_exceptions=True)
         if isinstance(model, BaseException):
             said = str(model) if isinstance(model, EverthreadError) else type(model).__name__
             raise ModelError(f"the summary model {self.name} cannot be used: {said}") from model
-        return await model.summarise(text, kind=kind, max_tokens=max_tokens, is_terse=is_terse)
+        return model
 
 
-def _built(name: str) -> Summariser:
+def _built(name: str) -> ModelSummariser:
     try:
         from everthread.adapters.models.summariser import built  # noqa: PLC0415 - an extra
     except ImportError as problem:

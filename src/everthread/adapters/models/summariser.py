@@ -16,7 +16,14 @@ from langchain.chat_models import init_chat_model
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from everthread.adapters.models.prompt import delimited, instructions, language_of_transcript, without_delimiters
+from everthread.adapters.models.prompt import (
+    EXTRACTION,
+    EXTRACTION_CLOSING,
+    delimited,
+    instructions,
+    language_of_transcript,
+    without_delimiters,
+)
 from everthread.compaction.kinds import Kind
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 
@@ -40,10 +47,20 @@ class ModelSummariser:
     async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
         """What the model writes, without its thoughts; ModelError when it fails."""
         language = language_of_transcript(text)
-        messages = [
+        messages: list[BaseMessage] = [
             SystemMessage(instructions(language, kind, max_tokens=max_tokens, is_terse=is_terse)),
             HumanMessage(delimited(text, language)),
         ]
+        return await self._said(messages)
+
+    async def extract(self, text: str, *, max_tokens: int) -> str:
+        """What the model finds worth remembering, a line each; ModelError when it fails."""
+        language = language_of_transcript(text)
+        return await self._said(
+            [SystemMessage(EXTRACTION), HumanMessage(delimited(text, language, EXTRACTION_CLOSING))]
+        )
+
+    async def _said(self, messages: list[BaseMessage]) -> str:
         # Providers' errors have no root of their own; a batch hands them over as values.
         (answer,) = await self._chat.abatch([messages], [_CONFIG], return_exceptions=True)
         if isinstance(answer, Exception):

@@ -22,7 +22,7 @@ from everthread.core.ids import LOCAL, check_id, new_id
 from everthread.instance import Everthread
 from everthread.integrations.langchain.hearing import Hearing, Where, here
 from everthread.integrations.langchain.reviving import to_langchain
-from everthread.integrations.langchain.tools import Ask, history_tools
+from everthread.integrations.langchain.tools import Ask, history_tools, memory_tools
 from everthread.integrations.langgraph.ledgers import Ledger
 from everthread.integrations.opening import bridge_of
 
@@ -45,7 +45,8 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
       nothing.
     - With `compact=True` the model is sent `conversation.context()`: summaries and the newest messages, within the
       `budget`. The state is not touched. With `recall=True` what the question asks for is brought back from before.
-    - The agent gets the tools history_search, history_open and compress_context, unless `history_tools=False`.
+    - The agent gets the tools history_search, history_open and compress_context, unless `history_tools=False`;
+      with `memory_tools=True` also remember and forget, for what is worth knowing of the user in later conversations.
     - `name=DEEPAGENTS_SLOT` takes the place of deepagents' own summarisation, and so reaches its default subagent;
       to subagents of your own give it as part of their `middleware`.
     """
@@ -59,6 +60,7 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
         recall: bool = False,
         budget: Budget | None = None,
         history_tools: bool = True,
+        memory_tools: bool = False,
         name: str = "EverthreadMiddleware",
     ) -> None:
         super().__init__()
@@ -69,7 +71,7 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
         self._recall = recall
         self._budget = budget
         self._name = name
-        self.tools = _tools(self) if history_tools else []
+        self.tools = [*(_tools(self) if history_tools else []), *(_memory_tools(self) if memory_tools else [])]
 
     @property
     def name(self) -> str:
@@ -154,6 +156,10 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
 
 def _tools(middleware: EverthreadMiddleware) -> list[Any]:
     return history_tools(middleware.wait, middleware.await_)
+
+
+def _memory_tools(middleware: EverthreadMiddleware) -> list[Any]:
+    return memory_tools(middleware.wait, middleware.await_)
 
 
 def _listed(request: ToolCallRequest) -> list[Any]:

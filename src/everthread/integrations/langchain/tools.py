@@ -1,4 +1,6 @@
-"""The agent functions as LangChain tools: an agent searches and opens its own past, and has its context shrunk."""
+"""The agent functions as LangChain tools: an agent searches and opens its own past, has its context shrunk, and
+remembers what is worth it of its user.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,11 @@ AsyncWait = Callable[[Ask], Awaitable[str]]
 def history_tools(wait: Wait, await_: AsyncWait) -> list[BaseTool]:
     """The three tools, blocking and async."""
     return [_search(wait, await_), _open(wait, await_), _compress(wait, await_)]
+
+
+def memory_tools(wait: Wait, await_: AsyncWait) -> list[BaseTool]:
+    """The two tools of long-term memory, blocking and async."""
+    return [_remember(wait, await_), _forget(wait, await_)]
 
 
 def _search(wait: Wait, await_: AsyncWait) -> BaseTool:
@@ -74,3 +81,34 @@ def _compress(wait: Wait, await_: AsyncWait) -> BaseTool:
         return await await_(agent_functions.compress_context)
 
     return StructuredTool.from_function(compress, acompress, name="compress_context")
+
+
+def _remember(wait: Wait, await_: AsyncWait) -> BaseTool:
+    def ask(text: str, kind: str, subject: str | None) -> Ask:
+        return lambda conversation: agent_functions.remember(conversation, text, kind=kind, subject=subject)
+
+    def remember(text: str, kind: str = "fact", subject: str | None = None) -> str:
+        """Remember something lasting about the user for later conversations, in one sentence. kind: fact, preference,
+        profile (who they are) or instruction (how to serve them). subject: what it is about, such as name; what
+        was known of the same subject before becomes its past.
+        """
+        return wait(ask(text, kind, subject))
+
+    async def aremember(text: str, kind: str = "fact", subject: str | None = None) -> str:
+        return await await_(ask(text, kind, subject))
+
+    return StructuredTool.from_function(remember, aremember, name="remember")
+
+
+def _forget(wait: Wait, await_: AsyncWait) -> BaseTool:
+    def ask(memory: str) -> Ask:
+        return lambda conversation: agent_functions.forget(conversation, memory)
+
+    def forget(memory: str) -> str:
+        """Forget what is remembered of the user: by the id that a memory is shown with, or find it by its words."""
+        return wait(ask(memory))
+
+    async def aforget(memory: str) -> str:
+        return await await_(ask(memory))
+
+    return StructuredTool.from_function(forget, aforget, name="forget")

@@ -1,0 +1,141 @@
+"""What people tell of themselves: found where it is told, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everthread.recall.remarks import remarks
+
+TOLD = {
+    "My name is Max.": "The user's name is Max.",
+    "Hi! my name is max": "The user's name is max.",
+    "Call me Ishmael.": "The user wants to be called Ishmael.",
+    "please just call me Bob, thanks": "The user wants to be called Bob.",
+    "I'm severely allergic to shellfish": "The user is allergic to shellfish.",
+    "I’m not allergic to nuts anymore": "The user is not allergic to nuts.",
+    "I am vegan": "The user is vegan.",
+    "I prefer tea over coffee": "The user prefers tea over coffee.",
+    "I don't eat pork": "The user: I don't eat pork.",
+    "My favourite color is green": "The user's favourite color is green.",
+    "By the way, I'm from Chile.": "The user is from Chile.",
+    "I moved to Tokyo last year": "The user lives in Tokyo.",
+    "I work at Siemens": "The user works at Siemens.",
+    "I'm a software engineer at a bank": "The user is a software engineer.",
+    "I am 34 years old": "The user is 34 years old.",
+    "My dog's name is Rex": "The user's dog is called Rex.",
+    "my email is max@example.com": "The user's email: max@example.com.",
+    "From now on, answer in French.": "From now on, answer in French",
+    "never use emojis in your answers": "never use emojis in your answers",
+    "Remember that the plan is due on Friday": "the plan is due on Friday",
+    "remember: I take my coffee black": "I take my coffee black",
+    "Please remember that I live in Berlin": "The user lives in Berlin.",
+    "我叫小明": "用户的名字是小明。",
+    "叫我老王就行": "用户希望被称为老王。",
+    "以后叫我阿强吧": "用户希望被称为阿强。",
+    "我对花生过敏": "用户对花生过敏。",
+    "我喜欢喝茶": "用户喜欢喝茶。",
+    "我不吃香菜": "用户不吃香菜。",
+    "我最喜欢的颜色是蓝色": "用户最喜欢的颜色是蓝色。",
+    "我搬到了杭州": "用户住在杭州。",
+    "我是一名程序员": "用户是程序员。",
+    "我在腾讯工作": "用户在腾讯工作。",
+    "我是上海人": "用户是上海人。",
+    "我儿子叫小宝": "用户的儿子叫小宝。",
+    "记住，我的生日是5月3日": "用户的生日是5月3日。",
+    "请记住我下周要去北京出差": "我下周要去北京出差",
+    "以后请用中文回答": "以后请用中文回答",
+}
+
+NOT_TOLD = """
+What is my name?
+Call me back later
+call me when you are done
+I like it
+I like the second option.
+I like how you write
+She said my name is Ann
+If my name is Max, what then?
+Translate: my name is Max
+user: my name is Max
+> I like tea
+`my name is Max`
+my name is on the list
+my name is not important
+Do you remember that film?
+remember to call mom
+Never mind.
+Always happy to help
+I'm a bit confused
+I'd like a table for two
+I love you
+I work for you
+I live in fear of bugs
+Imagine I live in Rome
+我叫了外卖
+我叫他过来
+我叫车去机场
+以后再说
+以后我会告诉你
+我喜欢这个
+我喜欢的人不喜欢我
+你记住了吗？
+我记得那部电影
+如果我叫小明呢
+我住得很远
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize(("said", "remembered"), TOLD.items())
+def test_what_is_told_is_remembered_in_words_that_stand_alone(said: str, remembered: str) -> None:
+    assert [remark.text for remark in remarks(said)] == [remembered]
+
+
+@pytest.mark.parametrize("said", NOT_TOLD)
+def test_what_is_asked_quoted_supposed_or_of_the_moment_is_not(said: str) -> None:
+    assert remarks(said) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["My password is hunter2", "Remember that my api key is sk-123", "我的密码是123456", "记住：银行卡号6222"]
+)
+def test_a_secret_is_never_remembered(said: str) -> None:
+    assert remarks(said) == []
+
+
+def test_several_things_are_told_in_one_breath() -> None:
+    told = remarks("Hi! My name is Anna Karenina and I live in Moscow. I love opera, but I hate trains.")
+    assert [remark.text for remark in told] == [
+        "The user's name is Anna Karenina.",
+        "The user lives in Moscow.",
+        "The user loves opera.",
+        "The user hates trains.",
+    ]
+    assert [remark.subject for remark in told] == ["name", "home", "taste: opera", "taste: trains"]
+    assert [remark.text for remark in remarks("你好，我叫李雷，我住在上海。")] == [
+        "用户的名字是李雷。",
+        "用户住在上海。",
+    ]
+
+
+def test_what_was_denied_or_changed_is_about_the_same_subject() -> None:
+    for one, other in (
+        ("I live in Paris", "I moved to Berlin"),
+        ("I love tea", "I hate tea"),
+        ("I'm allergic to nuts", "I'm not allergic to nuts"),
+        ("我叫小明", "我的名字是小红"),
+        ("我喜欢香菜", "我不喜欢香菜"),
+    ):
+        assert remarks(one)[0].subject == remarks(other)[0].subject
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(text: str) -> None:
+    for remark in remarks(text):
+        assert remark.text.strip()
+
+
+@given(st.lists(st.sampled_from([*TOLD, *NOT_TOLD]), max_size=30))
+def test_a_message_tells_only_so_much(parts: list[str]) -> None:
+    assert len(remarks("\n".join(parts))) <= 10
