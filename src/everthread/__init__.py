@@ -55,6 +55,7 @@ from everthread.core.nouns import (
     Receipt,
     VerifyReport,
 )
+from everthread.core.tools import tool
 from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history.full_history import FullHistory, Gap
@@ -128,4 +129,5 @@ __all__ = [
     "VerifyReport",
     "agent",
     "open",
+    "tool",
 ]

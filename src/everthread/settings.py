@@ -25,6 +25,7 @@ from everthread.compaction import written
 from everthread.compaction.policy import CompactionPolicy
 from everthread.core.errors import Invalid
 from everthread.core.ids import LOCAL
+from everthread.core.tools import ToolPolicy
 from everthread.core.workspaces import IDLE_DAYS, Quota
 
 PREFIX = "EVERTHREAD_"
@@ -121,6 +122,14 @@ class Settings(BaseSettings):
     """How many bytes it may hold."""
     workspace_idle_days: float = Field(default=IDLE_DAYS, ge=0)
     """After how many days without use a clean-up removes a workspace's files."""
+    tool_seconds: float = Field(default=ToolPolicy().timeout_seconds, gt=0, le=86_400)
+    """How long a tool may take before it is given up."""
+    run_command: bool = False
+    """Whether models may run commands, each held in its conversation's workspace (Linux)."""
+    skills_dir: Path = Field(default_factory=lambda: data_folder() / "skills")
+    """Where skills of one's own are, beside those that are shipped."""
+    mcp_file: Path | None = None
+    """A JSON file that names MCP servers, whose tools models may use."""
     log_level: LogLevel = LogLevel.WARNING
     """`debug`, `info`, `warning` or `error`; with `debug`, an error shows where it arose."""
 
@@ -156,6 +165,10 @@ class Settings(BaseSettings):
     @property
     def workspace_quota(self) -> Quota:
         return Quota(max_files=self.workspace_max_files, max_bytes=self.workspace_max_bytes)
+
+    @property
+    def tool_policy(self) -> ToolPolicy:
+        return ToolPolicy(timeout_seconds=self.tool_seconds, run_command=self.run_command)
 
     @classmethod
     def load(cls, config: str | Path | None = None, **given: object) -> Settings:

@@ -1,0 +1,140 @@
+"""Runs one command that can write nowhere but in its folder: `python jail.py FOLDER SECONDS COMMAND`.
+
+Started as a program of its own, by `commands`, before any thread exists: the rules below hold for a process and all
+that it starts, for ever. They are the kernel's (Landlock, Linux 5.13 and later): read and run what the system
+installed, read and write the folder, nothing else, not even /proc, where other processes show their environment; no
+TCP where the kernel can forbid it (6.7). Whatever the command leaves running is killed when it ends or is told to.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+CANNOT_CONFINE = 125
+"""What it leaves behind when the kernel cannot hold the command in its folder; nothing was run."""
+_CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
+_VERSION_ASKED = 1
+_BENEATH = 1
+_NO_NEW_PRIVILEGES = 38
+_ADOPT_ORPHANS = 36
+_EXECUTE, _WRITE, _READ, _READ_FOLDER = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_FILE_RIGHTS = _EXECUTE | _WRITE | _READ | 1 << 14 | 1 << 15
+_RIGHTS_BY_VERSION = ((1, (1 << 13) - 1), (2, (1 << 14) - 1), (3, (1 << 15) - 1), (5, (1 << 16) - 1))
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store")
+_SYSTEM_FILES = (
+    "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/ssl/certs",
+    "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
+)  # fmt: skip
+_MAX_MEMORY_BYTES = 4 << 30
+_MAX_FILE_BYTES = 256 << 20
+_MAX_OPEN_FILES = 256
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main(folder: str, seconds: str, command: str) -> int:
+    if version() < 1:
+        return CANNOT_CONFINE
+    _libc.prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, _told_to_end)
+    child = os.fork()
+    if child == 0:
+        _run(folder, int(float(seconds)) + 1, command)
+    _, status = os.waitpid(child, 0)
+    _kill_what_is_left()
+    return os.waitstatus_to_exitcode(status)
+
+
+def version() -> int:
+    """What the kernel knows of Landlock; less than 1 is nothing."""
+    try:
+        return int(_libc.syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_ASKED)))
+    except (AttributeError, OSError):
+        return 0
+
+
+def _run(folder: str, seconds: int, command: str) -> None:
+    """In the child: give up what is not needed, then become the command."""
+    try:
+        os.makedirs(os.path.join(folder, ".tmp"), exist_ok=True)
+        os.chdir(folder)
+        for kind, most in (
+            (resource.RLIMIT_CPU, seconds),
+            (resource.RLIMIT_AS, _MAX_MEMORY_BYTES),
+            (resource.RLIMIT_FSIZE, _MAX_FILE_BYTES),
+            (resource.RLIMIT_NOFILE, _MAX_OPEN_FILES),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            resource.setrlimit(kind, (most, most))
+        confine(folder)
+        os.execv("/bin/sh", ["sh", "-c", command])
+    finally:
+        os._exit(CANNOT_CONFINE)
+
+
+def confine(folder: str) -> None:
+    """From here on this process reads the system, and reads and writes this folder."""
+    known = version()
+    rights = max(mask for least, mask in _RIGHTS_BY_VERSION if known >= least)
+    attributes = struct.pack("QQQ", rights, 0b11 if known >= 4 else 0, 0b11 if known >= 6 else 0)
+    size = 8 if known < 4 else 16 if known < 6 else 24
+    ruleset = _checked(_libc.syscall(_CREATE, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0)))
+    look = _EXECUTE | _READ | _READ_FOLDER
+    for place in dict.fromkeys((*_SYSTEM, *_SYSTEM_FILES, sys.base_prefix, sys.prefix)):
+        _allow(ruleset, place, (look | _WRITE if place.startswith("/dev/") else look) & rights)
+    _allow(ruleset, folder, rights)
+    _checked(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _checked(_libc.syscall(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)))
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, place: str, rights: int) -> None:
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        granted = rights if os.path.isdir(place) else rights & _FILE_RIGHTS
+        rule = struct.pack("=Qi", granted, opened)
+        _checked(_libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_BENEATH), rule, ctypes.c_uint32(0)))
+        os.close(opened)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "the kernel refused to confine the command")
+    return result
+
+
+def _told_to_end(_signal: int, _frame: FrameType | None) -> None:
+    _kill_what_is_left()
+    os._exit(128 + signal.SIGTERM)
+
+
+def _kill_what_is_left() -> None:
+    """Also what detached itself: an orphan becomes our child, because we adopt them."""
+    while children := list(_children()):
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        for child in children:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, 0)
+
+
+def _children() -> Iterator[int]:
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                    yield int(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,37 @@
+"""A small MCP server on stdio, for tests: run as a program."""
+
+from __future__ import annotations
+
+import os
+
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("shop", log_level="ERROR")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def fail(why: str) -> str:
+    """Fail."""
+    raise ValueError(why)
+
+
+@server.tool()
+def secret() -> str:
+    """What it sees of somebody's environment."""
+    return f"{os.environ.get('SHOP_KEY')} {os.environ.get('EVERTHREAD_TEST_SECRET')}"
+
+
+@server.tool()
+def die() -> str:
+    """End the server in mid call."""
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    server.run("stdio")
