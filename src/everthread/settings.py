@@ -159,6 +159,12 @@ class Settings(BaseSettings):
     cors_origins: str = ""
     """Which pages from elsewhere may call the service: origins with commas between, or `*`."""
 
+    langgraph_config: Path | None = None
+    """A `langgraph.json` whose graphs the service serves."""
+    graphs: dict[str, str] = Field(default_factory=dict)
+    """Graphs that the service serves, by name: `agent = "./agent.py:graph"` in a table of their own; in the environment
+    as JSON."""
+
     compaction: Annotated[CompactionPolicy, PlainValidator(lambda given: _policy(given))] = CompactionPolicy()
     """How conversations are compacted, unless the database says otherwise: a table of its own."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,13 +33,20 @@ async def serve(
         str | None, typer.Option(metavar="ADDRESS", help="Where to listen; beyond 127.0.0.1 keys are needed.")
     ] = None,
     port: Annotated[int | None, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 for any.")] = None,
+    langgraph: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A langgraph.json whose graphs to serve.")
+    ] = None,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Leave work that waits to `everthread worker`.")
     ] = False,
 ) -> None:
     """Serve conversations over HTTP, until Ctrl-C or SIGTERM."""
     serving = _serving()
-    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    given = {
+        name: value
+        for name, value in (("host", host), ("port", port), ("langgraph_config", langgraph))
+        if value is not None
+    }
     settings = door.settings.model_copy(update=given)
     async with door.open(create=True, worker=False if no_worker else Pace(stop_seconds=_STOP_SECONDS)) as et:
         if not no_worker:

@@ -17,6 +17,7 @@ from everthread.http.access import Gate, Rates
 from everthread.http.answering import SameAnswers
 from everthread.http.edge import Edge, RequestCounts
 from everthread.http.headers import SafeHeaders
+from everthread.http.langgraph import mounting as langgraph
 from everthread.http.limits import LimitedBodies, Limits
 from everthread.http.tokens import Tokens
 from everthread.instance import Everthread
@@ -36,6 +37,7 @@ def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) ->
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # it tells queries: the edge's spans tell none
         middleware=_doors(et, settings, counts, needs_key=needs_key),
+        lifespan=langgraph.while_serving,
     )
     app.state.et = et
     app.state.settings = settings
@@ -43,6 +45,7 @@ def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) ->
     errors.install(app)
     app.include_router(health.router)
     app.include_router(v1.router)
+    langgraph.mount(app, et, settings)
     return app
 
 

@@ -19,11 +19,13 @@ from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
-from everthread.http.langgraph.doors import Answer, Filter, Id, Owner, ServedHere, selected
+from everthread.http.asking import ALWAYS, Body, Id
+from everthread.http.errors import EVERYWHERE
+from everthread.http.langgraph.doors import Answer, Owner, ServedHere, selected
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import Json, dumps
 
-router = APIRouter(tags=["LangGraph: assistants"])
+router = APIRouter(tags=["LangGraph: assistants"], dependencies=ALWAYS, responses=EVERYWHERE)
 
 NAMESPACE = "langgraph.assistants"
 _GRAPHS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
@@ -32,7 +34,7 @@ _STARTED_AT = system_clock()
 _VERSIONED = ("graph_id", "config", "context", "metadata", "name", "description")
 
 
-class NewAssistant(Filter):
+class NewAssistant(Body):
     """An assistant to be made."""
 
     graph_id: str = Field(min_length=1, max_length=128)
@@ -45,7 +47,7 @@ class NewAssistant(Filter):
     description: str | None = Field(default=None, max_length=10_000)
 
 
-class AssistantChanges(Filter):
+class AssistantChanges(Body):
     """What the next version says otherwise; metadata are added to those before."""
 
     graph_id: str | None = Field(default=None, min_length=1, max_length=128)
@@ -56,7 +58,7 @@ class AssistantChanges(Filter):
     description: str | None = Field(default=None, max_length=10_000)
 
 
-class AssistantFilter(Filter):
+class AssistantFilter(Body):
     """Which assistants are meant."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -74,7 +76,7 @@ class AssistantSearch(AssistantFilter):
     select: list[str] | None = None
 
 
-class VersionSearch(Filter):
+class VersionSearch(Body):
     """Which versions."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -82,7 +84,7 @@ class VersionSearch(Filter):
     offset: int = Field(default=0, ge=0)
 
 
-class Latest(Filter):
+class Latest(Body):
     """The version that is to hold."""
 
     version: int = Field(ge=1)

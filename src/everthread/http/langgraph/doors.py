@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Request
-from pydantic import BaseModel, ConfigDict
+from fastapi import Depends, Request
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
-from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn
+from everthread.http.asking import Asker, Id
+from everthread.http.langgraph.office import Office
 from everthread.http.langgraph.rows import HIDDEN, KIND
 from everthread.http.langgraph.running import Running
 from everthread.http.langgraph.served import Served
@@ -28,31 +28,23 @@ class Answer(Response):
         return dumps(content)
 
 
-class Filter(BaseModel):
-    """What a search is narrowed by. A key that nobody knows is refused: it would narrow nothing."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-def _owner(request: Request) -> str:
-    owner: str = request.state.caller.owner
-    return owner
+def _owner(caller: Asker) -> str:
+    return caller.owner
 
 
 def _served(request: Request) -> Served:
-    served: Served = request.app.state.served
-    return served
+    office: Office = request.app.state.langgraph
+    return office.served
 
 
 def _running(request: Request) -> Running:
-    running: Running = request.app.state.running
-    return running
+    office: Office = request.app.state.langgraph
+    return office.running
 
 
 Owner = Annotated[str, Depends(_owner)]
 ServedHere = Annotated[Served, Depends(_served)]
 RunningHere = Annotated[Running, Depends(_running)]
-Id = Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARACTERS)]
 
 
 async def thread(served: Served, owner: str, id: str) -> Conversation:
@@ -63,8 +55,10 @@ async def thread(served: Served, owner: str, id: str) -> Conversation:
     return found
 
 
-async def _thread(thread_id: Id, served: ServedHere, owner: Owner) -> Conversation:
-    return await thread(served, owner, thread_id)
+async def _thread(request: Request, thread_id: Id, served: ServedHere, owner: Owner) -> Conversation:
+    found = await thread(served, owner, thread_id)
+    request.state.conversation = found.id
+    return found
 
 
 Thread = Annotated[Conversation, Depends(_thread)]

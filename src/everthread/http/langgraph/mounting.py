@@ -1,27 +1,42 @@
-"""How the protocol comes into an app: its routes, what they need, and its runs' end when the app stops."""
+"""How the protocol comes into an app: its graphs, its routes, and the end of its runs when the app stops."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 
-from everthread.http.langgraph import assistants, info, runs, states, store, threads
-from everthread.http.langgraph.graphs import Graphs
-from everthread.http.langgraph.running import Running
-from everthread.http.langgraph.served import Served
+from everthread.http.langgraph import assistants, graphs, info, runs, states, store, threads
+from everthread.http.langgraph.office import Office
 from everthread.instance import Everthread
+from everthread.settings import Settings
 
-ROUTERS = (info.router, assistants.router, threads.router, states.router, runs.router, store.router)
+STOP_SECONDS = 2.0
+"""How long runs that nobody follows may go on when the app stops; those that are followed were waited for before."""
+
+
+def mount(app: FastAPI, et: Everthread, settings: Settings) -> None:
+    """Let an app speak the protocol. Invalid when a graph that is named is not there."""
+    app.state.langgraph = Office(et, graphs_of(settings))
+    for part in (info, assistants, threads, states, runs, store):
+        app.include_router(part.router)
+
+
+def graphs_of(settings: Settings) -> graphs.Graphs:
+    """Those of `langgraph.json`, and those of the settings over them."""
+    config = settings.langgraph_config
+    named = [] if config is None else graphs.named_in_file(config)
+    return graphs.load([*named, *graphs.named_in_settings(settings.graphs, Path.cwd())])
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, et: Everthread, graphs: Graphs, stop_seconds: float = 10.0) -> AsyncIterator[None]:
-    """While the app runs, its protocol does; then runs end, or are closed as interrupted."""
-    app.state.served = served = Served(et, graphs)
-    app.state.running = running = Running(served).open()
+async def while_serving(app: FastAPI) -> AsyncIterator[None]:
+    """Close the runs that died before, and at the end those that go on."""
+    office: Office = app.state.langgraph
+    office.running.open()
     try:
         yield
     finally:
-        await running.close(stop_seconds)
+        await office.close(STOP_SECONDS)

@@ -74,6 +74,7 @@ class Running:
                 self._cancel(one.id)
         live = self._live[turn.id] = _Live(ref)
         live.task = asyncio.create_task(self._go(begun.turn, asked, live), name=f"run {turn.id}")
+        self.open()
         return begun.turn
 
     def _row(self, ref: Ref, asked: Asked) -> Turn:
@@ -235,10 +236,10 @@ class Running:
             if turn.kind == KIND and turn.id not in self._live and (turn.lease_until or _NEVER) < self._clock():
                 await self._store.write(ref, CloseTurn(turn=turn, error=STOPPED))
 
-    def open(self) -> Running:
-        """Begin to give signs of life."""
-        self._beating = asyncio.create_task(self._beats(), name="leases of runs")
-        return self
+    def open(self) -> None:
+        """Begin to give signs of life, and to close what died."""
+        if self._beating is None:
+            self._beating = asyncio.create_task(self._beats(), name="leases of runs")
 
     async def close(self, seconds: float) -> None:
         """Let runs end for a while; those that do not are closed as interrupted."""

@@ -19,17 +19,19 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn, TurnQuery, TurnState
+from everthread.http.asking import ALWAYS, Body, Id
+from everthread.http.errors import EVERYWHERE
 from everthread.http.journal import Told
 from everthread.http.langgraph import assistants, states, threads
 from everthread.http.langgraph.asked import Asked, RunBody, asked
-from everthread.http.langgraph.doors import Answer, Filter, Id, Owner, Run, RunningHere, ServedHere, Thread, thread
+from everthread.http.langgraph.doors import Answer, Owner, Run, RunningHere, ServedHere, Thread, thread
 from everthread.http.langgraph.frames import END, ERROR, METADATA, Mode
 from everthread.http.langgraph.rows import HIDDEN, KIND, STATES, HideRun, RunStatus, run_of
 from everthread.http.langgraph.running import Running
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import dumps
 
-router = APIRouter(tags=["LangGraph: runs"])
+router = APIRouter(tags=["LangGraph: runs"], dependencies=ALWAYS, responses=EVERYWHERE)
 _BEAT = 5.0
 """Seconds between signs of life to whoever waits for the end: proxies give up on a silent connection."""
 _ALWAYS = frozenset({METADATA, ERROR, END})
@@ -319,7 +321,7 @@ async def cancel_run(
     return Answer({}, headers=_headers(run, "join"))
 
 
-class Cancelled(Filter):
+class Cancelled(Body):
     """Which runs: some of a thread, or all that wait or run."""
 
     thread_id: str | None = Field(default=None, min_length=1, max_length=128)

@@ -15,17 +15,20 @@ from starlette.responses import Response
 
 from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, Invalid
+from everthread.http.asking import ALWAYS, Body, Id
+from everthread.http.errors import EVERYWHERE
+from everthread.http.full_history import Cursor, Limit, Merge
 from everthread.http.langgraph.asked import CheckpointAsked
-from everthread.http.langgraph.doors import Answer, Filter, Id, ServedHere, Thread
+from everthread.http.langgraph.doors import Answer, ServedHere, Thread
 from everthread.http.langgraph.graphs import Graph
 from everthread.http.langgraph.projecting import projected
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import Json, checkpoint_of, command_of, state_of
 
-router = APIRouter(tags=["LangGraph: threads"])
+router = APIRouter(tags=["LangGraph: threads"], dependencies=ALWAYS, responses=EVERYWHERE)
 
 
-class StateChanges(Filter):
+class StateChanges(Body):
     """Values that a node would have written."""
 
     values: list[Any] | dict[str, Any] | None = None
@@ -34,14 +37,14 @@ class StateChanges(Filter):
     checkpoint_id: str | None = Field(default=None, max_length=128)
 
 
-class StateAsked(Filter):
+class StateAsked(Body):
     """A checkpoint to be shown."""
 
     checkpoint: CheckpointAsked
     subgraphs: bool = False
 
 
-class HistoryAsked(Filter):
+class HistoryAsked(Body):
     """Which checkpoints."""
 
     limit: int = Field(default=10, ge=1, le=1000)
@@ -149,6 +152,19 @@ async def _history(served: Served, thread: Conversation, asked: HistoryAsked) ->
             config, filter=asked.metadata, before=None if at is None else config_of(thread, at), limit=asked.limit
         )
         return [state_of(one) async for one in found]
+
+
+@router.get("/threads/{thread_id}/full-history")
+async def get_full_history(
+    thread: Thread, served: ServedHere, merge_checkpoint: Merge = True, limit: Limit = None, cursor: Cursor = None
+) -> Response:
+    """Everything that was said in a thread: all messages, whatever was summarised or removed since."""
+    saver = served.saver(thread.owner)
+    return Answer(
+        await served.et.full_history(
+            thread.id, thread.owner, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
+        )
+    )
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ from pydantic import Field
 from starlette.responses import Response
 
 from everthread.core.errors import Invalid
-from everthread.http.langgraph.doors import Answer, Filter, Owner, ServedHere
+from everthread.http.asking import ALWAYS, Body
+from everthread.http.errors import EVERYWHERE
+from everthread.http.langgraph.doors import Answer, Owner, ServedHere
 from everthread.http.langgraph.wire import Json
 
-router = APIRouter(tags=["LangGraph: store"])
+router = APIRouter(tags=["LangGraph: store"], dependencies=ALWAYS, responses=EVERYWHERE)
 _RESERVED = "langgraph"
 """The first label that graphs may not use; the service keeps its own documents there."""
 _ALL = 2**31
@@ -23,7 +25,7 @@ Labels = Annotated[list[str], Field(max_length=32)]
 Key = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
-class NewItem(Filter):
+class NewItem(Body):
     """A document to be kept."""
 
     namespace: Labels
@@ -33,14 +35,14 @@ class NewItem(Filter):
     ttl: float | None = Field(default=None, gt=0, description="Minutes from when it was last read or written.")
 
 
-class ItemNamed(Filter):
+class ItemNamed(Body):
     """A document by its place."""
 
     namespace: Labels = Field(default_factory=list)
     key: Key
 
 
-class ItemSearch(Filter):
+class ItemSearch(Body):
     """Which documents."""
 
     namespace_prefix: Labels | None = None
@@ -51,7 +53,7 @@ class ItemSearch(Filter):
     refresh_ttl: bool | None = None
 
 
-class NamespaceSearch(Filter):
+class NamespaceSearch(Body):
     """Which namespaces."""
 
     prefix: Labels | None = None

@@ -18,21 +18,23 @@ from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn, TurnQuery, TurnState
+from everthread.http.asking import ALWAYS, Body
+from everthread.http.errors import EVERYWHERE
 from everthread.http.langgraph import states
 from everthread.http.langgraph.assistants import has_all
-from everthread.http.langgraph.doors import Answer, Filter, Owner, RunningHere, ServedHere, Thread, selected, thread
+from everthread.http.langgraph.doors import Answer, Owner, RunningHere, ServedHere, Thread, selected, thread
 from everthread.http.langgraph.running import Running
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import Json, plain
 
-router = APIRouter(tags=["LangGraph: threads"])
+router = APIRouter(tags=["LangGraph: threads"], dependencies=ALWAYS, responses=EVERYWHERE)
 Status = Literal["idle", "busy", "interrupted", "error"]
 _PAGE = 200
 _OF_ROW = frozenset({"thread_id", "created_at", "updated_at", "state_updated_at", "metadata"})
 """What a thread shows without a look at its runs and its checkpoint."""
 
 
-class NewThread(Filter):
+class NewThread(Body):
     """A thread to be made."""
 
     thread_id: str | None = Field(default=None, min_length=1, max_length=128)
@@ -42,14 +44,14 @@ class NewThread(Filter):
     supersteps: list[dict[str, Any]] | None = None
 
 
-class ThreadChanges(Filter):
+class ThreadChanges(Body):
     """Metadata that are added to those there are."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
     ttl: Any = None
 
 
-class ThreadFilter(Filter):
+class ThreadFilter(Body):
     """Which threads are meant."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -75,7 +77,7 @@ class ThreadSearch(ThreadFilter):
     extract: dict[str, str] | None = Field(default=None, max_length=10)
 
 
-class Pruned(Filter):
+class Pruned(Body):
     """Threads whose past is to be thinned, or that are to go."""
 
     thread_ids: list[str] = Field(max_length=1000)

@@ -1,0 +1,64 @@
+"""`GET /threads/{id}/full-history`: everything that was ever said in a thread, in the shape of its state.
+
+Here it is a route of the service; `full_history_router` gives the same to any other FastAPI app, such as the `http.app`
+of a LangGraph server:
+
+    app.include_router(full_history_router(et, saver=checkpointer, owner=lambda request: request.user.identity))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from everthread.core.errors import Invalid, NotFound
+from everthread.core.ids import LOCAL
+from everthread.http.errors import problem_of
+from everthread.http.json import Json
+from everthread.instance import Everthread
+
+Owner = str | Callable[[Request], str | Awaitable[str]]
+Merge = Annotated[bool, Query(description="Also what only the newest checkpoint has, at its place.")]
+Limit = Annotated[int | None, Query(ge=1, le=1000, description="About how many messages at once; else all.")]
+Cursor = Annotated[str | None, Query(max_length=32, description="`next_cursor` of the page before.")]
+
+
+def full_history_router(
+    et: Everthread, *, saver: Any = None, owner: Owner = LOCAL, prefix: str = "/threads"
+) -> APIRouter:
+    """A router with the one route, for an app of your own.
+
+    `saver` is the checkpointer that the threads run on, and `owner` says for whom a request speaks: a name, or a
+    function of the request, async or not. Whoever may not ask is to be turned away before.
+    """
+    router = APIRouter(tags=["full history"])
+
+    @router.get(f"{prefix}/{{thread_id}}/full-history", response_class=Json)
+    async def full_history(
+        request: Request,
+        thread_id: str,
+        merge_checkpoint: Merge = True,
+        limit: Limit = None,
+        cursor: Cursor = None,
+    ) -> Response:
+        """Everything that was said in a thread: all messages, whatever was summarised or removed since."""
+        try:
+            whose = await _name(owner, request)
+            return Json(
+                await et.full_history(
+                    thread_id, whose, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
+                )
+            )
+        except (Invalid, NotFound) as problem:
+            return problem_of(problem)
+
+    return router
+
+
+async def _name(owner: Owner, request: Request) -> str:
+    named = owner(request) if callable(owner) else owner
+    return await named if isawaitable(named) else named

@@ -1,0 +1,33 @@
+"""The protocol's part of an app: what is served and what runs, made at the first need, closed when the app stops."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from everthread.http.langgraph.graphs import Graphs
+from everthread.http.langgraph.running import Running
+from everthread.http.langgraph.served import Served
+from everthread.instance import Everthread
+
+
+class Office:
+    """Made with the app, which may be before any loop runs; the rest needs one."""
+
+    def __init__(self, et: Everthread, graphs: Graphs) -> None:
+        self._et = et
+        self.graphs = graphs
+
+    @cached_property
+    def served(self) -> Served:
+        """The graphs, for whoever asks."""
+        return Served(self._et, self.graphs)
+
+    @cached_property
+    def running(self) -> Running:
+        """The runs of this process."""
+        return Running(self.served)
+
+    async def close(self, seconds: float) -> None:
+        """Let what runs end for a while, and close the rest as interrupted."""
+        if "running" in self.__dict__:
+            await self.running.close(seconds)
