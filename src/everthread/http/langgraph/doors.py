@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
+from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn
 from everthread.http.asking import Asker, Id
@@ -28,16 +29,16 @@ class Answer(Response):
         return dumps(content)
 
 
-def _owner(caller: Asker) -> str:
+async def _owner(caller: Asker) -> str:
     return caller.owner
 
 
-def _served(request: Request) -> Served:
+async def _served(request: Request) -> Served:
     office: Office = request.app.state.langgraph
     return office.served
 
 
-def _running(request: Request) -> Running:
+async def _running(request: Request) -> Running:
     office: Office = request.app.state.langgraph
     return office.running
 
@@ -66,7 +67,8 @@ Thread = Annotated[Conversation, Depends(_thread)]
 
 async def _run(thread_id: Id, run_id: Id, served: ServedHere, owner: Owner) -> Turn:
     """Also of a thread that was deleted with its stateless run: whoever follows it may come back for the rest."""
-    turn = await served.et.store.turn(Ref(owner, thread_id), run_id)
+    ref = Ref(owner, check_id(thread_id, "thread_id"))
+    turn = await served.et.store.turn(ref, check_id(run_id, "run_id"))
     if turn.kind != KIND or turn.metadata.get(HIDDEN):
         raise NotFound(f"no run {run_id!r} of thread {thread_id!r}")
     return turn

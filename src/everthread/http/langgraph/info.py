@@ -7,9 +7,11 @@ from importlib.metadata import version
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from everthread.http.asking import ALWAYS
+from everthread.http.errors import EVERYWHERE
 from everthread.http.langgraph.doors import Answer
 
-router = APIRouter(tags=["LangGraph: server"])
+router = APIRouter(tags=["LangGraph: server"], dependencies=ALWAYS, responses=EVERYWHERE)
 
 
 @router.get("/ok")

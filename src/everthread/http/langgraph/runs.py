@@ -17,6 +17,7 @@ from starlette.responses import Response, StreamingResponse
 
 from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, Invalid, NotFound
+from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.http.asking import ALWAYS, Body, Id
@@ -43,6 +44,7 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=64)
 
 async def _begun_on(served: Served, running: Running, owner: str, id: str, body: RunBody) -> Turn:
     """A run on a thread, which is made when it is missing and that was asked for."""
+    check_id(id, "thread_id")
     what = asked(body, await assistants.found(served, owner, body.assistant_id))
     try:
         one = await thread(served, owner, id)
