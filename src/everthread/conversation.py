@@ -23,7 +23,7 @@ from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Recei
 from everthread.core.ports import NewConversation
 from everthread.core.turn_events import TurnEvent, event_from
 from everthread.core.turns import Turn, TurnQuery, TurnState
-from everthread.history import ingest, intents, reading, searching, turning
+from everthread.history import exporting, ingest, intents, reading, searching, turning
 from everthread.history.arguments import check_branch, check_count
 from everthread.memories import Memories
 from everthread.recall.remarks import CUE, READ_CHARACTERS, remarks
@@ -352,6 +352,10 @@ class Conversation(Contexts):
         for entry in await self._store.find(self._ref, seqs=[check_count(seq, "seq")]):
             return await reading.one(self._store, self._ref, entry.id)
         raise NotFound(f"no message with seq {seq} in conversation {self.id!r}")
+
+    def export(self, format: exporting.Format = "md", *, branch: Branch | BranchName = None) -> AsyncIterator[bytes]:
+        """The conversation as Markdown (`md`), a page (`html`), `json`, or a line for each message (`jsonl`)."""
+        return exporting.export(self.info, self.messages(branch=branch), format)
 
     async def search(self, text: str, *, limit: int = 20) -> Hits:
         """Messages of this conversation by their words, on whichever branch, best first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,11 +23,12 @@ from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Event, Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, Pace
-from everthread.core.nouns import EraseReport, Head, Hits, Page, Ref, VerifyReport
+from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
-from everthread.history import full_history, searching, sweeping, verifying
+from everthread.history import archiving, full_history, importing, searching, sweeping, verifying
 from everthread.history.arguments import check_count
 from everthread.history.full_history import FullHistory
+from everthread.history.importing import ImportReport
 from everthread.history.sweeping import BlobReport
 from everthread.memories import Memories
 from everthread.working import Worker
@@ -298,6 +299,45 @@ class Everthread:
             return (await self._store.get(ref)).metadata
         except NotFound:
             return None
+
+    async def archive(self, *, owner: str = LOCAL, conversations: Sequence[str] | None = None) -> AsyncIterator[bytes]:
+        """An archive of these conversations with their subagents' (of all of an owner's), to be written to a file.
+
+        It holds the whole log and proves itself; read in again elsewhere, it gives the same archive.
+        """
+        check_id(owner, "owner")
+        infos = [info async for info in self._to_archive(owner, conversations)]
+        async for piece in archiving.archive(self._store, archiving.parents_first(infos)):
+            yield piece
+
+    async def _to_archive(self, owner: str, conversations: Sequence[str] | None) -> AsyncIterator[ConversationInfo]:
+        seen: set[str] = set()
+        async for id in self._all_ids(owner) if conversations is None else self._with_descendants(owner, conversations):
+            if id not in seen:
+                seen.add(id)
+                yield await self._store.get(Ref(owner, id))
+
+    async def _with_descendants(self, owner: str, conversations: Sequence[str]) -> AsyncIterator[str]:
+        for id in conversations:
+            yield check_id(id, "conversation")
+            async for below in self._descendants(owner, id):
+                yield below
+
+    async def _all_ids(self, owner: str) -> AsyncIterator[str]:
+        position = None
+        while True:
+            page, position = await self._store.list(
+                owner, limit=500, position=position, include_deleted=True, parent_id=None
+            )
+            for info in page:
+                yield info.id
+            if position is None:
+                return
+
+    async def read_archive(self, pieces: AsyncIterable[bytes], *, owner: str = LOCAL) -> ImportReport:
+        """Read an archive in, for an owner. Conversations that are here already, entry for entry, are left as they are;
+        Conflict for one that has other messages. Each is written whole or not at all."""
+        return await importing.read_in(self._store, check_id(owner, "owner"), pieces)
 
     async def heads(self) -> list[Head]:
         """The end of every log: keep it elsewhere, and `verify` proves later that nothing was cut off."""

@@ -16,6 +16,7 @@ for family in (
     "writing",
     "proving",
     "erasing",
+    "exporting",
     "keeping",
     "adopting",
     "working",

@@ -137,6 +137,8 @@ class Touch(NamedTuple):
     """None leaves it as it is."""
     set_flags: int = 0
     clear_flags: int = 0
+    commitment: bytes | None = None
+    """Of an entry that was erased elsewhere, before it came here; None leaves it as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

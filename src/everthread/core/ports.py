@@ -38,6 +38,8 @@ class NewConversation:
     title: str | None
     metadata: bytes
     off_record: bool
+    created_at: datetime | None = None
+    """When it was made elsewhere; None: now."""
 
 
 class ListPosition(NamedTuple):

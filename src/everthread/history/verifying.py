@@ -155,6 +155,14 @@ def _verify_entry(before: bytes, entry: Entry, ref: Ref, tally: _Tally) -> bytes
     return entry.chain
 
 
+def faults(entries: Iterable[Entry], branches: Sequence[BranchRow]) -> list[str]:
+    """What is wrong with how the entries of one log and its branches stand to each other."""
+    views = _Views()
+    for entry in entries:
+        views.read(entry)
+    return [f"at {seq}: {detail}" for seq, detail in (*views.differences(), *views.misplaced(branches))]
+
+
 class _Views:
     """What the rows say about each message and branch now, against what the log itself says."""
 

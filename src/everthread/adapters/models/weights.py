@@ -151,6 +151,23 @@ CATALOGUE: Mapping[str, Weights] = {
                 ),
             ),
         ),
+        Weights(
+            name="noto-sans-cjk",
+            use="font for PDF: Noto Sans CJK SC, Chinese, Japanese and Korean",
+            distribution="mplfonts",
+            version="0.0.11",
+            wheel_sha256="b5e05ba7fd9a59cae48d1db41f657f50e6765e6f04b8d78504438b93a66b6e13",
+            wheel_bytes=85_007_249,
+            licence="OFL-1.1",
+            files=(
+                WeightFile(
+                    inside="mplfonts/fonts/NotoSansCJKsc-Regular.otf",
+                    name="NotoSansCJKsc-Regular.otf",
+                    sha256="1652500938055a232cfbfa321de6ebaadfc5635dd9f75e369bc991d14a6512dd",
+                    bytes=16_412_332,
+                ),
+            ),
+        ),
     )
 }
 

@@ -145,7 +145,7 @@ class MemoryStore:
             raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
         if new.parent_id is not None:
             self._row(Ref(new.owner, new.parent_id))
-        now = from_micros(to_micros(self._clock()))
+        now = from_micros(to_micros(new.created_at or self._clock()))
         info = ConversationInfo(
             owner=new.owner,
             id=new.id,
@@ -592,6 +592,7 @@ def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
             newest_seq=old.newest_seq if touch.newest_seq is None else touch.newest_seq,
             flags=int((old.flags | touch.set_flags) & ~touch.clear_flags),
             updated_at=touch.updated_at,
+            commitment=touch.commitment or old.commitment,
         )
     row.branches.update({branch.number: branch for branch in decision.branches})
     for seq in decision.changed:

@@ -209,10 +209,17 @@ async def _words(entries: Sequence[Entry], owner: str) -> list[str]:
 
 async def _touch(connection: Connection, number: int, touches: Sequence[Touch]) -> None:
     rows = [
-        (entry_key(number, touch.seq), touch.updated_at, touch.newest_seq, int(touch.set_flags), int(touch.clear_flags))
+        (
+            entry_key(number, touch.seq),
+            touch.updated_at,
+            touch.newest_seq,
+            int(touch.set_flags),
+            int(touch.clear_flags),
+            touch.commitment,
+        )
         for touch in touches
     ]
-    await connection.execute(sql.TOUCH, *_columns(rows, 5))
+    await connection.execute(sql.TOUCH, *_columns(rows, 6))
     reach("mark.written")
 
 

@@ -169,9 +169,9 @@ LOCK_BLOBS = "SELECT pg_advisory_xact_lock(7310580732)"
 TOUCH = """
 UPDATE entries e
 SET newest_seq = coalesce(t.newest_seq, e.newest_seq), flags = (e.flags | t.on_flags) & ~t.off_flags,
-    updated_at = t.updated_at
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::smallint[])
-    AS t (key, updated_at, newest_seq, on_flags, off_flags)
+    updated_at = t.updated_at, commitment = coalesce(t.commitment, e.commitment)
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bytea[])
+    AS t (key, updated_at, newest_seq, on_flags, off_flags, commitment)
 WHERE e.key = t.key"""
 """Project later entries onto the rows of those they speak of."""
 

@@ -418,7 +418,8 @@ async def _create(connection: Connection, new: NewConversation, now: int) -> Con
     await _refuse_known(connection, new)
     parent = None if new.parent_id is None else await _parent(connection, new.owner, new.parent_id)
     chain = genesis(new.owner, new.id)
-    values = (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), now, chain)
+    at = now if new.created_at is None else to_micros(new.created_at)
+    values = (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), at, chain)
     if await connection.fetchval(sql.CREATE_CONVERSATION, *values) is None:
         await _refuse_known(connection, new)
     reach("create.written")

@@ -130,7 +130,8 @@ def _apply(
     for touch in decision.touches:
         key = entry_key(number, touch.seq)
         connection.execute(
-            sql.TOUCH, (touch.newest_seq, int(touch.set_flags), int(touch.clear_flags), touch.updated_at, key)
+            sql.TOUCH,
+            (touch.newest_seq, int(touch.set_flags), int(touch.clear_flags), touch.updated_at, touch.commitment, key),
         )
         reach("mark.written")
     for branch in branches:

@@ -188,7 +188,8 @@ DELETE_WORDS = "INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)
 """Take an entry's tokens out of the index: the very tokens that were put in."""
 
 TOUCH = """
-UPDATE entries SET newest_seq = coalesce(?, newest_seq), flags = (flags | ?) & ~?, updated_at = ? WHERE key = ?"""
+UPDATE entries SET newest_seq = coalesce(?, newest_seq), flags = (flags | ?) & ~?, updated_at = ?,
+    commitment = coalesce(?, commitment) WHERE key = ?"""
 """Project a later entry onto the row of the one it speaks of."""
 
 ADVANCE = """

@@ -407,11 +407,12 @@ def _create(connection: sqlite3.Connection, new: NewConversation, now: int) -> C
             raise NotFound(f"no conversation {new.parent_id!r} to be the parent")
         parent = row[0]
     chain = genesis(new.owner, new.id)
+    at = now if new.created_at is None else to_micros(new.created_at)
     number = connection.execute(
         sql.CREATE_CONVERSATION,
-        (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), now, now, chain),
+        (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), at, at, chain),
     ).lastrowid
-    connection.execute(sql.INSERT_BRANCH, (number, 0, None, 0, 0, 0, now))
+    connection.execute(sql.INSERT_BRANCH, (number, 0, None, 0, 0, 0, at))
     reach("create.written")
     return _get(connection, Ref(new.owner, new.id))
 

@@ -1,0 +1,213 @@
+"""A conversation for people and other programs: Markdown, a page, JSON, a line for each message.
+
+What is written follows from the log alone, so it is the same before and after a compaction, a restart, or an import of
+the archive (`history/archiving.py`, the only form that keeps everything).
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, get_args
+
+from everthread.core import payloads
+from everthread.core.errors import Invalid
+from everthread.core.nouns import ConversationInfo, Message
+
+Format = Literal["md", "html", "json", "jsonl"]
+MEDIA_TYPES: Mapping[str, str] = {
+    "md": "text/markdown; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+    "pdf": "application/pdf",
+    "archive": "application/zstd",
+}
+SUFFIXES: Mapping[str, str] = {name: f".{name}" for name in MEDIA_TYPES} | {"archive": ".jsonl.zst"}
+_NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+
+
+class Piece(NamedTuple):
+    """A part of a message, as it is shown."""
+
+    kind: Literal["text", "thinking", "call", "result"]
+    text: str
+    title: str = ""
+
+    @property
+    def heading(self) -> str:
+        """What stands over it; nothing over what was said."""
+        return {"text": "", "thinking": "Thinking", "call": f"Calls {self.title}", "result": "Result"}[self.kind]
+
+
+async def export(info: ConversationInfo, messages: AsyncIterator[Message], format: Format) -> AsyncIterator[bytes]:
+    """A conversation in one of the formats, piece by piece."""
+    if format not in get_args(Format):
+        raise Invalid(f"must be one of {', '.join(get_args(Format))}, not {format!r}", field="format")
+    written = {"md": _markdown, "html": _page, "json": _json, "jsonl": _lines}[format](info, messages)
+    async for text in written:
+        yield text.encode("utf-8", "replace")
+
+
+def pieces_of(message: Message) -> list[Piece]:
+    """What a message shows: its thinking, its text, and the tools it calls."""
+    payload = message.payload
+    if message.role == "tool":
+        return [Piece("result", message.text, message.name or "")]
+    thinking = [Piece("thinking", text) for text in _thinking(payload)]
+    text = [Piece("text", message.text)] if message.text else []
+    return [*thinking, *text, *_calls(payload)]
+
+
+def _thinking(payload: Mapping[str, Any]) -> Iterator[str]:
+    data = payload.get("data") if isinstance(payload.get("data"), dict) else payload
+    content = data.get("content") if isinstance(data, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning"):
+            text = block.get("thinking") or block.get("reasoning") or block.get("text")
+            if isinstance(text, str) and text:
+                yield text
+
+
+def _calls(payload: Mapping[str, Any]) -> Iterator[Piece]:
+    data = payload.get("data") if isinstance(payload.get("data"), dict) else payload
+    calls = data.get("tool_calls") if isinstance(data, dict) else None
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            function = call.get("function")
+            inner = function if isinstance(function, dict) else call
+            name, arguments = inner.get("name"), inner.get("arguments", inner.get("args", {}))
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+            yield Piece("call", text, str(name))
+
+
+def heading(info: ConversationInfo) -> str:
+    """What a conversation is called."""
+    return info.title or info.id
+
+
+def moment(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def speaker(message: Message) -> str:
+    """Who says it."""
+    role = _NAMES.get(message.role, message.role)
+    return f"{role} ({message.name})" if message.name else role
+
+
+# -- Markdown --------------------------------------------------------------------------------------------------
+
+
+async def _markdown(info: ConversationInfo, messages: AsyncIterator[Message]) -> AsyncIterator[str]:
+    yield f"# {_one_line(heading(info))}\n"
+    async for message in messages:
+        yield f"\n## {message.seq}. {_one_line(speaker(message))}, {moment(message.created_at)}\n"
+        for piece in pieces_of(message):
+            yield f"\n{_as_markdown(piece)}\n"
+
+
+def _as_markdown(piece: Piece) -> str:
+    if piece.kind == "text":
+        return piece.text
+    if piece.kind == "thinking":
+        return "\n".join(f"> {line}" for line in piece.text.split("\n"))
+    fence = "`" * max(3, _longest_run(piece.text) + 1)
+    return f"{piece.heading}:\n\n{fence}\n{piece.text}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    """Of backticks: a fence must be longer, or the text would end it."""
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return longest
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -- a page ----------------------------------------------------------------------------------------------------
+
+_HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
+body {{ font: 16px/1.5 system-ui, "Noto Sans CJK SC", sans-serif;
+  max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }}
+article {{ border-left: 3px solid #8888; padding: 0 0 0 1rem; margin: 1.5rem 0; }}
+article.user {{ border-color: #2a7; }} article.tool {{ border-color: #c82; }}
+h2 {{ font-size: .85rem; color: #666; font-weight: 600; margin: 0; }}
+p, pre {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .4rem 0; }}
+pre {{ background: #8881; padding: .5rem; }} details {{ color: #666; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #111; color: #ddd; }} }}
+</style></head><body><h1>{title}</h1>
+"""
+
+
+async def _page(info: ConversationInfo, messages: AsyncIterator[Message]) -> AsyncIterator[str]:
+    yield _HEAD.format(title=html.escape(heading(info)))
+    async for message in messages:
+        kind = message.role if message.role in _NAMES else "other"
+        yield f'<article class="{kind}" id="m{message.seq}"><h2>{message.seq} · {html.escape(speaker(message))}'
+        yield f' · <time datetime="{message.created_at.isoformat()}">{moment(message.created_at)}</time></h2>\n'
+        for piece in pieces_of(message):
+            yield _as_html(piece)
+        yield "</article>\n"
+    yield "</body></html>\n"
+
+
+def _as_html(piece: Piece) -> str:
+    text = html.escape(piece.text.replace("\x00", "\ufffd"))
+    if piece.kind == "text":
+        return f"<p>{text}</p>\n"
+    if piece.kind == "thinking":
+        return f"<details><summary>{piece.heading}</summary><p>{text}</p></details>\n"
+    return f"<details open><summary>{html.escape(piece.heading)}</summary><pre>{text}</pre></details>\n"
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------
+
+
+async def _json(info: ConversationInfo, messages: AsyncIterator[Message]) -> AsyncIterator[str]:
+    yield f'{{"conversation":{_dumped(_row(info))},"messages":['
+    before = "\n"
+    async for message in messages:
+        yield before + _dumped(_shown(message))
+        before = ",\n"
+    yield "\n]}\n"
+
+
+async def _lines(info: ConversationInfo, messages: AsyncIterator[Message]) -> AsyncIterator[str]:
+    async for message in messages:
+        yield _dumped(_shown(message)) + "\n"
+
+
+def _row(info: ConversationInfo) -> dict[str, Any]:
+    return {
+        "id": info.id,
+        "title": info.title,
+        "metadata": info.metadata,
+        "parent_id": info.parent_id,
+        "created_at": info.created_at.isoformat(),
+    }
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    return {
+        "seq": message.seq,
+        "id": message.id,
+        "role": message.role,
+        "revision": message.revision,
+        "created_at": message.created_at.isoformat(),
+        "text": payloads.text(message.payload),
+        "payload": message.payload,
+    }
+
+
+def _dumped(value: object) -> str:
+    """ASCII, so that half of a surrogate pair survives as its escape."""
+    return json.dumps(value, separators=(",", ":"))

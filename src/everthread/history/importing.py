@@ -1,0 +1,329 @@
+"""Reading an archive in: every line is checked against its hash, every entry against its chain, before a conversation
+is written, whole or not at all.
+
+What is here already with the same chain is left as it is, so an import that was cut short can be begun again.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from binascii import Error as BadBase64
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import zstandard
+
+from everthread.core import chain
+from everthread.core.clock import from_micros
+from everthread.core.entries import Entry, Kind, Mark, Revision
+from everthread.core.errors import Conflict, Invalid, NotFound
+from everthread.core.ids import check_id, check_text
+from everthread.core.log import BranchRow, Decision, Needs, Seen, Touch
+from everthread.core.nouns import ConversationInfo, Ref
+from everthread.core.ports import NewConversation, Store
+from everthread.history import verifying
+from everthread.history.archiving import VERSION
+from everthread.history.ingest import dump
+
+MAX_TITLE_CHARACTERS = 1000
+MAX_LINE_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 16 * 1024**3
+_STEP_BYTES = 64 * 1024
+"""What is unpacked at once is at most some hundred times this, whatever an archive claims."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What became of an archive."""
+
+    imported: tuple[str, ...]
+    """Ids of the conversations that were written."""
+    skipped: tuple[str, ...]
+    """Ids of those that were here already, entry for entry."""
+    entries: int
+    messages: int
+
+
+@dataclass(slots=True)
+class _Draft:
+    """One conversation as it comes in."""
+
+    row: Mapping[str, Any]
+    branches: list[BranchRow]
+    active: int
+    hashed: Any
+    link: bytes
+    """The chain so far, for the owner who reads it in."""
+    entries: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """A log as it was, entry for entry, in an empty conversation."""
+
+    entries: Sequence[Entry]
+    branches: Sequence[BranchRow]
+    active: int
+
+    def needs(self) -> Needs:
+        return Needs()
+
+    def decide(self, seen: Seen, now: int) -> Decision[int]:
+        if seen.head.entry_count:
+            raise Conflict(f"conversation {seen.head.id!r} has other messages already; nothing of it was changed")
+        touches = [
+            Touch(entry.seq, entry.updated_at, newest_seq=entry.newest_seq, commitment=entry.commitment)
+            for entry in self.entries
+            if entry.updated_at is not None
+        ]
+        return Decision(
+            result=len(self.entries),
+            entries=self.entries,
+            touches=touches,
+            branches=self.branches,
+            active=self.active,
+            chain=self.entries[-1].chain if self.entries else seen.head.chain,
+        )
+
+
+async def read_in(store: Store, owner: str, pieces: AsyncIterable[bytes]) -> ImportReport:
+    """Write the conversations of an archive for an owner. Invalid names the line that is wrong; conversations before
+    it are here then, and stay."""
+    reader = _Reader(store, owner)
+    number = 0
+    async for line in _lines(pieces):
+        number += 1
+        try:
+            await reader.read(line, json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as problem:
+            raise Invalid(f"line {number} of the archive cannot be read ({type(problem).__name__})") from problem
+        except Invalid as problem:
+            raise Invalid(f"line {number} of the archive: {problem}") from problem
+    return reader.report()
+
+
+async def _lines(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    unpacking = zstandard.ZstdDecompressor(max_window_size=2**27).decompressobj()
+    left, total = b"", 0
+    async for piece in pieces:
+        for start in range(0, len(piece), _STEP_BYTES):
+            try:
+                left += unpacking.decompress(piece[start : start + _STEP_BYTES])
+            except zstandard.ZstdError as problem:
+                raise Invalid("it is no archive of ours: it cannot be unpacked") from problem
+            *whole, left = left.split(b"\n")
+            total += sum(map(len, whole))
+            if len(left) > MAX_LINE_BYTES or total > MAX_BYTES:
+                raise Invalid("the archive unpacks to more than is taken; export its conversations one by one")
+            for line in whole:
+                yield line + b"\n"
+    if left or not unpacking.eof:
+        raise Invalid("the archive ends in the middle: it was cut short")
+
+
+class _Reader:
+    """Takes line after line."""
+
+    def __init__(self, store: Store, owner: str) -> None:
+        self._store = store
+        self._owner = owner
+        self._draft: _Draft | None = None
+        self._has_begun = False
+        self._ends: list[Mapping[str, Any]] = []
+        self._is_whole = False
+        self._imported: list[str] = []
+        self._skipped: list[str] = []
+        self._entries = self._messages = 0
+        self._chains: dict[str, bytes] = {}
+
+    async def read(self, line: bytes, value: Mapping[str, Any]) -> None:
+        if not self._has_begun:
+            self._begin(value)
+        elif "conversation" in value:
+            self._open(line, value)
+        elif "entry" in value:
+            self._take(line, value["entry"])
+        elif "end" in value:
+            await self._close(value["end"])
+        elif "manifest" in value:
+            self._check_whole(value["manifest"])
+        else:
+            raise Invalid("nobody knows what it is")
+
+    def _begin(self, value: Mapping[str, Any]) -> None:
+        if value.get("everthread") != "archive":
+            raise Invalid("it is no archive of ours")
+        if value.get("version") != VERSION:
+            raise Invalid(f"its version is {value.get('version')!r}, this everthread reads {VERSION}")
+        self._has_begun = True
+
+    def _open(self, line: bytes, value: Mapping[str, Any]) -> None:
+        if self._draft is not None:
+            raise Invalid("a conversation begins before the last one ended")
+        row = value["conversation"]
+        id = check_id(row["id"], "id")
+        branches = [BranchRow(*map(_integer_or_none, one)) for one in value["branches"]]  # type: ignore[arg-type]
+        if [one.number for one in branches] != list(range(len(branches))) or not 0 <= value["active"] < len(branches):
+            raise Invalid("its branches are not numbered from 0")
+        self._draft = _Draft(row, branches, value["active"], sha256(line), chain.genesis(self._owner, id))
+
+    def _take(self, line: bytes, value: Mapping[str, Any]) -> None:
+        draft = self._draft
+        if draft is None:
+            raise Invalid("an entry stands outside of a conversation")
+        entry = _entry(value)
+        if entry.seq != len(draft.entries) + 1:
+            raise Invalid(f"entry {len(draft.entries) + 1} is missing")
+        commitment = chain.commitment_of(entry)
+        if commitment is None:
+            raise Invalid(f"entry {entry.seq} has neither text nor commitment")
+        draft.link = chain.relink(draft.link, entry, commitment)
+        draft.entries.append(entry._replace(chain=draft.link))
+        draft.hashed.update(line)
+
+    async def _close(self, end: Mapping[str, Any]) -> None:
+        draft, self._draft = self._draft, None
+        if draft is None or end["id"] != draft.row["id"]:
+            raise Invalid("a conversation ends that did not begin")
+        if (end["sha256"], end["entries"]) != (draft.hashed.hexdigest(), len(draft.entries)):
+            raise Invalid(f"conversation {end['id']!r} is not what was written: its hash differs")
+        if faults := verifying.faults(draft.entries, draft.branches):
+            raise Invalid(f"conversation {end['id']!r} does not hold together: {faults[0]}")
+        self._ends.append(end)
+        self._chains[end["id"]] = draft.link
+        await self._write(draft)
+
+    async def _write(self, draft: _Draft) -> None:
+        ref = Ref(self._owner, draft.row["id"])
+        info = await self._found_or_made(ref, draft)
+        if info.entry_count and info.chain == draft.link:
+            self._skipped.append(ref.id)
+            return
+        if draft.entries:
+            restore = Restore(entries=draft.entries, branches=draft.branches, active=draft.active)
+            await self._store.write(ref, restore)
+        await self._store.update(ref, _later(draft.row))
+        self._imported.append(ref.id)
+        self._entries += len(draft.entries)
+        self._messages += sum(entry.is_place and not entry.is_erased for entry in draft.entries)
+
+    async def _found_or_made(self, ref: Ref, draft: _Draft) -> ConversationInfo:
+        try:
+            return await self._store.get(ref)
+        except NotFound:
+            return await self._store.create(await self._new(ref, draft.row))
+
+    async def _new(self, ref: Ref, row: Mapping[str, Any]) -> NewConversation:
+        parent = row["parent_id"]
+        if parent is not None:
+            try:
+                await self._store.get(Ref(ref.owner, check_id(parent, "parent_id")))
+            except NotFound:  # exported without it
+                parent = None
+        return NewConversation(
+            owner=ref.owner,
+            id=ref.id,
+            parent_id=parent,
+            title=_title(row["title"]),
+            metadata=dump(dict(row["metadata"]), field="metadata"),
+            off_record=bool(row["off_record"]),
+            created_at=from_micros(_integer(row["created_at"])),
+        )
+
+    def _check_whole(self, manifest: Mapping[str, Any]) -> None:
+        whole = sha256("".join(end["sha256"] for end in self._ends).encode()).hexdigest()
+        if manifest["conversations"] != self._ends or manifest["sha256"] != whole:
+            raise Invalid("the manifest names other conversations than the archive holds")
+        if manifest["owner"] == self._owner:
+            for end in self._ends:
+                if end["chain"] != self._chains[end["id"]].hex():
+                    raise Invalid(f"the chain of conversation {end['id']!r} is not what was written")
+        self._is_whole = True
+
+    def report(self) -> ImportReport:
+        if not self._is_whole:
+            raise Invalid("the archive has no manifest at its end: it was cut short; what came before it is here")
+        return ImportReport(
+            imported=tuple(self._imported),
+            skipped=tuple(self._skipped),
+            entries=self._entries,
+            messages=self._messages,
+        )
+
+
+def _title(title: object) -> str | None:
+    if title is None:
+        return None
+    if not isinstance(title, str) or len(title) > MAX_TITLE_CHARACTERS:
+        raise Invalid("is no title", field="title")
+    return check_text(title, "title")
+
+
+def _later(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row can have only after it was made."""
+    deleted = row["deleted_at"]
+    return {
+        "is_active": bool(row["is_active"]),
+        "deleted_at": None if deleted is None else from_micros(_integer(deleted)),
+    }
+
+
+def _entry(value: Mapping[str, Any]) -> Entry:
+    kind = Kind(value["kind"])
+    how = value["how"]
+    if how is not None:
+        how = int(Mark(how) if kind is Kind.MARK else Revision(how))
+    entry = Entry(
+        seq=_integer(value["seq"]),
+        id=check_id(value["id"], "id"),
+        kind=int(kind),
+        role=check_id(value["role"], "role") if value["role"] else "",
+        revises=_integer_or_none(value["revises"]),
+        how=how,
+        revision=_integer(value["revision"]),
+        parent_seq=_integer_or_none(value["parent_seq"]),
+        branch=_integer(value["branch"]),
+        depth=_integer(value["depth"]),
+        created_at=_integer(value["created_at"]),
+        tokens=_integer(value["tokens"]),
+        salt=_bytes_or_none(value["salt"]),
+        chain=b"",
+        raw=_raw(value),
+        commitment=_bytes_or_none(value["commitment"]),
+        newest_seq=_integer_or_none(value["newest_seq"]),
+        flags=_integer(value["flags"]),
+        updated_at=_integer_or_none(value["updated_at"]),
+    )
+    if any(seq is not None and not 0 < seq < entry.seq for seq in (entry.revises, entry.parent_seq)):
+        raise Invalid(f"entry {entry.seq} refers to one that does not come before it")
+    if (entry.raw is None) is not entry.is_erased or (entry.raw is not None and entry.salt is None):
+        raise Invalid(f"entry {entry.seq} has no text and was not erased")
+    if entry.updated_at is None and (entry.newest_seq is not None or entry.is_erased):
+        raise Invalid(f"entry {entry.seq} was changed, and does not say when")
+    return entry
+
+
+def _raw(value: Mapping[str, Any]) -> bytes | None:
+    if "raw64" in value:
+        try:
+            return b64decode(value["raw64"], validate=True)
+        except BadBase64 as problem:
+            raise Invalid("its bytes are no base64") from problem
+    return value["raw"].encode() if "raw" in value else None
+
+
+def _integer(value: object) -> int:
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise Invalid(f"{value!r} is no whole number")
+    return value
+
+
+def _integer_or_none(value: object) -> int | None:
+    return None if value is None else _integer(value)
+
+
+def _bytes_or_none(value: str | None) -> bytes | None:
+    return None if value is None else bytes.fromhex(value)

@@ -1,0 +1,92 @@
+"""Conversations out of the service and in again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pypdf
+import pytest
+from fastapi import FastAPI
+
+from everthread import Everthread
+from everthread.adapters.models import weights
+from everthread.adapters.printing import FONT
+from everthread.http.app import create_app
+from everthread.settings import Settings, data_folder
+from tests.http.conftest import client_of, key_for
+
+API = "/api/v1"
+PLACE = f"{API}/conversations/c"
+
+
+@pytest.fixture
+async def kept(alice: httpx.AsyncClient) -> None:
+    await alice.post(f"{API}/conversations", json={"id": "c", "title": "去昆明 “trip”"})
+    messages = [{"role": "user", "content": "hello #let x = 1 \\ [", "id": "m"}, {"role": "assistant", "content": "ok"}]
+    await alice.post(f"{PLACE}/messages", json={"messages": messages})
+
+
+@pytest.mark.parametrize("form", ["md", "html", "json", "jsonl"])
+async def test_a_conversation_is_a_file_with_its_title_as_name(alice: httpx.AsyncClient, kept: None, form: str) -> None:
+    answer = await alice.get(f"{PLACE}/export", params={"format": form})
+    assert answer.status_code == 200
+    assert "hello" in answer.text
+    assert "filename*=UTF-8''%E5%8E%BB" in answer.headers["content-disposition"]
+    assert ("content-security-policy" in answer.headers) is (form == "html")
+
+
+async def test_i11_an_archive_goes_out_and_in_and_out_the_same(
+    app: FastAPI, et: Everthread, alice: httpx.AsyncClient, kept: None, tmp_path: Path
+) -> None:
+    whole = (await alice.get(f"{PLACE}/export", params={"format": "archive"})).content
+    async with client_of(app, await key_for(et, "carol")) as carol:
+        answer = await carol.post(f"{API}/import", content=whole, headers={"Content-Type": "application/zstd"})
+        assert (answer.status_code, answer.json()["imported"]) == (200, ["c"])
+        again = await carol.post(f"{API}/import", content=whole, headers={"Content-Type": "application/zstd"})
+        assert again.json()["skipped"] == ["c"]
+        assert (await carol.get(f"{PLACE}/messages/m")).json()["text"].startswith("hello")
+        broken = await carol.post(f"{API}/import", content=whole[:-9], headers={"Content-Type": "application/zstd"})
+        assert broken.status_code == 422
+
+
+@pytest.fixture
+async def bare(et: Everthread, tmp_path: Path) -> httpx.AsyncClient:
+    """A server without the font."""
+    app = create_app(et, Settings(database="memory://", models_dir=tmp_path))
+    return client_of(app, await key_for(et, "alice"))
+
+
+async def test_a_pdf_obeys_nothing_in_the_text(
+    alice: httpx.AsyncClient, bare: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    await alice.post(f"{API}/conversations", json={"id": "c", "title": "plain"})
+    messages = [{"role": "user", "content": "hello #let x = 1 \\ ["}]
+    await alice.post(f"{PLACE}/messages", json={"messages": messages})
+    made = tmp_path / "made.pdf"
+    made.write_bytes((await bare.get(f"{PLACE}/export", params={"format": "pdf"})).content)
+    assert "hello #let x = 1 \\ [" in pypdf.PdfReader(made).pages[0].extract_text()
+
+
+async def test_a_pdf_that_could_only_show_boxes_is_refused(kept: None, bare: httpx.AsyncClient) -> None:
+    answer = await bare.get(f"{PLACE}/export", params={"format": "pdf"})
+    if answer.status_code == 200:
+        pytest.skip("this machine has the font of its own")
+    assert (answer.status_code, answer.json()["code"]) == (501, "missing_extra")
+    assert FONT in answer.json()["detail"]
+
+
+async def test_chinese_is_set_in_a_pdf(et: Everthread, kept: None, tmp_path: Path) -> None:
+    models = Path(os.environ.get("EVERTHREAD_MODELS_DIR") or data_folder() / "models")
+    if weights.state_of(models, weights.named(FONT)) is not weights.State.PRESENT:
+        pytest.skip(f"needs the font: everthread models fetch {FONT}")
+    app = create_app(et, Settings(database="memory://", models_dir=models))
+    made = tmp_path / "made.pdf"
+    async with client_of(app, await key_for(et, "alice")) as client:
+        made.write_bytes((await client.get(f"{PLACE}/export", params={"format": "pdf"})).content)
+    page: Any = pypdf.PdfReader(made).pages[0]
+    assert "去昆明" in page.extract_text()
+    fonts = [str(font.get_object()["/BaseFont"]) for font in page["/Resources"]["/Font"].values()]
+    assert any("NotoSansCJK" in font for font in fonts)
