@@ -16,6 +16,7 @@ from everthread.context.budget import Budget
 from everthread.context.manifest import Manifest, Omission
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
+from everthread.core.documents import Collection, Document, Passage, PassageHit, Route
 from everthread.core.errors import (
     Conflict,
     ContextOverflow,
@@ -60,12 +61,14 @@ from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history.full_history import FullHistory, Gap
 from everthread.instance import CompactionConfig, Everthread
+from everthread.knowledge import Knowledge
 from everthread.memories import Memories
 from everthread.views import SeenContext
 
 __all__ = [
     "Branch",
     "Budget",
+    "Collection",
     "Compaction",
     "CompactionConfig",
     "CompactionDiff",
@@ -75,6 +78,7 @@ __all__ = [
     "Context",
     "ContextOverflow",
     "Conversation",
+    "Document",
     "EraseReport",
     "Erased",
     "Everthread",
@@ -91,6 +95,7 @@ __all__ = [
     "JobReport",
     "JobState",
     "KeyReused",
+    "Knowledge",
     "Manifest",
     "Memories",
     "Memory",
@@ -112,8 +117,11 @@ __all__ = [
     "Pace",
     "Page",
     "Part",
+    "Passage",
+    "PassageHit",
     "Problem",
     "Receipt",
+    "Route",
     "SeenContext",
     "StoreBusy",
     "StoreDamaged",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from everthread.adapters.blobs import blobs_at
+from everthread.adapters.documents import read_document
 from everthread.adapters.models.choosing import NamedSummariser, summariser_from
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.telling import LogsAndMetrics
@@ -79,6 +80,7 @@ def open(
         policy=policy if summariser is None else replace(policy, summary_model=None),
         summariser=None if summariser is None else summariser_from(summariser),
         summariser_named=NamedSummariser,
+        read=read_document,
         redact=redact,
         listener=LogsAndMetrics(clock),
     )

@@ -28,6 +28,7 @@ from everthread.context.tokens import count_tokens
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
+from everthread.core.documents import Read, no_reader
 from everthread.core.errors import Invalid, NotFound, StoreError
 from everthread.core.events import Listener, Silence
 from everthread.core.ids import check_id, new_id
@@ -67,6 +68,8 @@ class Means:
     summariser: Summariser | None = None
     summariser_named: Callable[[str], Summariser] | None = None
     """Makes the one that a policy names as its `summary_model`, which goes before the other."""
+    read: Read = no_reader
+    """Reads the files of documents."""
     redact: Redact = redact_secrets
     """Takes secrets out of what summaries are made from."""
     breaker: Breaker = field(default_factory=Breaker)

@@ -30,6 +30,7 @@ from everthread.history.arguments import check_count
 from everthread.history.full_history import FullHistory
 from everthread.history.importing import ImportReport
 from everthread.history.sweeping import BlobReport
+from everthread.knowledge import Knowledge
 from everthread.memories import Memories
 from everthread.working import Worker
 from everthread.workspaces import ConversationWorkspaces
@@ -193,6 +194,7 @@ class Everthread:
         self.conversations = Conversations(means)
         self.compaction_config = CompactionConfig(means)
         self.memories = Memories(means.store)
+        self.knowledge = Knowledge(means.store, means.read)
 
     @property
     def store(self) -> Store:

@@ -9,18 +9,16 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from everthread.compaction.terms import terms
 from everthread.context.tokens import count_tokens
 from everthread.core.clock import from_micros
 from everthread.core.errors import Invalid, NotFound
-from everthread.core.ids import check_id, check_text, new_id, owner_scope
+from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.memories import ALWAYS_SHOWN, Habit, Memory, MemoryHit, MemoryKind, MemoryScope, Origin
 from everthread.core.notes import NoteKind, NoteQuery, NoteState
 from everthread.core.nouns import Page, Ref
 from everthread.core.ports import Store
 from everthread.history.arguments import check_count
-from everthread.history.match import MAX_QUERY_CHARS
-from everthread.history.words import normal, runs_and_words
+from everthread.questions import check_query, page_cursor, position, telling
 from everthread.recall.finding import find
 from everthread.recall.remembered import (
     Draft,
@@ -35,7 +33,6 @@ from everthread.recall.shown import Known
 
 MAX_TEXT_CHARACTERS: Final = 4_000
 MAX_SUBJECT_CHARACTERS: Final = 128
-MAX_QUERY_CHARACTERS: Final = 100_000
 MAX_PAGE: Final = 1000
 _MOST_PAST: Final = 1000
 """How far a history is followed: nobody reads further, and a damaged chain must not go on for ever."""
@@ -138,12 +135,12 @@ class Memories:
             shelves=await self._shelves(check_id(owner, "owner"), conversation),
             states=_ALL_STATES if include_past else (NoteState.LIVE,),
             pinned_only=_flag(pinned, "pinned"),
-            before=None if cursor is None else _position(cursor, owner),
+            before=None if cursor is None else position(cursor, owner),
             limit=limit + 1,
         )
         notes = await self._store.notes(owner, query)
         shown = notes[:limit]
-        following = f"{owner_scope(owner)}.{shown[-1].number}" if shown and len(notes) > limit else None
+        following = page_cursor(owner, shown[-1].number) if shown and len(notes) > limit else None
         return Page(items=[as_memory(note, owner) for note in shown], next_cursor=following)
 
     async def _shelves(self, owner: str, conversation: str | None) -> Sequence[str] | None:
@@ -260,33 +257,6 @@ def check_subject(subject: object) -> str:
     return check_text(subject.strip(), "subject")
 
 
-def check_query(query: object) -> str:
-    """A question, or Invalid."""
-    if not isinstance(query, str):
-        raise Invalid(f"must be a string, not {type(query).__name__}", field="query")
-    if len(query) > MAX_QUERY_CHARACTERS:
-        raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(query)}", field="query")
-    return query
-
-
-def telling(query: str) -> str:
-    """The question without the words that any text has; as it is where it has no others. Phrases stay quoted."""
-    if '"' in query:
-        return query
-    parts = runs_and_words(normal(query[:MAX_QUERY_CHARS]))
-    words = dict.fromkeys(word for run, spaced in parts for word in (_of_run(run) if run else _of_word(spaced)))
-    return " ".join(words) or query
-
-
-def _of_word(word: str) -> Sequence[str]:
-    return [word] if not word.isascii() or terms(word) else []
-
-
-def _of_run(run: str) -> Sequence[str]:
-    """Chinese by pairs, those without a meaning of their own left out; other scripts as they are."""
-    return terms(run) if all("\u3400" <= char <= "\u9fff" for char in run) else [run]
-
-
 def _word(words: type[Word], given: object, field: str) -> Word:
     for known in words:
         if given == known:
@@ -304,10 +274,3 @@ def _flag(value: object, field: str) -> bool:
     if not isinstance(value, bool):
         raise Invalid(f"must be true or false, not {value!r}", field=field)
     return value
-
-
-def _position(cursor: object, owner: str) -> int:
-    scope, _, number = cursor.partition(".") if isinstance(cursor, str) else ("", "", "")
-    if scope != owner_scope(owner) or not number.isascii() or not number.isdigit() or len(number) > 18:
-        raise Invalid("is not one that list() gave for this owner; begin without a cursor", field="cursor")
-    return int(number)

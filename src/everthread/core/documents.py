@@ -1,0 +1,91 @@
+"""Documents that an owner keeps for look-up: named collections of them, cut into passages that are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from everthread.core.errors import Invalid
+
+Added = Literal["added", "replaced", "same"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDocument:
+    """What a reader makes of a file."""
+
+    media_type: str
+    """text/plain, text/markdown or application/pdf"""
+    pages: Sequence[str]
+    """One for a text; of a PDF its pages in order."""
+
+
+Read = Callable[[bytes, str], ReadDocument]
+"""Reads the bytes of a file, by its name where they do not tell what it is. Invalid for what has no text."""
+
+
+def no_reader(data: bytes, name: str) -> ReadDocument:
+    """Where nobody can read files."""
+    raise Invalid("files cannot be read here; add their text", field="source")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A document as it was last added."""
+
+    collection: str
+    id: str
+    """A name within its collection, such as a file's."""
+    title: str
+    media_type: str
+    characters: int
+    passages: int
+    digest: str
+    """Of its bytes: by it the same document again is told."""
+    outcome: Added = "same"
+    """What adding it came to."""
+    added_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """A named collection of documents."""
+
+    name: str
+    documents: int
+    passages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A part of a document, small enough to be quoted."""
+
+    collection: str
+    document_id: str
+    title: str
+    heading: str
+    """The headings it stands under, or its page; empty when there are none."""
+    position: int
+    """0, 1, 2 … within the document."""
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageHit:
+    """A passage that a search found; scores compare only within one search."""
+
+    passage: Passage
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Which collection a question is for."""
+
+    collection: str | None
+    """None when it is for none of them."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """How much of the question each answers for, 0 to 1, best first."""

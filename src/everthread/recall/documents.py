@@ -1,0 +1,215 @@
+"""Documents as notes: cutting one into passages along its structure, and what may happen to it. Pure.
+
+Markdown is cut at its headings, which each passage of a section carries; a long section, a plain text and the pages of
+a PDF are cut as long messages are (`passages`): at empty lines, line ends, sentence ends, in any script.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import orjson
+
+from everthread.core.clock import from_micros
+from everthread.core.documents import Document, Passage, ReadDocument
+from everthread.core.errors import NotFound
+from everthread.core.notes import Note, NoteDecision, NoteKey, NoteKind, NoteNeeds, NotesSeen, Topic
+from everthread.recall.passages import estimated_tokens, passages
+
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
+_CHAPTER = re.compile(r"^\s{0,3}第[一二三四五六七八九十百零〇\d]{1,6}[章节篇部编回]\s*\S{0,30}\s*$")
+_FENCE = re.compile(r"^\s{0,3}(```|~~~)")
+_HEADING_CHARACTERS = 120
+
+
+class Cut(NamedTuple):
+    """A passage before it is stored."""
+
+    heading: str
+    text: str
+
+
+def cut(document: ReadDocument) -> list[Cut]:
+    """The passages of a document, in order; none when it says nothing."""
+    pieces: list[Cut] = []
+    for number, page in enumerate(document.pages, 1):
+        is_paged = document.media_type == "application/pdf"
+        for heading, body in [(f"page {number}", page)] if is_paged else _sections(page):
+            pieces += [Cut(heading, part) for part in _parts(body)]
+    return pieces
+
+
+def _parts(body: str) -> Iterator[str]:
+    for start, end in passages(body):
+        if part := body[start:end].strip():
+            yield part
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """(headings above it, body) of each section; what is in a code block is no heading."""
+    path: list[tuple[int, str]] = []
+    body: list[str] = []
+    is_code = False
+    for line in text.splitlines():
+        is_code ^= _FENCE.match(line) is not None
+        level, title = (0, "") if is_code else _heading(line)
+        if level:
+            yield _joined(path), "\n".join(body)
+            path, body = [*(one for one in path if one[0] < level), (level, title)], []
+        else:
+            body.append(line)
+    yield _joined(path), "\n".join(body)
+
+
+def _heading(line: str) -> tuple[int, str]:
+    found = _HEADING.match(line)
+    if found is not None:
+        return len(found[1]), found[2]
+    return (1, line.strip()) if _CHAPTER.match(line) else (0, "")
+
+
+def _joined(path: Sequence[tuple[int, str]]) -> str:
+    return " › ".join(title[:_HEADING_CHARACTERS] for _, title in path)
+
+
+# -- as they are stored --------------------------------------------------------------------------------------------
+
+
+def documents_shelf(collection: str) -> str:
+    """Where the documents of a collection lie."""
+    return f"documents/{collection}"
+
+
+def passages_shelf(collection: str) -> str:
+    """Where the passages of a collection lie."""
+    return f"kb/{collection}"
+
+
+def document_key(collection: str, id: str) -> NoteKey:
+    """A document's key. Names may be long, and keys of an index may not."""
+    return NoteKey(NoteKind.DOCUMENT, _digest(collection, id))
+
+
+def _digest(*names: str) -> str:
+    return sha256("\x1f".join(names).encode()).hexdigest()[:40]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutDocument:
+    """Keep a document in the place of what was there by its name. The same again changes nothing."""
+
+    collection: str
+    id: str
+    title: str
+    read: ReadDocument
+    digest: str
+    cuts: Sequence[Cut]
+    vectors: Sequence[bytes] = ()
+    model: str | None = None
+    """Who made the vectors, one for each cut."""
+
+    @property
+    def key(self) -> NoteKey:
+        return document_key(self.collection, self.id)
+
+    def needs(self) -> NoteNeeds:
+        return NoteNeeds(keys=[self.key])
+
+    def decide(self, seen: NotesSeen, now: int) -> NoteDecision[Document]:
+        known = seen.by_key.get(self.key)
+        if known is not None and is_same(known, self.digest, self.model):
+            return NoteDecision(result=replace(as_document(known), outcome="same"))
+        record: dict[str, Any] = {
+            "id": self.id,
+            "title": self.title,
+            "media_type": self.read.media_type,
+            "characters": sum(map(len, self.read.pages)),
+            "passages": len(self.cuts),
+            "digest": self.digest,
+            "model": self.model,
+            "outcome": "added" if known is None else "replaced",
+        }
+        note = Note(*self.key, documents_shelf(self.collection), "", orjson.dumps(record), now, now)
+        return NoteDecision(
+            result=as_document(note),
+            put=[note, *(self._passage(at, one, now) for at, one in enumerate(self.cuts))],
+            remove_topics=[passages_of(self.collection, self.id)],
+        )
+
+    def _passage(self, position: int, one: Cut, now: int) -> Note:
+        record = {"id": self.id, "title": self.title, "heading": one.heading, "position": position}
+        return Note(
+            kind=NoteKind.PASSAGE,
+            id=_digest(self.collection, self.id, str(position)),
+            shelf=passages_shelf(self.collection),
+            text=f"{one.heading}\n{one.text}" if one.heading else one.text,
+            record=orjson.dumps(record),
+            created_at=now,
+            updated_at=now,
+            topic=self.key.id,
+            model=self.model,
+            vector=self.vectors[position] if self.vectors else None,
+        )
+
+
+def is_same(known: Note, digest: str, model: str | None) -> bool:
+    """Whether a document stands as it would be written: the same bytes, and vectors by the same embedder or none."""
+    record = orjson.loads(known.record)
+    return bool(record["digest"] == digest and (model is None or record["model"] == model))
+
+
+def passages_of(collection: str, id: str) -> Topic:
+    """What names all passages of a document."""
+    return Topic(NoteKind.PASSAGE, passages_shelf(collection), document_key(collection, id).id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveDocument:
+    """Take out a document with its passages."""
+
+    collection: str
+    id: str
+
+    def needs(self) -> NoteNeeds:
+        return NoteNeeds(keys=[document_key(self.collection, self.id)])
+
+    def decide(self, seen: NotesSeen, now: int) -> NoteDecision[None]:
+        key = document_key(self.collection, self.id)
+        if key not in seen.by_key:
+            raise NotFound(f"no document {self.id!r} in collection {self.collection!r}")
+        return NoteDecision(result=None, remove=[key], remove_topics=[passages_of(self.collection, self.id)])
+
+
+def as_document(note: Note) -> Document:
+    """A document as it was stored."""
+    record = orjson.loads(note.record)
+    return Document(
+        collection=note.shelf.partition("/")[2],
+        id=record["id"],
+        title=record["title"],
+        media_type=record["media_type"],
+        characters=record["characters"],
+        passages=record["passages"],
+        digest=record["digest"],
+        outcome=record["outcome"],
+        added_at=from_micros(note.updated_at),
+    )
+
+
+def as_passage(note: Note) -> Passage:
+    """A passage as it was stored."""
+    record = orjson.loads(note.record)
+    heading: str = record["heading"]
+    return Passage(
+        collection=note.shelf.partition("/")[2],
+        document_id=record["id"],
+        title=record["title"],
+        heading=heading,
+        position=record["position"],
+        text=note.text.removeprefix(f"{heading}\n") if heading else note.text,
+        tokens=estimated_tokens(note.text),
+    )
