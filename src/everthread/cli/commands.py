@@ -15,6 +15,8 @@ for family in (
     "replay",
     "writing",
     "proving",
+    "remembering",
+    "knowing",
     "erasing",
     "exporting",
     "keeping",

@@ -5,12 +5,15 @@ bounds, and whatever the reader stumbles over is said in one sentence.
 from __future__ import annotations
 
 import io
+import logging
 import time
 
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
 from everthread.core.errors import Invalid
+
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells of every oddity of a file, and goes on
 
 MOST_PAGES = 5_000
 MOST_SECONDS = 120.0

@@ -1,0 +1,157 @@
+"""Commands about what is known of a user: memories ls, add, forget, search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.door import Door
+from everthread.cli.output import moment
+from everthread.core.memories import Memory
+from everthread.memories import MAX_PAGE
+
+memories = typer.Typer(no_args_is_help=True, help="What is remembered of a user.")
+app.add_typer(memories, name="memories")
+
+InConversation = Annotated[
+    str | None, typer.Option("--conversation", metavar="ID", help="Only what holds in this conversation.")
+]
+
+
+@command(memories, "ls")
+async def list_memories(
+    door: Door,
+    conversation: InConversation = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only those that every context shows.")] = False,
+    past: Annotated[bool, typer.Option("--past", help="Show superseded and forgotten ones too.")] = False,
+    habits: Annotated[bool, typer.Option("--habits", help="The tools and skills used most, instead.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 100,
+) -> None:
+    """List what is remembered, newest first."""
+    if habits:
+        await _habits(door, limit)
+        return
+    async with door.open() as et:
+        page = await et.memories.list(
+            door.owner, conversation=conversation, pinned=pinned, include_past=past, limit=limit
+        )
+    _show(door, page.items)
+    if page.next_cursor is not None:
+        door.out.note(f"the newest {limit}; --limit shows more")
+
+
+async def _habits(door: Door, limit: int) -> None:
+    async with door.open() as et:
+        found = await et.memories.habits(door.owner, limit=limit)
+    if door.out.json:
+        for habit in found:
+            door.out.document(habit)
+    else:
+        rows = [(one.kind, one.name, one.uses, one.conversations, moment(one.last_used_at)) for one in found]
+        door.out.table(("kind", "name", ">uses", ">conversations", "last used"), rows)
+
+
+@command(memories, "add")
+async def add_memory(
+    door: Door,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to remember.")],
+    kind: Annotated[str, typer.Option(help="fact, preference, profile or instruction.")] = "fact",
+    subject: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What it is about: of one subject the newest counts.")
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option("--conversation", metavar="ID", help="It holds in this conversation only.")
+    ] = None,
+    pin: Annotated[bool, typer.Option("--pin", help="Every context shows it.")] = False,
+) -> None:
+    """Remember something."""
+    async with door.open(create=conversation is None) as et:
+        made = await et.memories.add(
+            door.owner,
+            " ".join(words),
+            kind=kind,
+            scope="user" if conversation is None else "conversation",
+            conversation=conversation,
+            subject=subject,
+            pinned=pin or None,
+        )
+    if door.out.json:
+        door.out.document(as_json(made))
+    else:
+        past = f", in the place of {made.supersedes}" if made.supersedes else ""
+        door.out.text(f"remembered as {made.id}{past}")
+
+
+@command(memories, "forget")
+async def forget_memory(
+    door: Door,
+    memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The memory's id.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
+) -> None:
+    """Take a memory out of every search and context; its text stays until it is erased."""
+    async with door.open() as et:
+        changed = await (et.memories.restore if undo else et.memories.forget)(door.owner, memory)
+    if door.out.json:
+        door.out.document(as_json(changed))
+    else:
+        door.out.text(f"{changed.id} is {changed.state}")
+
+
+@command(memories, "search")
+async def search_memories(
+    door: Door,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to look for, in any language.")],
+    conversation: InConversation = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 20,
+) -> None:
+    """Find memories by their words, best first."""
+    async with door.open() as et:
+        hits = await et.memories.search(door.owner, " ".join(words), conversation=conversation, limit=limit)
+    _show(door, [hit.memory for hit in hits])
+
+
+def _show(door: Door, found: Sequence[Memory]) -> None:
+    if door.out.json:
+        for memory in found:
+            door.out.document(as_json(memory))
+        return
+    rows = [(one.id, one.kind, _standing(one), one.text, _from(one), moment(one.created_at)) for one in found]
+    door.out.table(("id", "kind", "", "text", "from", "noted"), rows)
+
+
+def _standing(memory: Memory) -> str:
+    held = "" if memory.conversation_id is None else f"{memory.scope} {memory.conversation_id}"
+    return " ".join(filter(None, ["pinned" if memory.is_pinned else "", "" if memory.is_live else memory.state, held]))
+
+
+def _from(memory: Memory) -> str:
+    if memory.source is None:
+        return ""
+    return f"{memory.source.conversation} #{memory.source.seq}" if memory.source.seq else memory.source.conversation
+
+
+def as_json(memory: Memory) -> dict[str, Any]:
+    """A memory as programs read it."""
+    source = memory.source
+    return {
+        "id": memory.id,
+        "owner": memory.owner,
+        "text": memory.text,
+        "kind": memory.kind,
+        "scope": memory.scope,
+        "conversation_id": memory.conversation_id,
+        "subject": memory.subject,
+        "source": None if source is None else {"conversation_id": source.conversation, "seq": source.seq or None},
+        "origin": memory.origin,
+        "confidence": memory.confidence,
+        "is_pinned": memory.is_pinned,
+        "state": memory.state,
+        "supersedes": memory.supersedes,
+        "superseded_by": memory.superseded_by,
+        "tokens": memory.tokens,
+        "created_at": memory.created_at,
+        "updated_at": memory.updated_at,
+    }
