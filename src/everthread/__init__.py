@@ -16,7 +16,7 @@ from everthread.context.budget import Budget
 from everthread.context.manifest import Manifest, Omission
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
-from everthread.core.documents import Collection, Document, Passage, PassageHit, Route
+from everthread.core.documents import Collection, Document, Passage, PassageHit, PassageHits, Route
 from everthread.core.errors import (
     Conflict,
     ContextOverflow,
@@ -119,6 +119,7 @@ __all__ = [
     "Part",
     "Passage",
     "PassageHit",
+    "PassageHits",
     "Problem",
     "Receipt",
     "Route",

@@ -194,7 +194,7 @@ class Everthread:
         self.conversations = Conversations(means)
         self.compaction_config = CompactionConfig(means)
         self.memories = Memories(means.store)
-        self.knowledge = Knowledge(means.store, means.read)
+        self.knowledge = Knowledge(means.store, means.read, means.embedder)
 
     @property
     def store(self) -> Store:

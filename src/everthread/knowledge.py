@@ -11,9 +11,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from everthread.core.documents import Collection, Document, PassageHit, Read, ReadDocument, Route
-from everthread.core.errors import Invalid, NotFound
+from everthread.core.documents import Collection, Document, PassageHit, PassageHits, Read, ReadDocument, Route
+from everthread.core.errors import Invalid, ModelError, NotFound, StoreError
 from everthread.core.ids import check_id, check_text
+from everthread.core.meaning import Embedder
 from everthread.core.notes import Note, NoteKind, NoteQuery
 from everthread.core.nouns import Page
 from everthread.core.ports import Store
@@ -21,6 +22,7 @@ from everthread.history.arguments import check_count
 from everthread.history.match import MAX_QUERY_CHARS, parse
 from everthread.questions import check_query, page_cursor, position, telling
 from everthread.recall.documents import (
+    Cut,
     PutDocument,
     RemoveDocument,
     as_document,
@@ -31,13 +33,20 @@ from everthread.recall.documents import (
     is_same,
     passages_shelf,
 )
-from everthread.recall.finding import CANDIDATE_CAP, find
+from everthread.recall.finding import CANDIDATE_CAP, FoundNote, find
 from everthread.recall.routing import answered, weighed
 
 MAX_BYTES: Final = 50_000_000
 MAX_CHARACTERS: Final = 10_000_000
 MAX_NAME_CHARACTERS: Final = 256
 MAX_PAGE: Final = 1000
+_BATCH: Final = 64
+_WIDE: Final = 50
+"""How many of each kind are ranked together."""
+_MEANING: Final = 0.5
+"""What the meaning weighs where the model understands all of a question; the words weigh the rest."""
+_LEAST_COSINE: Final = 0.25
+"""Below this nothing is near."""
 LEAST_ANSWERED: Final = 0.5
 """A collection is chosen for a question when its best passage has at least this share of what the question asks for."""
 
@@ -45,9 +54,10 @@ LEAST_ANSWERED: Final = 0.5
 class Knowledge:
     """Named collections of documents, by owner."""
 
-    def __init__(self, store: Store, read: Read) -> None:
+    def __init__(self, store: Store, read: Read, embedder: Embedder | None = None) -> None:
         self._store = store
         self._read = read
+        self._embedder = embedder
 
     async def add(
         self,
@@ -70,12 +80,13 @@ class Knowledge:
         digest = sha256(data).hexdigest()
         known_as = check_name(id if id is not None else name or digest[:16])
         known = await self._known(owner, collection, known_as)
-        if known is not None and is_same(known, digest, None):
+        if known is not None and is_same(known, digest, None if self._embedder is None else self._embedder.name):
             return replace(as_document(known), outcome="same")
         read = await asyncio.to_thread(self._read_all, source, data, name or known_as)
         cuts = await asyncio.to_thread(cut, read)
         if not cuts:
             raise Invalid("says nothing: there is no text in it", field="source")
+        vectors = await self._vectors(cuts)
         change = PutDocument(
             collection=collection,
             id=known_as,
@@ -83,8 +94,22 @@ class Knowledge:
             read=read,
             digest=digest,
             cuts=cuts,
+            vectors=vectors,
+            model=self._embedder.name if self._embedder is not None and vectors else None,
         )
         return await self._store.change_notes(owner, change)
+
+    async def _vectors(self, cuts: Sequence[Cut]) -> Sequence[bytes]:
+        """A vector for each passage; none at all without an embedder, or when it fails: words find them all the same,
+        and adding the document again tries anew."""
+        if self._embedder is None:
+            return ()
+        texts = [one.shown for one in cuts]
+        try:
+            batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
+            return [vector for batch in batches for vector in await self._embedder.passages(batch)]
+        except ModelError:
+            return ()
 
     def _read_all(self, source: str | bytes | Path, data: bytes, name: str) -> ReadDocument:
         if isinstance(source, str):
@@ -151,15 +176,33 @@ class Knowledge:
         *,
         limit: int = 5,
         max_tokens: int | None = None,
-    ) -> Sequence[PassageHit]:
-        """Passages of a collection, of several, or with None of all, by the words of a question, best first; with
-        `max_tokens` as many of the best as go into it."""
+    ) -> PassageHits:
+        """Passages of a collection, of several, or with None of all, by the words of a question and, where there is an
+        embedder, by its meaning; best first, with `max_tokens` as many of the best as go into it."""
         asked = check_query(query)
         check_count(limit, "limit", most=MAX_PAGE)
         names = await self._names(check_id(owner, "owner"), collection)
-        hits = await find(self._store, owner, [passages_shelf(name) for name in names], telling(asked), limit=limit)
-        found = [PassageHit(passage=as_passage(hit.note), score=hit.score) for hit in hits]
-        return found if max_tokens is None else _within(found, check_count(max_tokens, "max_tokens"))
+        shelves = [passages_shelf(name) for name in names]
+        by_words = await find(self._store, owner, shelves, telling(asked), limit=max(limit, _WIDE))
+        try:
+            near, degraded = await self._near(owner, shelves, asked), False
+        except (ModelError, StoreError):
+            near, degraded = [], True
+        best = _fused(by_words, near)[:limit]
+        found = [PassageHit(passage=as_passage(one.note), score=one.score) for one in best]
+        kept = found if max_tokens is None else _within(found, check_count(max_tokens, "max_tokens"))
+        return PassageHits(tuple(kept), degraded)
+
+    async def _near(self, owner: str, shelves: Sequence[str], query: str) -> Sequence[FoundNote]:
+        """What is near in meaning, weighed by how much of the question the model understands."""
+        embedder = self._embedder
+        asked = query[:MAX_QUERY_CHARS]
+        weight = 0.0 if embedder is None or not shelves else _MEANING * embedder.grasp(asked)
+        if embedder is None or weight <= 0:
+            return []
+        vector = await embedder.query(asked)
+        found = await self._store.near_notes(owner, shelves, embedder.name, vector, limit=_WIDE)
+        return [FoundNote(note, weight * cosine) for note, cosine in found if cosine >= _LEAST_COSINE]
 
     async def _names(self, owner: str, given: str | Sequence[str] | None) -> Sequence[str]:
         known = [one.name for one in await self.collections(owner)]
@@ -189,6 +232,19 @@ class Knowledge:
         ranked = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         best = next(iter(ranked), None)
         return Route(collection=best if best and ranked[best] >= LEAST_ANSWERED else None, scores=ranked)
+
+
+def _fused(by_words: Sequence[FoundNote], near: Sequence[FoundNote]) -> list[FoundNote]:
+    """One order of both: the words' scores by the best of them, the meaning's as they are."""
+    if not near:
+        return list(by_words)
+    best = max((one.score for one in by_words), default=1.0)
+    scores = {one.note.number: (1 - _MEANING) * one.score / best for one in by_words}
+    notes = {one.note.number: one.note for one in (*by_words, *near)}
+    for one in near:
+        scores[one.note.number] = scores.get(one.note.number, 0.0) + one.score
+    ranked = sorted(scores, key=lambda number: (-scores[number], -number))
+    return [FoundNote(notes[number], scores[number]) for number in ranked]
 
 
 def _within(hits: Sequence[PassageHit], room: int) -> list[PassageHit]:

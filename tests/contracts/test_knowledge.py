@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import everthread
-from everthread import Everthread, Invalid, NotFound
+from everthread import Everthread, Invalid, Knowledge, ModelError, NotFound
+from everthread.adapters.documents import read_document
+from everthread.adapters.stores.nearest import nearest
+from everthread.core.meaning import unit
 from everthread.knowledge import MAX_BYTES
+from everthread.testing import FakeEmbedder
 from tests.contracts.test_erase import everything_kept, traces
 
 pypdf = pytest.importorskip("pypdf")
@@ -200,7 +205,7 @@ async def test_a_search_looks_where_it_is_told_to(et: Everthread) -> None:
 )
 async def test_any_text_is_a_question(et: Everthread, query: str) -> None:
     await filled(et)
-    assert isinstance(await et.knowledge.search("ann", None, query), list)
+    assert (await et.knowledge.search("ann", None, query)).degraded is False
     assert (await et.knowledge.route("ann", query)).collection in (None, "kitchen", "travel")
 
 
@@ -276,3 +281,65 @@ async def test_i22_after_an_owner_is_erased_nothing_holds_their_documents(url: s
         assert report.reached["notes"] == 2
         assert traces(await everything_kept(et, url), *words) == []
         assert await texts(et, "evergreen", owner="bob") == ["evergreen"]
+
+
+# -- by meaning ----------------------------------------------------------------------------------------------------
+
+
+def knowing(et: Everthread, embedder: Any) -> Knowledge:
+    return Knowledge(et.store, read_document, embedder)
+
+
+async def found(knowledge: Knowledge, query: str) -> list[str]:
+    return [hit.passage.document_id for hit in await knowledge.search("ann", "films", query)]
+
+
+async def test_what_is_near_in_meaning_is_found_without_a_word_of_it(et: Everthread) -> None:
+    knowledge = knowing(et, FakeEmbedder(alike={"movie": "film", "picture": "film"}))
+    await knowledge.add("ann", "films", "a film by Tarkovsky", id="a")
+    await knowledge.add("ann", "films", "a recipe with lentils", id="b")
+    assert await found(et.knowledge, "movie") == []
+    assert await found(knowledge, "movie") == ["a"]
+    assert (await found(knowledge, "which movie has lentils?"))[:2] in (["a", "b"], ["b", "a"])
+
+
+async def test_vectors_of_two_models_are_never_compared_and_made_anew_when_added_again(et: Everthread) -> None:
+    one, other = FakeEmbedder(alike={"movie": "film"}, name="one"), FakeEmbedder(alike={"movie": "film"}, name="other")
+    await knowing(et, one).add("ann", "films", "a film by Tarkovsky", id="a")
+    assert await found(knowing(et, other), "movie") == []
+    again = await knowing(et, other).add("ann", "films", "a film by Tarkovsky", id="a")
+    assert again.outcome == "replaced"
+    assert await found(knowing(et, other), "movie") == ["a"]
+    assert (await knowing(et, other).add("ann", "films", "a film by Tarkovsky", id="a")).outcome == "same"
+    assert (await et.knowledge.add("ann", "films", "a film by Tarkovsky", id="a")).outcome == "same"
+
+
+async def test_a_model_that_fails_leaves_the_words(et: Everthread) -> None:
+    embedder = FakeEmbedder(alike={"movie": "film"})
+    knowledge = knowing(et, embedder)
+    embedder.fails = ModelError("away")
+    assert (await knowledge.add("ann", "films", "a film by Tarkovsky", id="a")).passages == 1
+    hits = await knowledge.search("ann", "films", "film")
+    assert ([hit.passage.document_id for hit in hits], hits.degraded) == (["a"], True)
+    embedder.fails = None
+    assert await found(knowledge, "movie") == []
+    assert (await knowledge.add("ann", "films", "a film by Tarkovsky", id="a")).outcome == "replaced"
+    assert await found(knowledge, "movie") == ["a"]
+
+
+async def test_i20_nothing_of_another_owner_is_near(et: Everthread) -> None:
+    knowledge = knowing(et, FakeEmbedder())
+    await knowledge.add("bob", "films", "a film by Tarkovsky", id="a")
+    await knowledge.add("ann", "films", "lentils", id="b")
+    assert await found(knowledge, "a film by Tarkovsky") == []
+
+
+def test_without_numpy_the_nearest_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(number, unit([number % 7, 1.0, number % 3, -0.5])) for number in range(50)]
+    asked = unit([1.0, 0.2, 0.0, 0.3])
+    fast = nearest(rows, asked, 5)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    slow = nearest(rows, asked, 5)
+    assert [number for number, _ in slow] == [number for number, _ in fast]
+    assert [score for _, score in slow] == pytest.approx([score for _, score in fast], abs=1e-5)
+    assert nearest(rows, unit([1.0, 2.0]), 5) == []

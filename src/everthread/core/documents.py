@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, overload
 
 from everthread.core.errors import Invalid
 
@@ -79,6 +79,25 @@ class PassageHit:
 
     passage: Passage
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassageHits(Sequence[PassageHit]):
+    """What a search found, best first."""
+
+    items: tuple[PassageHit, ...]
+    degraded: bool = False
+    """True when meaning was to be searched too and could not be: words alone answered."""
+
+    @overload
+    def __getitem__(self, index: int) -> PassageHit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[PassageHit, ...]: ...
+    def __getitem__(self, index: int | slice) -> PassageHit | tuple[PassageHit, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

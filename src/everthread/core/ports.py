@@ -234,6 +234,11 @@ class Notes(Protocol):
     ) -> NotesFound:
         """At most `cap` live notes on these shelves that match, newest first; the cap comes after the filter."""
 
+    async def near_notes(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]:
+        """The live notes on these shelves that are nearest, with their cosine, best first; by this model only."""
+
     async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
         """The tools and skills that were used most, in all conversations of an owner."""
 

@@ -32,6 +32,11 @@ class Cut(NamedTuple):
     heading: str
     text: str
 
+    @property
+    def shown(self) -> str:
+        """With the headings above it: by them it is found too."""
+        return f"{self.heading}\n{self.text}" if self.heading else self.text
+
 
 def cut(document: ReadDocument) -> list[Cut]:
     """The passages of a document, in order; none when it says nothing."""
@@ -146,7 +151,7 @@ class PutDocument:
             kind=NoteKind.PASSAGE,
             id=_digest(self.collection, self.id, str(position)),
             shelf=passages_shelf(self.collection),
-            text=f"{one.heading}\n{one.text}" if one.heading else one.text,
+            text=one.shown,
             record=orjson.dumps(record),
             created_at=now,
             updated_at=now,

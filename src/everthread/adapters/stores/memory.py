@@ -383,6 +383,11 @@ class MemoryStore:
     ) -> NotesFound:
         return self._notes.find(owner, shelves, query, cap, any_word)
 
+    async def near_notes(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]:
+        return self._notes.near(owner, shelves, model, vector, limit)
+
     async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
         mine = [row.uses for ref, row in self._rows.items() if ref.owner == owner]
         found = [

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from everthread.adapters.stores.layout import note_words
+from everthread.adapters.stores.nearest import nearest
 from everthread.core.notes import (
     Note,
     NoteChange,
@@ -97,6 +98,14 @@ class Noticeboard:
             frequencies={term.token: sum(has(term, some) for some in words.values()) for term in query.terms},
             total=len(there),
         )
+
+    def near(self, owner: str, where: Sequence[str], model: str, vector: bytes, limit: int) -> list[tuple[Note, float]]:
+        """The nearest live notes on these shelves, best first."""
+        there = {
+            one.number: one for one in self._of(owner) if one.shelf in where and one.is_found and one.model == model
+        }
+        rows = [(number, one.vector) for number, one in there.items() if one.vector is not None]
+        return [(there[number], score) for number, score in nearest(rows, vector, limit)]
 
     def erase(self, owner: str, conversation: str | None, seqs: Sequence[int] | None) -> int:
         """Destroy the notes of an owner, those made from a conversation, or from some entries of it."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
+from everthread.adapters.stores.nearest import nearest
 from everthread.adapters.stores.postgres.pool import Connection, Row
 from everthread.core.notes import (
     Note,
@@ -94,6 +95,14 @@ COUNT_ON = """
 SELECT count(*) FROM notes
 WHERE owner = $1 AND kind IN (0, 2) AND shelf = ANY($2::text[]) AND state = 0"""
 """How many notes lie on shelves."""
+
+VECTORS = """
+SELECT number, vector FROM notes
+WHERE owner = $1 AND kind IN (0, 2) AND shelf = ANY($2::text[]) AND state = 0 AND model = $3"""
+"""The vectors of the live notes on shelves."""
+
+FOUND = f"{_NOTE} WHERE owner = $1 AND number = ANY($2::bigint[])"
+"""Notes by their numbers."""
 
 ERASE = """
 DELETE FROM notes
@@ -208,6 +217,16 @@ async def find(
         frequencies={term.token: count for term, count in zip(query.terms, counts, strict=True)},
         total=await connection.fetchval(COUNT_ON, owner, on),
     )
+
+
+async def near(
+    connection: Connection, owner: str, where: Sequence[str], model: str, vector: bytes, limit: int
+) -> list[tuple[Note, float]]:
+    """The nearest live notes on these shelves, best first."""
+    rows = [(row[0], row[1]) for row in await connection.fetch(VECTORS, owner, list(where), model)]
+    best = nearest(rows, vector, limit)
+    found = {note.number: note for note in _read(await connection.fetch(FOUND, owner, [number for number, _ in best]))}
+    return [(found[number], score) for number, score in best if number in found]
 
 
 async def count_uses(connection: Connection, number: int, counts: Mapping[Use, int], now: int) -> None:

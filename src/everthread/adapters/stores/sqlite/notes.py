@@ -10,6 +10,7 @@ from typing import TypeVar
 import orjson
 
 from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
+from everthread.adapters.stores.nearest import nearest
 from everthread.core.notes import (
     Note,
     NoteChange,
@@ -94,6 +95,12 @@ MATCH_COUNT = f"SELECT count(*) FROM (SELECT 1 FROM note_words WHERE note_words 
 
 FOUND = f"{_NOTE} WHERE number = ? AND owner = ?"
 """A note by its number."""
+
+VECTORS = """
+SELECT number, vector FROM notes
+WHERE owner = :owner AND kind IN (0, 2) AND shelf IN (SELECT value FROM json_each(:shelves)) AND state = 0
+  AND model = :model"""
+"""The vectors of the live notes on shelves."""
 
 OF_OWNER = f"{_NOTE} WHERE owner = ?"
 """All notes of an owner."""
@@ -260,6 +267,16 @@ def _frequencies(connection: sqlite3.Connection, scopes: Sequence[str], query: Q
             match = fts5_match(Query(groups=(Group(terms=(term,)),)), [scope])
             counts[term.token] += connection.execute(MATCH_COUNT, (match,)).fetchone()[0]
     return counts
+
+
+def near(
+    connection: sqlite3.Connection, owner: str, where: Sequence[str], model: str, vector: bytes, limit: int
+) -> list[tuple[Note, float]]:
+    """The nearest live notes on these shelves, best first."""
+    values = {"owner": owner, "shelves": _array(where), "model": model}
+    best = nearest(connection.execute(VECTORS, values).fetchall(), vector, limit)
+    rows = ((connection.execute(FOUND, (number, owner)).fetchone(), score) for number, score in best)
+    return [(Note._make(row), score) for row, score in rows if row is not None]
 
 
 def count_uses(connection: sqlite3.Connection, number: int, counts: Mapping[Use, int], now: int) -> None:

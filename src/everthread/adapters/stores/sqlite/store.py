@@ -289,6 +289,11 @@ class SqliteStore:
     ) -> NotesFound:
         return await self._on.read(lambda c: notes.find(c, owner, shelves, query, cap, any_word))
 
+    async def near_notes(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]:
+        return await self._on.read(lambda c: notes.near(c, owner, shelves, model, vector, limit))
+
     async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
         return await self._on.read(lambda c: notes.uses(c, owner, limit))
 
