@@ -28,6 +28,7 @@ from everthread.core.ports import Store
 from everthread.core.workspaces import IDLE_DAYS, Quota, Workspaces
 from everthread.history.secrets import redact_secrets
 from everthread.instance import Everthread
+from everthread.recall.policy import RecallPolicy
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -51,21 +52,23 @@ def open(
     compaction: CompactionPolicy | None = None,
     summariser: Summariser | BaseChatModel | Runnable[Any, Any] | str | None = None,
     redact: Redact = redact_secrets,
+    recall: RecallPolicy | None = None,
     worker: bool | Pace = True,
 ) -> Everthread:
     """A database of conversations, to be used as `async with everthread.open(url) as et`.
 
     `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name`, `memory://`.
-    `settings` (`Settings.load()` of everthread.settings) say what is not given here; without them no file is read, and
-    of the environment only MAX_MESSAGE_HISTORY. `compaction` is how conversations are compacted unless the database
-    says otherwise. `summariser` writes summaries: a LangChain chat model, the name of one ("openai:gpt-5-mini"), or an
-    object of your own; without one the extractive summariser does. A `summary_model` that is set in the database or
-    for a call goes before it. Summaries are made from text as `redact` leaves it, which by default takes known forms
-    of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or `s3://bucket/folder`) payloads over
-    64 KiB are kept there. `workspaces` is the folder of the conversations' files: unless named, `et.db.workspaces`
-    beside a SQLite file `et.db`, for PostgreSQL `workspaces` in the user's data folder, and in memory one that goes
-    with the database. `worker`: whether work that waits, such as a compaction that is due, is done here in the
-    background (at which pace); without, it waits for another process, such as `everthread worker`.
+    `settings` (`Settings.load()` of everthread.settings) say what is not given here; without them no file is read,
+    and of the environment only MAX_MESSAGE_HISTORY. `compaction` is how conversations are compacted unless the
+    database says otherwise. `summariser` writes summaries: a LangChain chat model, the name of one
+    ("openai:gpt-5-mini"), or an object of your own; without one the extractive summariser does. A `summary_model`
+    that is set in the database or for a call goes before it. Summaries are made from text as `redact` leaves it,
+    which by default takes known forms of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or
+    `s3://bucket/folder`) payloads over 64 KiB are kept there. `workspaces` is the folder of the conversations'
+    files: unless named, `et.db.workspaces` beside a SQLite file `et.db`, for PostgreSQL `workspaces` in the user's
+    data folder, and in memory one that goes with the database. `recall` is how the old is looked for. `worker`:
+    whether work that waits, such as a compaction that is due, is done here in the background (at which pace);
+    without, it waits for another process, such as `everthread worker`.
     """
     address = url if url is not None or settings is None else settings.database
     base = policy_from_variables(os.environ) if settings is None else settings.compaction
@@ -83,6 +86,7 @@ def open(
         read=read_document,
         redact=redact,
         listener=LogsAndMetrics(clock),
+        recall=recall or (RecallPolicy() if settings is None else settings.recall),
     )
     pace = worker if isinstance(worker, Pace) else Pace() if worker else None
     return Everthread(means, pace)

@@ -37,9 +37,11 @@ from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import Branch, ConversationInfo, Ref
 from everthread.core.ports import CompactionPosition, Store
 from everthread.core.workspaces import Workspaces
+from everthread.embedding import Meaning
 from everthread.history import intents
 from everthread.history.arguments import check_branch
 from everthread.history.secrets import redact_secrets
+from everthread.recall.policy import RecallPolicy
 from everthread.recall.shown import Known
 from everthread.views import SeenContext
 
@@ -77,6 +79,20 @@ class Means:
     """Turns texts into vectors; without one, words alone are searched."""
     vectors: Vectors | None = None
     """Where vectors are kept."""
+    recall: RecallPolicy = field(default_factory=RecallPolicy)
+    """How the old is looked for."""
+
+    @property
+    def meaning(self) -> Meaning | None:
+        """What finds by meaning; None where words alone are searched."""
+        if self.embedder is None or self.vectors is None:
+            return None
+        return Meaning(embedder=self.embedder, vectors=self.vectors)
+
+    @property
+    def sources(self) -> recalling.Sources:
+        """What recall looks into."""
+        return recalling.Sources(store=self.store, meaning=self.meaning, policy=self.recall, clock=self.clock)
 
     @property
     def first_look(self) -> int:
@@ -120,7 +136,7 @@ class Contexts:
         stands before the system messages that the log itself begins with or has pinned, which always stand. When the
         history is over the hard mark, its oldest part is summed up here and now; a model that fails at that costs its
         time limit and nothing else. Below it, a compaction that is due is left to the background. With a `query`,
-        messages from before the window and memories that have its words are quoted before the newest user message;
+        what has to do with it from before the window, and memories, are quoted before the newest user message;
         pinned memories stand at the beginning, as they were at the last compaction, and newer ones there too. `tools`
         are the schemas sent beside the messages: room is left for them unless the budget says how much they take.
         """
@@ -129,7 +145,7 @@ class Contexts:
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-        recalled = await recalling.recalled(self._store, self._ref, view, query) if query else ()
+        recalled = await recalling.recalled(self._means.sources, self._ref, view, query) if query else ()
         known = await self._known(query) if view.policy.memory_max_tokens else None
         render = partial(views.render, system=system, tools=tools, recalled=recalled, known=known, provider=provider)
         made = render(view, room)

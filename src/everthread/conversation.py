@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from everthread import recalling
 from everthread.contexts import Contexts
 from everthread.core import payloads
 from everthread.core.clock import from_micros
@@ -26,9 +27,11 @@ from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.history import exporting, ingest, intents, reading, searching, turning
 from everthread.history.arguments import check_branch, check_count
 from everthread.memories import Memories
+from everthread.recall.policy import RecallHits, Scope, check_scope
 from everthread.recall.remarks import CUE, READ_CHARACTERS, remarks
 
 MAX_TITLE_CHARACTERS: Final = 1000
+MAX_QUERY_CHARACTERS: Final = 100_000
 _MOST_TRIES: Final = 10
 _EVENTS: Final = 1000
 """About how many events are read at once."""
@@ -390,6 +393,48 @@ class Conversation(Contexts):
         has said is kept. One that has ended stays as it is."""
         turn = await self.turn(id)
         return await self._store.write(self._ref, turning.StopTurn(turn=turn, first_look=self._means.first_look))
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        max_tokens: int = 2000,
+        scope: Scope | None = None,
+        asked_at: datetime | None = None,
+    ) -> RecallHits:
+        """What was said that has to do with a question, however long ago and in whatever words, best first.
+
+        Found by words and, where there is an embedder, by meaning, along the active branch; with the scope `owner` in
+        all that the owner has. Of a long message comes the passage that has to do with it. A question that names a
+        time (`last week`) means it as of `asked_at`, which is now unless told. All hits together count to
+        `max_tokens` at most. The answer says when an index is behind, or a part of it did not answer.
+        """
+        if not isinstance(query, str):
+            raise Invalid(f"must be a string, not {type(query).__name__}", field="query")
+        if len(query) > MAX_QUERY_CHARACTERS:
+            raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(query)}", field="query")
+        check_count(limit, "limit")
+        check_count(max_tokens, "max_tokens")
+        sources = self._means.sources
+        is_wide = check_scope(sources.policy.scope if scope is None else scope) == "owner"
+        path = await recalling.path_of(self._store, self._ref)
+        found = await recalling.find(
+            sources,
+            self.owner,
+            None if is_wide else self.id,
+            query,
+            asked_at=None if asked_at is None else check_moment(asked_at),
+            path=None if is_wide else path,
+        )
+        return found.hits(limit, max_tokens)
+
+
+def check_moment(moment: object) -> datetime:
+    """A time with its zone, as UTC, or Invalid; one without a zone is UTC."""
+    if not isinstance(moment, datetime):
+        raise Invalid(f"must be a datetime, not {type(moment).__name__}", field="asked_at")
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _with_payload(entry: Entry) -> Entry:

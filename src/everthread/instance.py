@@ -14,10 +14,11 @@ from typing import Any
 
 import orjson
 
+from everthread import recalling
 from everthread.chores import chores
 from everthread.compaction.policy import CompactionPolicy, laid_over, merged
 from everthread.contexts import Means
-from everthread.conversation import Conversation, check_title, dump_metadata
+from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation, check_title, dump_metadata
 from everthread.core.blobs import BlobInfo
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Event, Metrics
@@ -36,7 +37,6 @@ from everthread.working import Worker
 from everthread.workspaces import ConversationWorkspaces
 
 MAX_PAGE = 1000
-MAX_QUERY_CHARACTERS = 100_000
 
 
 class Conversations:
@@ -257,8 +257,19 @@ class Everthread:
         """Let a job that was given up wait again; NotFound when there is none by this id."""
         await self._store.jobs.retry(check_count(id, "id"))
 
-    async def search(self, text: str, *, owner: str = LOCAL, conversation: str | None = None, limit: int = 20) -> Hits:
-        """Messages by their words, best first; words may be Chinese, of one character or more."""
+    async def search(
+        self,
+        text: str,
+        *,
+        owner: str = LOCAL,
+        conversation: str | None = None,
+        limit: int = 20,
+        meaning: bool = False,
+    ) -> Hits:
+        """Messages by their words, best first; words may be Chinese, of one character or more.
+
+        With `meaning`, what has to do with the text, also in other words, as `Conversation.recall` finds it.
+        """
         if not isinstance(text, str):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
         if len(text) > MAX_QUERY_CHARACTERS:
@@ -267,6 +278,8 @@ class Everthread:
         check_count(limit, "limit", most=MAX_PAGE)
         if conversation is not None:
             await self._store.get(Ref(owner, check_id(conversation, "conversation")))
+        if meaning:
+            return await recalling.search(self._means.sources, owner, conversation, text, limit)
         return await searching.search(self._store, text, owner=owner, conversation=conversation, limit=limit)
 
     async def full_history(

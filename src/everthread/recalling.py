@@ -1,70 +1,290 @@
-"""What is brought back for a question: passages from before the window that have its words.
+"""Bringing back what was said: a question becomes hits, and for a context the episodes that go before the question.
 
-Found by the search that people use, over this conversation and along this path; each is quoted with where it stands,
-and all of them together stay within the policy's cap.
+The index tells where the question's words stand; the messages that are worth it are read, with those around them and
+those near in meaning, and put in order by `recall.ranking`. Meaning has a time limit and may be away: words answer
+without it, and the answer says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import takewhile
 
-from everthread.compaction.terms import terms
 from everthread.context.ingredients import Recalled, recalled_block
+from everthread.context.tokens import count_tokens
 from everthread.core import payloads
-from everthread.core.entries import Entry
-from everthread.core.nouns import Ref
-from everthread.core.paths import is_on
-from everthread.core.ports import Store
-from everthread.core.queries import Query
-from everthread.history import searching
-from everthread.history.match import parse, stretch
+from everthread.core.clock import Clock, system_clock
+from everthread.core.errors import EverthreadError, StoreDamaged
+from everthread.core.log import Segment
+from everthread.core.meaning import Near
+from everthread.core.nouns import Hit, Hits, Message, Ref
+from everthread.core.paths import is_on, segments
+from everthread.core.ports import PathQuery, Placed, Store, WordPlaces
+from everthread.embedding import Meaning, is_behind
+from everthread.history.match import parse
+from everthread.history.snippets import snippet
+from everthread.recall.asking import MOST_CHARACTERS, Asked, asked
+from everthread.recall.dates import named_times
+from everthread.recall.nearness import Places, rarities, worth_reading
+from everthread.recall.passages import WHOLE_TOKENS, Span, estimated_tokens
+from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
+from everthread.recall.ranking import Evidence, Heard, Ranked, rank
 from everthread.views import View, stored
 
-_MOST_HITS = 20
-_WHOLE_TOKENS = 250
-"""A message up to this is quoted whole; of a longer one the passage around the words."""
-_PASSAGE_CHARACTERS = 800
+_READ = 300
+"""So many messages are read for a question, at some 40 µs each."""
+_NEAREST = 200
+"""So many passages near in meaning take part."""
+_MOST_PLACES = 20_000
+"""Of a word that more messages have, the newest so many are looked at."""
+_CONTEXT_HITS = 20
+"""Out of so many hits the episodes of a context are made."""
+_LEAST_SHARE = 0.3
+"""What scores less than this share of the best is not worth its tokens in a request."""
+_TURN_REACH = 12
+"""How far back the user's turn is looked for that an answer belongs to."""
 
 
-async def recalled(store: Store, ref: Ref, view: View, query: str) -> Sequence[Recalled]:
-    """The best passages that go into the policy's cap, in the order in which they were said."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What recall looks into."""
+
+    store: Store
+    meaning: Meaning | None = None
+    policy: RecallPolicy = field(default_factory=RecallPolicy)
+    clock: Clock = system_clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Nearby:
+    """What meaning says of a question."""
+
+    found: Sequence[Near] = ()
+    grasp: float = 0.0
+    is_behind: bool = False
+    unanswered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What was found, best first, before it is cut to what is asked for."""
+
+    ranked: Sequence[Ranked] = ()
+    placed: Mapping[int, Placed] = field(default_factory=dict)
+    """The messages by order."""
+    nearby: _Nearby = _Nearby()
+    truncated: bool = False
+
+    def hits(self, limit: int, max_tokens: int) -> RecallHits:
+        """At most so many, that together count to no more; what does not fit is passed over."""
+        kept: list[RecallHit] = []
+        for one in self.ranked:
+            if len(kept) == limit:
+                break
+            hit = _hit(one, self.placed[one.heard.order])
+            tokens = count_tokens(hit.text)
+            if tokens <= max_tokens:
+                max_tokens -= tokens
+                kept.append(hit)
+        return RecallHits(tuple(kept), self.nearby.is_behind, self.nearby.unanswered, self.truncated)
+
+
+async def find(
+    sources: Sources,
+    owner: str,
+    conversation: str | None,
+    question: str,
+    *,
+    asked_at: datetime | None = None,
+    path: Sequence[Segment] | None = None,
+    without: Collection[int] = (),
+) -> Findings:
+    """What has to do with a question, in one conversation along a path, or in all that an owner has.
+
+    Messages by their seq that are in `without` lend to others what they have of the question, but are not found.
+    """
+    wanted = asked(question)
+    places, nearby = await asyncio.gather(
+        _word_places(sources.store, owner, conversation, wanted), _near(sources, owner, conversation, question)
+    )
+    rarity = rarities(places.of, places.total)
+    orders = worth_reading(places.of, rarity, _READ)
+    named = list(dict.fromkeys((near.conversation_id, near.seq) for near in nearby.found))
+    read = await sources.store.placed(owner, orders, named) if orders or named else ()
+    placed = {one.order: one for one in read if path is None or is_on(path, one.branch, one.seq)}
+    evidence = Evidence(
+        places=_along(places.of, {one.order for one in read} - placed.keys()),
+        rarity=rarity,
+        likeness=_likeness(nearby.found, placed.values()),
+        grasp=nearby.grasp,
+        times=named_times(question[:MOST_CHARACTERS], asked_at or sources.clock()),
+    )
+    heard = [one for place in placed.values() for one in _heard(place)]
+    ranked = await asyncio.to_thread(rank, wanted, heard, evidence, sources.policy.weights)
+    shown = [one for one in ranked if placed[one.heard.order].seq not in without]
+    return Findings(ranked=shown, placed=placed, nearby=nearby, truncated=places.truncated)
+
+
+async def _word_places(store: Store, owner: str, conversation: str | None, wanted: Asked) -> WordPlaces:
+    if not wanted.terms:
+        return WordPlaces({}, 0, False)
+    return await store.word_places(owner, conversation, wanted.terms, cap=_MOST_PLACES)
+
+
+async def _near(sources: Sources, owner: str, conversation: str | None, question: str) -> _Nearby:
+    """What is near in meaning, as far as that answers in time."""
+    meaning = sources.meaning
+    text = question[:MOST_CHARACTERS]
+    grasp = meaning.embedder.grasp(text) if meaning is not None and text.strip() else 0.0
+    if meaning is None or not grasp * sources.policy.weights.meaning:
+        return _Nearby()
+    try:
+        async with asyncio.timeout(sources.policy.time_limit_seconds):
+            vector = await meaning.embedder.query(text)
+            found = await meaning.vectors.near(owner, conversation, meaning.embedder.name, vector, _NEAREST)
+            late = conversation is not None and await is_behind(sources.store, meaning, Ref(owner, conversation))
+    except TimeoutError:
+        limit = sources.policy.time_limit_seconds
+        return _Nearby(unanswered=(f"meaning: no answer within {limit:g} s",))
+    except EverthreadError as problem:
+        return _Nearby(unanswered=(f"meaning: {type(problem).__name__}",))
+    return _Nearby(found=found, grasp=grasp, is_behind=late)
+
+
+def _along(places: Places, elsewhere: Collection[int]) -> Places:
+    """Without what is said on other branches: nobody talks about it here."""
+    if not elsewhere:
+        return places
+    return {term: [order for order in having if order not in elsewhere] for term, having in places.items()}
+
+
+def _likeness(found: Iterable[Near], placed: Iterable[Placed]) -> dict[tuple[int, int], float]:
+    """By order; vectors of what a revision has replaced say nothing any more."""
+    orders = {(one.conversation_id, one.entry.seq): one.order for one in placed}
+    known = ((orders.get((near.conversation_id, near.seq)), near) for near in found)
+    return {(order, near.part): near.score for order, near in known if order is not None}
+
+
+def _heard(place: Placed) -> list[Heard]:
+    """A message as ranking takes it; a damaged one is left out, of which `verify` tells."""
+    message = Message(place.entry)
+    try:
+        payload = message.payload
+    except StoreDamaged:
+        return []
+    return [
+        Heard(
+            order=place.order,
+            place=place.depth,
+            conversation_id=place.conversation_id,
+            role=place.entry.role,
+            name=payloads.name(payload),
+            text=payloads.searchable(payload),
+            said_at=message.said_at or message.created_at,
+        )
+    ]
+
+
+def _hit(one: Ranked, place: Placed) -> RecallHit:
+    message = Message(place.entry)
+    return RecallHit(
+        conversation_id=place.conversation_id,
+        ids=(message.id,),
+        seqs=(place.seq,),
+        text=one.heard.text[one.span.start : one.span.end].strip(),
+        score=round(one.score, 6),
+        said_at=message.said_at or message.created_at,
+        speaker=message.name or message.role,
+        is_passage=one.span != (0, len(one.heard.text)),
+    )
+
+
+async def search(sources: Sources, owner: str, conversation: str | None, text: str, limit: int) -> Hits:
+    """What is recalled, in the shape of a search: on whichever branch, with a snippet of each."""
+    findings = await find(sources, owner, conversation, text)
+    query = parse(text)
+    return Hits(
+        tuple(
+            Hit(
+                conversation_id=one.heard.conversation_id,
+                seq=findings.placed[one.heard.order].seq,
+                id=findings.placed[one.heard.order].entry.id,
+                snippet=snippet(one.heard.text[one.span.start : one.span.end], query),
+                score=one.score,
+            )
+            for one in findings.ranked[:limit]
+        ),
+        findings.truncated,
+    )
+
+
+async def path_of(store: Store, ref: Ref) -> Sequence[Segment]:
+    """The active path of a conversation."""
+    rows, active = await store.branches(ref)
+    return segments({row.number: row for row in rows}, active)
+
+
+# -- episodes for a context ----------------------------------------------------------------------------------------
+
+
+async def recalled(sources: Sources, ref: Ref, view: View, query: str) -> Sequence[Recalled]:
+    """The best episodes that go into the policy's cap, in the order in which they were said: what was found, with the
+    user's turn it belongs to and its answer."""
     left = view.policy.recalled_max_tokens
-    asked = _telling(query)
-    hits = await searching.search(store, asked, owner=ref.owner, conversation=ref.id, limit=_MOST_HITS) if left else ()
-    there = {one.seq for one in (*view.window, *view.pinned)}
-    found = await _pairs(store, ref, [hit.seq for hit in hits if hit.seq not in there])
-    kept: list[Recalled] = []
-    for hit in hits:
-        place, newest = found.get(hit.seq, (None, None))
-        if place is None or newest is None or not is_on(view.outlook.segments, place.branch, place.seq):
+    if not left or not sources.policy.top_k:
+        return ()
+    there = {one.seq for one in (*view.window, *view.pinned, *view.standing)}
+    findings = await find(sources, ref.owner, ref.id, query, path=view.outlook.segments, without=there)
+    episodes = await _episodes(sources, ref, view, findings)
+    kept: dict[int, Recalled] = {}
+    for one in (passage for episode in episodes for passage in episode if passage.stored.seq not in there):
+        tokens = recalled_block(one).tokens
+        if one.stored.seq not in kept and tokens <= left:
+            left -= tokens
+            kept[one.stored.seq] = one
+    return [kept[seq] for seq in sorted(kept)]
+
+
+async def _episodes(sources: Sources, ref: Ref, view: View, findings: Findings) -> list[list[Recalled]]:
+    """Each with what was found first, then what belongs to it."""
+    by_turn: dict[int, list[Recalled]] = {}
+    others: dict[int, list[Recalled]] = {}
+    best = findings.ranked[0].score if findings.ranked else 0.0
+    for one in findings.ranked[:_CONTEXT_HITS]:
+        if one.is_borrowed or one.score < _LEAST_SHARE * best:
             continue
-        one = _passage(place, newest, parse(asked))
-        left -= recalled_block(one).tokens
-        if left < 0:
-            break
-        kept.append(one)
-    return sorted(kept, key=lambda one: one.stored.seq)
+        place = findings.placed[one.heard.order]
+        turn = await _turn_around(sources.store, ref, view, place.seq)
+        first = turn[0].stored.seq if turn else place.seq
+        if first not in by_turn and len(by_turn) == sources.policy.top_k:
+            continue
+        found = [part for part in turn if part.stored.seq == place.seq]
+        by_turn.setdefault(first, []).extend(_passage(part, one) for part in found)
+        others.setdefault(first, [part for part in turn if _is_short(part)])
+    return [[*found, *others[first]] for first, found in by_turn.items()]
 
 
-def _telling(query: str) -> str:
-    """The question without the words that any message has; as it is in scripts whose words we do not know."""
-    words = dict.fromkeys(terms(query))
-    return " ".join(words) if words or query.isascii() else query
+async def _turn_around(store: Store, ref: Ref, view: View, seq: int) -> list[Recalled]:
+    """The user's turn that a message belongs to: what the user said, the message, and the answer after it."""
+    before = PathQuery(branch=view.leaf_seq, before=seq + 1, limit=_TURN_REACH, newest_first=True)
+    after = PathQuery(branch=view.leaf_seq, after=seq, limit=1)
+    earlier = [stored(*pair) for pair in await store.path(ref, before)]
+    later = [stored(*pair) for pair in await store.path(ref, after)]
+    answers = list(takewhile(lambda one: payloads.role(one.payload) != "user", earlier))
+    opening = earlier[len(answers) : len(answers) + 1]
+    itself = earlier[:1] if answers else []
+    answer = [one for one in later if payloads.role(one.payload) == "assistant"]
+    return [Recalled(stored=one, start=0, end=len(payloads.text(one.payload))) for one in [*opening, *itself, *answer]]
 
 
-async def _pairs(store: Store, ref: Ref, seqs: Sequence[int]) -> dict[int, tuple[Entry, Entry]]:
-    """(place, newest revision) by the place's seq."""
-    places = await store.find(ref, seqs=seqs) if seqs else ()
-    revised = {place.newest_seq for place in places if place.newest_seq is not None}
-    newest = {entry.seq: entry for entry in await store.find(ref, seqs=sorted(revised))} if revised else {}
-    return {place.seq: (place, newest.get(place.newest_seq or -1, place)) for place in places if not place.is_erased}
+def _is_short(one: Recalled) -> bool:
+    return 0 < estimated_tokens(one.text) <= WHOLE_TOKENS
 
 
-def _passage(place: Entry, newest: Entry, query: Query) -> Recalled:
-    one = stored(place, newest)
-    text = payloads.text(one.payload)
-    if one.tokens <= _WHOLE_TOKENS:
-        return Recalled(stored=one, start=0, end=len(text))
-    near = stretch(text, query, _PASSAGE_CHARACTERS)
-    start = max(0, text.find(near))
-    return Recalled(stored=one, start=start, end=start + len(near))
+def _passage(whole: Recalled, ranked: Ranked) -> Recalled:
+    """The passage that was found; of a call, which is no text, what was said with it."""
+    span = ranked.span if ranked.span.start < whole.end else Span(0, min(whole.end, WHOLE_TOKENS * 4))
+    return Recalled(stored=whole.stored, start=span.start, end=min(span.end, whole.end))

@@ -27,6 +27,8 @@ from everthread.core.errors import Invalid
 from everthread.core.ids import LOCAL
 from everthread.core.tools import ToolPolicy
 from everthread.core.workspaces import IDLE_DAYS, Quota
+from everthread.recall.policy import RecallPolicy, Scope
+from everthread.recall.ranking import RecallWeights
 
 PREFIX = "EVERTHREAD_"
 FILE_NAME = "everthread.toml"
@@ -130,6 +132,26 @@ class Settings(BaseSettings):
     """Where skills of one's own are, beside those that are shipped."""
     mcp_file: Path | None = None
     """A JSON file that names MCP servers, whose tools models may use."""
+    recall_top_k: int = Field(default=RecallPolicy().top_k, ge=0, le=100)
+    """How many episodes `context(query=…)` brings back."""
+    recall_scope: Scope = RecallPolicy().scope
+    """Where `recall` looks unless it is told: `conversation`, or `owner` for all conversations."""
+    recall_time_limit_seconds: float = Field(default=RecallPolicy().time_limit_seconds, gt=0, le=600)
+    """How long finding by meaning may take before words answer alone."""
+    recall_meaning: float = Field(default=RecallWeights().meaning, ge=0, le=1)
+    """The share of meaning beside words."""
+    recall_neighbours: float = Field(default=RecallWeights().neighbours, ge=0, le=10)
+    """How much messages next to each other lend."""
+    recall_around: float = Field(default=RecallWeights().around, ge=0, le=10)
+    """How much it counts what is talked about around a message."""
+    recall_user: float = Field(default=RecallWeights().user, ge=0, le=10)
+    """How much more the user's messages count where speakers have no names."""
+    recall_assistant: float = Field(default=RecallWeights().assistant, ge=0, le=10)
+    """How much more the assistant's count when it is asked what it said."""
+    recall_speaker: float = Field(default=RecallWeights().speaker, ge=0, le=10)
+    """How much more those of the speaker count that a question names."""
+    recall_date: float = Field(default=RecallWeights().date, ge=0, le=10)
+    """How much more those of the time count that a question names."""
     log_level: LogLevel = LogLevel.WARNING
     """`debug`, `info`, `warning` or `error`; with `debug`, an error shows where it arose."""
 
@@ -164,6 +186,24 @@ class Settings(BaseSettings):
     graphs: dict[str, str] = Field(default_factory=dict)
     """Graphs that the service serves, by name: `agent = "./agent.py:graph"` in a table of their own; in the environment
     as JSON."""
+
+    @property
+    def recall(self) -> RecallPolicy:
+        """How the old is looked for."""
+        return RecallPolicy(
+            top_k=self.recall_top_k,
+            scope=self.recall_scope,
+            time_limit_seconds=self.recall_time_limit_seconds,
+            weights=RecallWeights(
+                meaning=self.recall_meaning,
+                neighbours=self.recall_neighbours,
+                around=self.recall_around,
+                user=self.recall_user,
+                assistant=self.recall_assistant,
+                speaker=self.recall_speaker,
+                date=self.recall_date,
+            ),
+        )
 
     compaction: Annotated[CompactionPolicy, PlainValidator(lambda given: _policy(given))] = CompactionPolicy()
     """How conversations are compacted, unless the database says otherwise: a table of its own."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from everthread.recall.asking import asked
 from everthread.recall.dates import named_times
 from everthread.recall.nearness import rarities, worth_reading
-from everthread.recall.ranking import Evidence, Heard, Ranked, Weights, rank
+from everthread.recall.ranking import Evidence, Heard, Ranked, RecallWeights, rank
 
 NOW = datetime(2026, 4, 15, 10, tzinfo=UTC)
 Said = tuple[str, str] | tuple[str, str, str]
@@ -34,14 +34,16 @@ def heard(said: Sequence[Said]) -> list[Heard]:
     ]
 
 
-def ranked(question: str, messages: Sequence[Heard], weights: Weights | None = None, **known: object) -> list[Ranked]:
+def ranked(
+    question: str, messages: Sequence[Heard], weights: RecallWeights | None = None, **known: object
+) -> list[Ranked]:
     wanted = asked(question)
     places = {
         term: [one.order for one in messages if wanted.read(one.text).counts[at]]
         for at, term in enumerate(wanted.terms)
     }
     evidence = Evidence(places=places, rarity=rarities(places, len(messages)), times=named_times(question, NOW))
-    return rank(wanted, messages, replace(evidence, **known), weights or Weights())  # type: ignore[arg-type]
+    return rank(wanted, messages, replace(evidence, **known), weights or RecallWeights())  # type: ignore[arg-type]
 
 
 def texts(found: Sequence[Ranked]) -> list[str]:
@@ -70,7 +72,7 @@ def test_a_long_message_borrows_nothing_from_its_neighbours() -> None:
 
 def test_results_of_tools_lend_nothing() -> None:
     said: list[Said] = [*FILLER, ("tool", "director: Lynch"), ("user", "right"), *FILLER]
-    found = ranked("director", heard(said), Weights(around=0))
+    found = ranked("director", heard(said), RecallWeights(around=0))
     assert texts(found) == ["director: Lynch"]
 
 
@@ -106,9 +108,9 @@ def test_a_named_day_brings_what_was_said_then() -> None:
 def test_meaning_finds_what_has_no_word_of_the_question_as_far_as_it_is_grasped() -> None:
     messages = heard([*FILLER, ("user", "my feline is ill"), *FILLER, ("user", "the cat food list"), *FILLER])
     likeness = {(31, 0): 0.8, (62, 0): 0.3, (1, 0): 0.1}
-    grasped = ranked("sick cat", messages, Weights(meaning=0.6), likeness=likeness, grasp=1.0)
+    grasped = ranked("sick cat", messages, RecallWeights(meaning=0.6), likeness=likeness, grasp=1.0)
     assert grasped[0].heard.text == "my feline is ill"
-    assert ranked("sick cat", messages, Weights(meaning=0.6), likeness=likeness, grasp=0.0)[0].heard.order == 62
+    assert ranked("sick cat", messages, RecallWeights(meaning=0.6), likeness=likeness, grasp=0.0)[0].heard.order == 62
 
 
 def test_of_a_long_message_the_passage_with_the_words_is_shown() -> None:
@@ -123,7 +125,7 @@ def test_of_a_long_message_the_passage_with_the_words_is_shown() -> None:
 
 def test_messages_of_two_conversations_are_no_neighbours() -> None:
     one, two = heard([("user", "the director"), ("user", "short")])
-    found = ranked("director", [one, replace(two, conversation_id="other")], Weights(around=0))
+    found = ranked("director", [one, replace(two, conversation_id="other")], RecallWeights(around=0))
     assert texts(found) == ["the director"]
 
 

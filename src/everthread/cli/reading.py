@@ -218,10 +218,12 @@ async def search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to look for, in any language.")],
     conversation: Annotated[str | None, typer.Option(metavar="ID", help="Only in this conversation.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 20,
+    meaning: Annotated[bool, typer.Option("--meaning", help="Also what says the same in other words.")] = False,
 ) -> None:
     """Find messages by their words, best first."""
     async with door.open() as et:
-        hits = await et.search(" ".join(words), owner=door.owner, conversation=conversation, limit=limit)
+        text = " ".join(words)
+        hits = await et.search(text, owner=door.owner, conversation=conversation, limit=limit, meaning=meaning)
     if door.out.json:
         door.out.document({"hits": list(hits), "truncated": hits.truncated})
         return

@@ -21,7 +21,7 @@ from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
 from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, UseCount
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.queries import Query
+from everthread.core.queries import Query, Term
 from everthread.core.replies import Replies
 from everthread.core.turns import Turns
 
@@ -263,13 +263,50 @@ class Candidates(NamedTuple):
     """How many messages the scope holds, about."""
 
 
+class WordPlaces(NamedTuple):
+    """Where the terms of a question stand."""
+
+    of: Mapping[Term, Sequence[int]]
+    """Of each term the entries that have it, by `order`, rising."""
+    total: int
+    """How many messages the scope holds, about."""
+    truncated: bool
+    """Whether of some term only the newest entries are told."""
+
+
+class Placed(NamedTuple):
+    """A message in its newest revision, and its place in the order."""
+
+    conversation_id: str
+    order: int
+    """Of its place: rises with newness, within a conversation by seq; those of two conversations are far apart."""
+    branch: int
+    depth: int
+    """How many messages its path has up to here: neighbours differ by one."""
+    entry: Entry
+
+    @property
+    def seq(self) -> int:
+        """The seq that history shows it under."""
+        return self.order & 0xFFFF_FFFF
+
+
 class Search(Protocol):
-    """Finding candidates by words. Ranking is history/ranking.py's."""
+    """Finding candidates by words. Ranking is history/ranking.py's, and for recall recall/ranking.py's."""
 
     async def candidates(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
     ) -> Candidates:
         """At most `cap` matches of this owner (of one conversation), newest first; the cap comes after the filter."""
+
+    async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+        """Where each of these terms stands in what this owner has (in one conversation), at most `cap` of each."""
+
+    async def placed(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+        """The messages at these orders, and at these seqs of conversations, in their newest revision.
+
+        What is no message, is another owner's, was deleted or erased, or never was, is left out; each comes once.
+        """
 
 
 class Keeping(Protocol):

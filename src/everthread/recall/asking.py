@@ -33,6 +33,8 @@ _FUNCTION_CHARACTERS = frozenset(
     "的了是在我你他她它们这那有和与及或吗呢吧啊呀么什谁哪怎几多少个都也就还要会能可以把被给对从到为因所之其于上下里中去来说"
     "得着过很最不没让请问一"
 )
+_DOER = re.compile(r"([a-z]{4,}[ts])or|([a-z]{5,})er")
+"""Who directs is asked for as a director: stemming joins the forms of a word, but not these."""
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd]")
 _TO_THE_ASSISTANT = re.compile(
     r"\b(?:did|do|have|had|would|were|could|can) you\b"
@@ -90,6 +92,8 @@ def _terms(text: str) -> Iterator[Term]:
     for run, word in runs_and_words(text):
         if word:
             yield Term(token=stem(word))
+            if deed := _DOER.fullmatch(word):
+                yield Term(token=stem(deed[1] or deed[2]))
         for part in _stretches(run):
             if _HAN.match(part):
                 yield from (Term(token=character, is_prefix=True) for character in part)

@@ -6,7 +6,8 @@ A message's own words count as BM25 counts them, half by its best passage and ha
   flows from a message that asks to the one after it. Results of tools neither lend nor borrow, and the more of a
   conversation they are, the less its messages have to do with their neighbours;
 - what is talked about around it;
-- meaning: the likeness of its best passage to the question, weighed by how much of the question the embedder grasps;
+- meaning: the likeness of its best passage to the question, weighed by how much of the question the embedder grasps.
+  What tools return is no prose, and judged by its words alone;
 - who said it: where speakers have names, the one that the question names; where they are bare roles, the user, who
   knows what was wanted and decided, unless the question is what the assistant said;
 - when it was said, if the question names a time.
@@ -41,7 +42,7 @@ _ROLES = frozenset({"user", "assistant", "tool", "function", "system", "develope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class RecallWeights:
     """How much each signal counts; 0 turns one off."""
 
     neighbours: float = 0.4
@@ -49,7 +50,7 @@ class Weights:
     asking: float = 1.5
     """How many times as much comes from a message that asks to the one after it."""
     around: float = 0.3
-    meaning: float = 0.4
+    meaning: float = 0.3
     """The share of meaning in words and meaning together, for a question that the embedder understands."""
     user: float = 0.3
     assistant: float = 0.3
@@ -97,14 +98,18 @@ class Ranked:
     span: Span
     score: float
     """Compares only with the others of the same question."""
+    is_borrowed: bool
+    """Whether it has nothing of the question itself, only messages around it have."""
 
 
-def rank(asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: Weights) -> list[Ranked]:
+def rank(asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: RecallWeights) -> list[Ranked]:
     """The messages that have something to do with the question, best first; of equals the newer one."""
     room = _Room(asked, sorted(heard, key=lambda one: one.order), evidence, weights)
     scores = room.scores()
     found = [
-        Ranked(heard=one, span=room.span(at), score=scores[at]) for at, one in enumerate(room.heard) if scores[at] > 0
+        Ranked(heard=one, span=room.span(at), score=scores[at], is_borrowed=room.is_borrowed(at))
+        for at, one in enumerate(room.heard)
+        if scores[at] > 0
     ]
     return sorted(found, key=lambda one: (-one.score, -one.heard.order))
 
@@ -112,7 +117,7 @@ def rank(asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: Weig
 class _Room:
     """All that was heard, laid out for one question."""
 
-    def __init__(self, asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: Weights) -> None:
+    def __init__(self, asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: RecallWeights) -> None:
         self.asked = asked
         self.heard = heard
         self.evidence = evidence
@@ -154,11 +159,14 @@ class _Room:
         total = _at_most_one(self._with_neighbours(self._words()))
         around = _at_most_one([talk_around(one.order, evidence.places, evidence.rarity) for one in self.heard])
         total = _at_most_one([score + weights.around * near for score, near in zip(total, around, strict=True)])
-        share = weights.meaning * evidence.grasp
-        if share and evidence.likeness:
+        if weights.meaning * evidence.grasp and evidence.likeness:
             meant = _at_most_one(self._with_neighbours(self._meaning()))
-            total = [(1 - share) * words + share * likeness for words, likeness in zip(total, meant, strict=True)]
+            total = [self._both(*of_one) for of_one in zip(self.heard, total, meant, strict=True)]
         return [score * self._prior(one) for score, one in zip(total, self.heard, strict=True)]
+
+    def _both(self, one: Heard, words: float, likeness: float) -> float:
+        share = 0.0 if _is_of_tool(one) else self.weights.meaning * self.evidence.grasp
+        return (1 - share) * words + share * likeness
 
     def _words(self) -> list[float]:
         kept = self.asked.without(self.speakers)
@@ -211,6 +219,11 @@ class _Room:
         if self.asked.is_to_the_assistant:
             return prior * (1 + weights.assistant * (one.role == "assistant"))
         return prior * (1 + weights.user * (one.role == "user"))
+
+    def is_borrowed(self, at: int) -> bool:
+        order = self.heard[at].order
+        is_meant = any((order, part) in self.evidence.likeness for part in range(len(self.spans[at])))
+        return not is_meant and not any(any(reading.counts) for reading in self.readings[at])
 
     def span(self, at: int) -> Span:
         """The passage that has most of the question, by words and by meaning."""

@@ -18,6 +18,7 @@ from everthread.adapters.jobs.memory import MemoryJobs
 from everthread.adapters.stores.layout import (
     CANNOT_REACH,
     SEQ_BITS,
+    SEQ_MASK,
     is_indexed,
     revisions_of,
     texts_of,
@@ -54,9 +55,11 @@ from everthread.core.ports import (
     NewConversation,
     Outlook,
     PathQuery,
+    Placed,
     PolicyChange,
+    WordPlaces,
 )
-from everthread.core.queries import Query
+from everthread.core.queries import Query, Term
 from everthread.core.replies import Reply
 from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
 from everthread.history.words import scope_token
@@ -475,6 +478,32 @@ class MemoryStore:
             total=sum(len(row.words) for row in rows),
         )
 
+    async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+        if conversation is not None:
+            self._row(Ref(owner, conversation))
+        rows = [
+            row
+            for ref, row in self._rows.items()
+            if ref.owner == owner and not row.is_erased and conversation in (None, ref.id)
+        ]
+        found = {
+            term: [
+                row.number << SEQ_BITS | seq for row in rows for seq in sorted(row.words) if has(term, row.words[seq])
+            ]
+            for term in terms
+        }
+        is_cut = any(len(having) > cap for having in found.values())
+        return WordPlaces(
+            {term: having[-cap:] for term, having in found.items()}, sum(len(row.words) for row in rows), is_cut
+        )
+
+    async def placed(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+        rows = {row.number: row for ref, row in self._rows.items() if ref.owner == owner and not row.is_erased}
+        numbers = {row.info.id: row.number for row in rows.values()}
+        keys = {*orders, *(numbers[id] << SEQ_BITS | seq for id, seq in named if id in numbers)}
+        found = (_placed(rows[key >> SEQ_BITS], key & SEQ_MASK) for key in sorted(keys) if key >> SEQ_BITS in rows)
+        return list({one.order: one for one in found if one is not None}.values())
+
     # -- looking after the whole ---------------------------------------------------------------------------
 
     async def heads(self) -> Sequence[ConversationInfo]:
@@ -623,6 +652,18 @@ def _invalidate(row: _Conversation, seq: int, at: datetime) -> None:
     for id, compaction in row.compactions.items():
         if compaction.invalid_at is None and holds(row.branches, compaction, row.entries[seq - 1]):
             row.compactions[id] = replace(compaction, invalid_at=at)
+
+
+def _placed(row: _Conversation, seq: int) -> Placed | None:
+    """The message at this place, or whose revision this entry is; None for what is not to be seen."""
+    if not 0 < seq <= len(row.entries) or row.info.deleted_at is not None:
+        return None
+    found = row.entries[seq - 1]
+    place = row.entries[(found.revises or 1) - 1] if found.how == Revision.REPLACE else found
+    newest = place if place.newest_seq is None else row.entries[place.newest_seq - 1]
+    if not place.is_place or place.flags & (Flag.DELETED | Flag.ERASED) or newest.is_erased:
+        return None
+    return Placed(row.info.id, row.number << SEQ_BITS | place.seq, place.branch, place.depth, newest)
 
 
 def _is_current(row: _Conversation, entry: Entry) -> bool:

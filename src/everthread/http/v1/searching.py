@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from everthread.conversation import MAX_QUERY_CHARACTERS
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.http.asking import Asker, Et, Limit
 from everthread.http.json import Json
-from everthread.instance import MAX_QUERY_CHARACTERS
 
 router = APIRouter(tags=["search"])
 

@@ -18,7 +18,7 @@ from everthread.adapters.stores.postgres.pool import Connection
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.ports import Candidate, Candidates
+from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
 from everthread.core.queries import Group, Query, Term
 from everthread.history.match import tsquery
 from everthread.history.words import scope_token
@@ -72,6 +72,38 @@ async def candidates(
         frequencies=sample.frequencies,
         total=max(sample.rows, len(keys)),
     )
+
+
+async def word_places(
+    connection: Connection, owner: str, conversation: str | None, terms: Sequence[Term], cap: int
+) -> WordPlaces:
+    """Of each term the entries of this owner, or of one of its conversations, that have it."""
+    queries = [tsquery(_only(term)) for term in terms]
+    async with connection.transaction(readonly=True):
+        await connection.execute(sql.SEARCH_SETTINGS)
+        if conversation is not None:
+            number, head, _ = await living_head(connection, Ref(owner, conversation))
+            total = head.entry_count
+            rows = await connection.fetch(sql.TERM_PLACES_WALK, queries, *_span(number), cap)
+            found = [list(row[1]) for row in rows]
+        else:
+            total = await connection.fetchval(sql.INDEX_SIZE) or 0
+            mine = [tsquery(_only(term), [owner_scope(owner)]) for term in terms]
+            found = [[row[0] for row in await connection.fetch(sql.TERM_PLACES_LOOK_UP, one, cap)] for one in mine]
+    by_term = {term: keys[::-1] for term, keys in zip(terms, found, strict=True)}
+    most = max(map(len, found), default=0)
+    return WordPlaces(by_term, max(total, most), most >= cap)
+
+
+async def placed(
+    connection: Connection, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+) -> list[Placed]:
+    """Messages by order, or by conversation and seq."""
+    ids = list({id for id, _ in named})
+    numbers = dict(tuple(row) for row in await connection.fetch(sql.CONVERSATION_NUMBERS, owner, ids)) if ids else {}
+    keys = {*orders, *(entry_key(numbers[id], seq) for id, seq in named if id in numbers)}
+    rows = [tuple(row) for row in await connection.fetch(sql.PLACED, sorted(keys), owner)]
+    return list({row[1]: Placed(row[0], row[1], row[2], row[3], Entry._make(row[4:])) for row in rows}.values())
 
 
 async def _sampled(connection: Connection, owner: str, query: Query, match: str) -> _Sample:

@@ -528,6 +528,33 @@ WHERE e.key = ANY($1::bigint[]) AND c.owner = $2 AND c.deleted_at IS NULL AND e.
 ORDER BY e.key DESC"""
 """Matches as candidates: the newest revisions of messages that are neither deleted nor erased."""
 
+TERM_PLACES_WALK = """
+SELECT asked.place, array(
+    SELECT key FROM words
+    WHERE key BETWEEN $2 AND $3 AND (tokens @@ asked.query::tsquery) IS TRUE ORDER BY key DESC LIMIT $4)
+FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
+"""Of each term the entries of one conversation that have it, newest first, by reading them all."""
+
+TERM_PLACES_LOOK_UP = """
+WITH matching AS MATERIALIZED (SELECT key FROM words WHERE tokens @@ $1::text::tsquery)
+SELECT key FROM matching ORDER BY key DESC LIMIT $2"""
+"""The entries of an owner that have a term, newest first, by the index of words."""
+
+CONVERSATION_NUMBERS = "SELECT id, number FROM conversations WHERE owner = $1 AND id = ANY($2::text[])"
+"""The numbers of conversations."""
+
+PLACED = f"""
+SELECT c.id, place.key, place.branch, place.depth, {ENTRY}
+FROM unnest($1::bigint[]) AS wanted (key)
+JOIN entries found ON found.key = wanted.key
+JOIN entries place ON place.key = CASE
+    WHEN found.how = 0 THEN (found.key & ~4294967295) | found.revises ELSE found.key END
+JOIN entries e ON e.key = (place.key & ~4294967295) | coalesce(place.newest_seq, place.key & 4294967295)
+JOIN conversations c ON c.number = place.key >> 32
+WHERE c.owner = $2 AND c.deleted_at IS NULL AND place.kind = 0 AND (place.how IS NULL OR place.how = 2)
+  AND place.flags & 5 = 0 AND e.flags & 4 = 0"""
+"""Messages by the keys of their place or of a revision, in their newest revision; none that is deleted or erased."""
+
 # -- erasing ---------------------------------------------------------------------------------------------------
 
 LOCK_ERASE_TARGETS = """

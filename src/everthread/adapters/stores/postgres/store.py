@@ -51,9 +51,11 @@ from everthread.core.ports import (
     NewConversation,
     Outlook,
     PathQuery,
+    Placed,
     PolicyChange,
+    WordPlaces,
 )
-from everthread.core.queries import Query
+from everthread.core.queries import Query, Term
 from everthread.core.replies import Reply
 from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
 
@@ -364,6 +366,14 @@ class PostgresStore:
         found = await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
         whole = await blobs.filled([one.entry for one in found.found], self._blobs)
         return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
+
+    async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+        return await self._on.read(lambda c: search.word_places(c, owner, conversation, terms, cap))
+
+    async def placed(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+        found = await self._on.read(lambda c: search.placed(c, owner, orders, named))
+        whole = await blobs.filled([one.entry for one in found], self._blobs)
+        return [one._replace(entry=entry) for one, entry in zip(found, whole, strict=True)]
 
     # -- looking after the whole ---------------------------------------------------------------------------
 

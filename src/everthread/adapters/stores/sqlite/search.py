@@ -1,4 +1,4 @@
-"""Finding candidates by words in the FTS5 index, over an open connection; ranking is history/ranking.py's.
+"""Finding candidates by words in the FTS5 index, over an open connection; ranking is history/ranking.py's and recall's.
 
 The cap comes after the owner. A token in each entry stands for its owner, so that one with few messages among many is
 found at once; but to match the token of one who owns most of them costs a walk through all of those (10 ms in a
@@ -7,8 +7,9 @@ million). So a large owner's matches are read from the newest on, and the few of
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
@@ -17,8 +18,8 @@ from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.ports import Candidate, Candidates
-from everthread.core.queries import Group, Query
+from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
+from everthread.core.queries import Group, Query, Term
 from everthread.history.match import fts5_match
 
 _NEWEST = 1 << 62
@@ -46,6 +47,32 @@ def candidates(
         },
         total=connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0],
     )
+
+
+def word_places(
+    connection: sqlite3.Connection, owner: str, conversation: str | None, terms: Sequence[Term], cap: int
+) -> WordPlaces:
+    """Of each term the entries of this owner, or of one of its conversations, that have it."""
+    first, last = _span(connection, owner, conversation)
+    scope = [] if conversation is not None or _is_large(connection, owner) else [owner_scope(owner)]
+    found: dict[Term, list[int]] = {}
+    for term in terms:
+        match = fts5_match(Query(groups=(Group(terms=(term,)),)), scope)
+        keys = (row[0] for row in connection.execute(sql.TERM_PLACES, (match, first, last, cap)))
+        found[term] = list(keys if conversation is not None else _owned(connection, owner, keys))[::-1]
+    total = connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0]
+    return WordPlaces(found, total, any(len(having) >= cap for having in found.values()))
+
+
+def placed(
+    connection: sqlite3.Connection, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+) -> list[Placed]:
+    """Messages by order, or by conversation and seq."""
+    numbers = {id: connection.execute(sql.NUMBER, (owner, id)).fetchone() for id in {id for id, _ in named}}
+    keys = {*orders, *(entry_key(row[0], seq) for id, seq in named if (row := numbers[id]) is not None)}
+    rows = connection.execute(sql.PLACED, (json.dumps(sorted(keys)), owner))
+    found = (Placed(row[0], row[1], row[2], row[3], Entry._make(row[4:])) for row in rows)
+    return list({one.order: one for one in found}.values())
 
 
 def _span(connection: sqlite3.Connection, owner: str, conversation: str | None) -> tuple[int, int]:

@@ -227,6 +227,24 @@ WHERE e.key = ? AND c.owner = ? AND c.deleted_at IS NULL AND e.newest_seq IS NUL
   AND (e.how IS NOT 0 OR place.newest_seq = e.key & 4294967295)"""
 """A match as a candidate, if it is the newest revision of a message that is neither deleted nor erased."""
 
+TERM_PLACES = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
+"""Entries that have a term, newest first."""
+
+NUMBER = "SELECT number FROM conversations WHERE owner = ? AND id = ?"
+"""The number of a conversation."""
+
+PLACED = f"""
+SELECT c.id, place.key, place.branch, place.depth, {ENTRY}
+FROM json_each(?) AS wanted
+JOIN entries found ON found.key = wanted.value
+JOIN entries place ON place.key = CASE
+    WHEN found.how = 0 THEN (found.key & ~4294967295) | found.revises ELSE found.key END
+JOIN entries e ON e.key = (place.key & ~4294967295) | coalesce(place.newest_seq, place.key & 4294967295)
+JOIN conversations c ON c.number = place.key >> 32
+WHERE c.owner = ? AND c.deleted_at IS NULL AND place.kind = 0 AND (place.how IS NULL OR place.how = 2)
+  AND place.flags & 5 = 0 AND e.flags & 4 = 0"""
+"""Messages by the keys of their place or of a revision, in their newest revision; none that is deleted or erased."""
+
 ERASE_TARGETS = """
 SELECT number FROM conversations WHERE owner = ? AND (? IS NULL OR id = ?) AND erased_at IS NULL"""
 """The conversations an erase reaches."""

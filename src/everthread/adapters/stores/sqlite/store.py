@@ -50,9 +50,11 @@ from everthread.core.ports import (
     NewConversation,
     Outlook,
     PathQuery,
+    Placed,
     PolicyChange,
+    WordPlaces,
 )
-from everthread.core.queries import Query
+from everthread.core.queries import Query, Term
 from everthread.core.replies import Reply
 from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
 
@@ -351,9 +353,20 @@ class SqliteStore:
     async def candidates(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
     ) -> Candidates:
+        await self._index_all()
+        return await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
+
+    async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+        await self._index_all()
+        return await self._on.read(lambda c: search.word_places(c, owner, conversation, terms, cap))
+
+    async def placed(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+        return await self._on.read(lambda c: search.placed(c, owner, orders, named))
+
+    async def _index_all(self) -> None:
+        """Nobody sees the index behind."""
         while await self._on.read(indexing.is_behind):
             await self._on.write(indexing.index_some)
-        return await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
 
     # -- looking after the whole ---------------------------------------------------------------------------
 

@@ -1,0 +1,117 @@
+"""Keeping the vectors of a conversation in step with its log: a view of it that can be made anew at any time.
+
+Passages are cut and embedded in the order of the log, and kept as they are made; so how far it has come is the newest
+entry that has a vector, and whoever goes on after a crash goes on there. What was replaced by a revision loses its
+vectors, and so does a model that is used no more once the new one has caught up. Nothing here reads or writes what is
+off the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from everthread.core import payloads
+from everthread.core.entries import Entry, Kind, Revision
+from everthread.core.errors import StoreDamaged
+from everthread.core.meaning import Embedder, Part, Vectors
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import Store
+from everthread.recall.passages import passages
+
+_PAGE = 100
+_BATCH_PASSAGES = 64
+"""So many passages are embedded before they are kept: what a crash can cost."""
+_MOST_PASSAGES = 200
+"""Of one message: a log of 10 MB pasted in is found by its words, and by the meaning of its beginning."""
+_LOOKED_AT = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What finds by meaning."""
+
+    embedder: Embedder
+    vectors: Vectors
+
+
+async def catch_up(store: Store, meaning: Meaning, ref: Ref, on_entry: Callable[[int], None] = lambda _: None) -> int:
+    """Embed what is not embedded yet; gives how many passages that were. `on_entry` hears of each seq that is done."""
+    if (await store.get(ref)).off_record:
+        return 0
+    indexed = await meaning.vectors.indexed(ref)
+    model = meaning.embedder.name
+    known = indexed.get(model)
+    made = 0
+    async for entries in _pages(store, ref, known.newest_seq if known else 0):
+        made += await _embed(meaning, ref, [entry for entry in entries if is_embedded(entry)])
+        await _forget_replaced(meaning, ref, entries)
+        on_entry(entries[-1].seq)
+    for old in indexed.keys() - {model}:
+        await meaning.vectors.forget(ref.owner, ref.id, model=old)
+    return made
+
+
+async def is_behind(store: Store, meaning: Meaning, ref: Ref) -> bool:
+    """Whether some message has no vector yet."""
+    info = await store.get(ref)
+    known = (await meaning.vectors.indexed(ref)).get(meaning.embedder.name)
+    newest = known.newest_seq if known else 0
+    if info.off_record or newest >= info.entry_count:
+        return False
+    return any(is_embedded(entry) for entry in await store.scan(ref, after=newest, limit=_LOOKED_AT))
+
+
+def is_embedded(entry: Entry) -> bool:
+    """Whether an entry gets vectors: it is a message that says something."""
+    if entry.kind != Kind.MESSAGE or entry.is_erased or entry.how == Revision.STUB:
+        return False
+    return bool(_text(entry).strip())
+
+
+def parts_of(entry: Entry) -> list[str]:
+    """The passages of a message, each under the name of who says it: people ask for what somebody did."""
+    text = _text(entry)
+    name = payloads.name(Message(entry).payload)
+    head = f"{name}: " if name and entry.role not in ("tool", "function") else ""
+    return [head + text[span.start : span.end] for span in passages(text)[:_MOST_PASSAGES]]
+
+
+def _text(entry: Entry) -> str:
+    try:
+        return payloads.searchable(Message(entry).payload)
+    except StoreDamaged:  # `verify` tells of it; the others are still found
+        return ""
+
+
+async def _pages(store: Store, ref: Ref, after: int) -> AsyncIterator[Sequence[Entry]]:
+    while entries := await store.scan(ref, after=after, limit=_PAGE):
+        yield entries
+        after = entries[-1].seq
+
+
+async def _embed(meaning: Meaning, ref: Ref, entries: Sequence[Entry]) -> int:
+    """Whole messages together, in order: a message's vectors are never kept in part."""
+    made = 0
+    batch: list[tuple[int, int, str]] = []
+    for entry in entries:
+        batch += [(entry.seq, part, text) for part, text in enumerate(parts_of(entry))]
+        if len(batch) >= _BATCH_PASSAGES:
+            made += await _keep(meaning, ref, batch)
+            batch = []
+    return made + await _keep(meaning, ref, batch)
+
+
+async def _keep(meaning: Meaning, ref: Ref, batch: Sequence[tuple[int, int, str]]) -> int:
+    if batch:
+        vectors = await meaning.embedder.passages([text for _, _, text in batch])
+        parts = [Part(seq, part, vector) for (seq, part, _), vector in zip(batch, vectors, strict=True)]
+        await meaning.vectors.put(ref, meaning.embedder.name, parts)
+    return len(batch)
+
+
+async def _forget_replaced(meaning: Meaning, ref: Ref, entries: Sequence[Entry]) -> None:
+    places = {entry.revises for entry in entries if entry.how == Revision.REPLACE and entry.kind == Kind.MESSAGE}
+    old = sorted(seq for seq in places if seq is not None)
+    if old:
+        await meaning.vectors.forget(ref.owner, ref.id, seqs=old)

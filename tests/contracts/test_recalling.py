@@ -1,0 +1,207 @@
+"""Finding the old again, through the conversation's own verbs, on every store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from everthread import Conversation, Everthread, Invalid
+from tests.contracts.talk import says
+from tests.contracts.views import text_of
+
+MONDAY = datetime(2026, 4, 6, 9, tzinfo=UTC)
+
+
+def said(text: str, *, role: str = "user", at: datetime | None = None, **more: Any) -> Mapping[str, Any]:
+    when = {} if at is None else {"created_at": at.isoformat()}
+    return {"role": role, "content": text, **when, **more}
+
+
+async def chatter(conv: Conversation, turns: int, topic: str = "garden") -> None:
+    """Turns about something else."""
+    messages = [
+        one
+        for turn in range(turns)
+        for one in (
+            said(f"And what of the {topic} in week {turn}?"),
+            said(f"In week {turn} the {topic} needs water and some patience.", role="assistant"),
+        )
+    ]
+    await conv.append(messages)
+
+
+async def test_who_was_that_director_again_said_ten_turns_and_two_hundred_messages_ago(conv: Conversation) -> None:
+    """By name from the fifth paper."""
+    await conv.append(
+        [
+            said("I watched Arrival yesterday, the one with the circular alien writing. Who made it?"),
+            said("Arrival was directed by Denis Villeneuve; he also made Dune.", role="assistant"),
+        ]
+    )
+    await chatter(conv, 100)
+    for question in ("Who was that director again?", "who directed the alien film"):
+        hits = await conv.recall(question)
+        assert "Denis Villeneuve" in " ".join(hit.text for hit in hits[:3])
+    await conv.append([said("Who was that director again?")])
+    context = await conv.context(query="Who was that director again?")
+    assert "Denis Villeneuve" in text_of(context)
+    assert context.messages[-1]["content"] == "Who was that director again?"
+
+
+async def test_back_to_the_science_fiction_films_we_talked_about(conv: Conversation) -> None:
+    """By name from the fifth paper: several messages of one talk come back, in the order they were said."""
+    await chatter(conv, 10, "kitchen")
+    await conv.append(
+        [
+            said("Which science-fiction films should I see?"),
+            said("Start with Solaris, then Stalker; both films are by Tarkovsky.", role="assistant"),
+            said("I liked Solaris. Another science-fiction film like it?"),
+            said("Then try Moon, a quiet film with Sam Rockwell.", role="assistant"),
+        ]
+    )
+    await chatter(conv, 60)
+    question = "Back to the science-fiction films we talked about"
+    await conv.append([said(question)])
+    shown = text_of(await conv.context(query=question))
+    assert 0 < shown.index("Solaris, then Stalker") < shown.index("try Moon") < shown.rindex(question)
+
+
+async def test_chinese_is_found_by_other_words_for_the_same(conv: Conversation) -> None:
+    await conv.append([said("我们在大阪订了一家带浴缸的酒店，一晚八百"), said("好的，记下了", role="assistant")])
+    await chatter(conv, 30)
+    hits = await conv.recall("大阪的住处多少钱一晚？")
+    assert hits[0].seqs == (1,)
+
+
+async def test_a_hit_says_where_it_is_from(conv: Conversation) -> None:
+    (receipt,) = await conv.append([said("The harbour opens at six.", at=MONDAY, name="Ann")])
+    (hit,) = await conv.recall("When does the harbour open?")
+    assert (hit.ids, hit.seqs, hit.said_at) == ((receipt.id,), (1,), MONDAY)
+    assert (hit.text, hit.speaker, hit.is_passage) == ("The harbour opens at six.", "Ann", False)
+    assert hit.conversation_id == conv.id
+    assert hit.score > 0
+
+
+async def test_limits_on_hits_and_tokens_hold(conv: Conversation) -> None:
+    await conv.append([said(f"harbour note {n}: " + "boats " * 40) for n in range(30)])
+    assert len(await conv.recall("harbour", limit=4)) == 4
+    assert len(await conv.recall("harbour", limit=30, max_tokens=150)) <= 3
+    assert len(await conv.recall("harbour", limit=0)) == 0
+    assert len(await conv.recall("harbour", max_tokens=0)) == 0
+
+
+async def test_a_time_that_the_question_names_is_counted_from_the_moment_of_asking(conv: Conversation) -> None:
+    for week in range(8):
+        await conv.append([said(f"Lunch was soup number {week}.", at=MONDAY + timedelta(weeks=week))])
+    asked_at = MONDAY + timedelta(weeks=5, days=2)
+    hits = await conv.recall("What was lunch last week?", asked_at=asked_at)
+    assert hits[0].text == "Lunch was soup number 4."
+    assert (await conv.recall("上周的 lunch 是什么？", asked_at=asked_at))[0].text == "Lunch was soup number 4."
+
+
+async def test_what_was_replaced_deleted_or_left_behind_on_a_branch_is_not_found(conv: Conversation) -> None:
+    await conv.append(
+        [said("The code is tulip.", id="a"), said("The code word is rose.", id="b"), said("End.", id="c")]
+    )
+    await conv.append([said("The code is daisy.", id="a")])
+    await conv.delete_message("b")
+    assert {hit.text for hit in await conv.recall("code")} & {"The code is tulip.", "The code word is rose."} == set()
+    assert (await conv.recall("code"))[0].text == "The code is daisy."
+    assert (await conv.recall("code"))[0].seqs == (1,)
+    await conv.edit("c", said("The code is lily."))
+    await conv.set_active("main")
+    assert "The code is lily." not in {hit.text for hit in await conv.recall("code")}
+
+
+async def test_a_message_is_found_as_soon_as_its_append_returns(conv: Conversation) -> None:
+    for number in range(5):
+        await conv.append([said(f"parcel {number} came")])
+        assert f"parcel {number} came" in {hit.text for hit in await conv.recall(f"parcel {number}")}
+
+
+async def test_all_that_an_owner_has_is_searched_only_when_asked(et: Everthread, conv: Conversation) -> None:
+    other = await et.conversations.create()
+    await other.append([said("The harbour opens at six.")])
+    await conv.append([said("Hello.")])
+    assert len(await conv.recall("harbour")) == 0
+    (hit,) = await conv.recall("harbour", scope="owner")
+    assert (hit.conversation_id, hit.seqs) == (other.id, (1,))
+
+
+async def test_i20_recall_never_sees_another_owner(et: Everthread, conv: Conversation) -> None:
+    theirs = await et.conversations.create(owner="ann", id=conv.id)
+    await theirs.append([said("The harbour opens at six.")])
+    await conv.append([said("Hello harbour.")])
+    for scope in ("conversation", "owner"):
+        assert [hit.text for hit in await conv.recall("harbour", scope=scope)] == ["Hello harbour."]
+        assert [hit.text for hit in await theirs.recall("opens", scope=scope)] == ["The harbour opens at six."]
+
+
+async def test_i22_what_was_erased_is_recalled_by_nobody(et: Everthread, conv: Conversation) -> None:
+    await conv.append([said("The harbour opens at six.", id="a"), said("Right, at six.", role="assistant")])
+    await et.erase(conversation=conv.id, message="a")
+    for scope in ("conversation", "owner"):
+        hits = await conv.recall("When does the harbour open?", scope=scope)
+        assert "harbour" not in " ".join(hit.text for hit in hits)
+
+
+async def test_what_is_off_the_record_is_not_indexed(et: Everthread) -> None:
+    aside = await et.conversations.create(off_record=True)
+    await aside.append([said("The harbour opens at six.")])
+    assert len(await aside.recall("harbour")) == 0
+    assert len(await aside.recall("harbour", scope="owner")) == 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        " \n\t",
+        "?!",
+        '" OR 1=1 --',
+        "'; DROP TABLE entries; --",
+        'NEAR(harbour, 2) AND * "',
+        "harbour* ^col:x {a b}",
+        "港口 harbour гавань 항구 🚢",
+        "🚢🚢🚢",
+        "\x00\ud800 harbour",
+        "harbour " * 12_000,
+        "港" * 100_000,
+    ],
+)
+async def test_any_text_is_a_question(conv: Conversation, query: str) -> None:
+    await conv.append([said("The harbour opens at six."), said("港口六点开门")])
+    hits = await conv.recall(query)
+    assert len(hits) <= 2
+    if "harbour" in query:
+        assert any("harbour" in hit.text for hit in hits)
+
+
+async def test_bad_arguments_are_refused_by_their_field(conv: Conversation) -> None:
+    for field, arguments in {
+        "query": {"query": 7},
+        "limit": {"query": "a", "limit": -1},
+        "max_tokens": {"query": "a", "max_tokens": "x"},
+        "scope": {"query": "a", "scope": "world"},
+        "asked_at": {"query": "a", "asked_at": "yesterday"},
+    }.items():
+        with pytest.raises(Invalid) as problem:
+            await conv.recall(**arguments)  # type: ignore[arg-type]
+        assert problem.value.field == field
+    with pytest.raises(Invalid):
+        await conv.recall("x" * 100_001)
+
+
+async def test_a_context_brings_back_few_episodes_with_their_answers(conv: Conversation) -> None:
+    for number in range(12):
+        await conv.append([said(f"Where is harbour {number}?"), said(f"At quay {number}.", role="assistant")])
+    await chatter(conv, 40)
+    await conv.append([says("Where is harbour 7?")])
+    context = await conv.context(query="Where is harbour 7?")
+    (part,) = [part for part in context.parts if part.kind == "recalled"]
+    assert {15, 16} <= set(part.seqs)
+    assert len(part.seqs) <= 6
+    assert list(part.seqs) == sorted(part.seqs)
