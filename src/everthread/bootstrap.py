@@ -163,7 +163,8 @@ def agent(
     """Someone to answer in the conversations of a database: `run_turn(conversation, "hello", agent=agent)`.
 
     To be made in the loop that the database is open in. `model` goes before the one that is set. `parts` are fields of
-    `everthread.turn.agent.Agent`: `hands` (the tools of a turn), `knowledge`, `limits`, `models`, `switches`, `types`.
+    `everthread.turn.agent.Agent`: `hands` (the tools of a turn; else those of `everthread.turn.tools`), `skills`,
+    `knowledge`, `limits`, `models`, `switches`, `types`.
     """
     try:
         from everthread import models  # noqa: PLC0415 - an extra
@@ -177,6 +178,7 @@ def agent(
     except ImportError as problem:
         raise MissingExtra("an agent needs an extra: pip install 'everthread[agent]'") from problem
     known = settings or _settings()
+    hands = _hands(known, parts)
     checkpointer = saver or LogSaver(et, bridge=Bridge.here())
     named = parts.pop("models", None) or models.named_models(known)
     return agents.Agent(
@@ -187,8 +189,21 @@ def agent(
         presence=Presence(et.store, system_clock),
         builtin=(call_subagent, describe_result),
         limits=parts.pop("limits", None) or agents.Limits(max_loops=known.max_loops),
+        **hands,
         **parts,
     )
+
+
+def _hands(settings: Settings, parts: dict[str, Any]) -> dict[str, Any]:
+    """The tools and skills of an agent, unless it is given its own."""
+    from everthread.turn.skills import SHIPPED, skills_in  # noqa: PLC0415 - an extra
+    from everthread.turn.tools.hands import AllHands  # noqa: PLC0415
+
+    if "hands" in parts:
+        return {}
+    book = parts.pop("skills", None) or skills_in(SHIPPED, settings.skills_dir)
+    hands = AllHands.of(settings.tool_policy, book=book, mcp_file=settings.mcp_file)
+    return {"hands": hands, "skills": book, "prepare": hands.prepare}
 
 
 def _settings() -> Settings:

@@ -20,6 +20,8 @@ from everthread.core.errors import Conflict, Invalid
 
 Offered = Literal["always", "when_named"]
 """Whether a model is offered a tool in every turn, or in those that name it: by `allowed_tools` or with an @."""
+WHEN_NAMED = "when_named"
+"""The tag of a tool that is offered only where it is named."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 """What every provider takes as the name of a tool."""

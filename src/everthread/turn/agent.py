@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from everthread.instance import Everthread
 from everthread.turn.closing import close_dead
 from everthread.turn.ports import Hands, Knowledge, Models
 from everthread.turn.presence import Presence
+from everthread.turn.skills import SkillBook
 from everthread.turn.switches import Switches
 
 if TYPE_CHECKING:
@@ -84,6 +85,10 @@ class Agent:
     presence: Presence
     hands: Hands | None = None
     """The tools of a turn, beside those that every turn has."""
+    skills: SkillBook = field(default_factory=SkillBook)
+    """Kinds of work that are described, to be read when they are named."""
+    prepare: Callable[[], Awaitable[None]] | None = None
+    """Awaited before each turn, such as to start the servers that tools are from."""
     builtin: Sequence[BaseTool] = ()
     """Those that every turn has: to call a subagent, and to describe a result."""
     knowledge: Knowledge | None = None

@@ -17,6 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from everthread.context.assemble import Context
 from everthread.context.quote import quoted
 from everthread.context.tokens import count_tokens
+from everthread.turn import skills
 from everthread.turn.scene import Scene
 from everthread.turn.state import AppState
 
@@ -71,8 +72,12 @@ def schema_of(tool: BaseTool) -> dict[str, Any]:
 
 
 def system_prompt(state: AppState, scene: Scene) -> str:
-    """The caller's own words, then those of the agent's type."""
-    parts = [scene.options.system, scene.agent.type_named(state.get("agent_type") or "general").system]
+    """The caller's own words, then those of the agent's type, then the skills."""
+    parts = [
+        scene.options.system,
+        scene.agent.type_named(state.get("agent_type") or "general").system,
+        skills.prompt(scene.agent.skills, scene.skills),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -179,6 +179,8 @@ async def _scene(
 ) -> Scene:
     """Everything at hand, before the graph begins."""
     options = arrived.options
+    if agent.prepare is not None:
+        await agent.prepare()
     scene = Scene(
         agent=agent,
         conversation=conversation,

@@ -26,6 +26,7 @@ from everthread.history import ingest, turning
 from everthread.turn.agent import Agent
 from everthread.turn.options import Options
 from everthread.turn.ports import Voice
+from everthread.turn.skills import Skill
 from everthread.turn.switches import Switches
 from everthread.turn.telling import Teller
 
@@ -71,6 +72,8 @@ class Scene:
     """How many subagents this turn is inside of."""
     subagents: list[str] = field(default_factory=list)
     """The conversations of those it called."""
+    skills: Sequence[Skill] = ()
+    """Those that it works by: named in the question, or active since before."""
     first_context: Context | None = None
     """The request that `recall` made, for the first call of the model."""
     utterance: Utterance | None = None

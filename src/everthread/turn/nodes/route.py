@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from fnmatch import fnmatchcase
 from typing import Any
 
+from langchain_core.tools import BaseTool
+
 from everthread.core.errors import EverthreadError
+from everthread.core.tools import WHEN_NAMED
 from everthread.turn.agent import GENERAL
 from everthread.turn.scene import Scene
 from everthread.turn.state import AppState
@@ -19,6 +23,7 @@ async def route(state: AppState, scene: Scene) -> dict[str, Any]:
     """Everything that is decided once, before anything is read."""
     kind = state.get("agent_type") or GENERAL
     mentioned = mentions(scene.question)
+    scene.skills = scene.agent.skills.named([*mentioned, state.get("active_skill")])
     prefix, degraded = await _knowledge_base(state, scene)
     return {
         "agent_type": kind,
@@ -37,12 +42,18 @@ def mentions(text: str) -> list[str]:
 
 
 def allowed(state: AppState, scene: Scene, kind: str, mentioned: list[str]) -> list[str]:
-    """Which tools are offered: those of the agent's type, those the session keeps, those the request allows, and those
-    that are mentioned; in the order in which the agent has them."""
+    """Which tools are offered: those of the agent's type, those the session keeps, those the request allows (by name,
+    or by a pattern such as `notes_*`), those that are mentioned and those of the skills that it works by; in the order
+    in which the agent has them. Where the type names none, these are all that need not be named."""
     base = scene.agent.type_named(kind).tools
-    names = [tool.name for tool in scene.tools()]
-    asked = {*state.get("persistent_tools", ()), *state.get("allowed_tools", ()), *mentioned}
-    return [name for name in names if base is None or name in base or name in asked]
+    asked = [*state.get("persistent_tools", ()), *state.get("allowed_tools", ()), *mentioned]
+    asked += [name for skill in scene.skills for name in skill.tools]
+
+    def is_offered(tool: BaseTool) -> bool:
+        is_standing = WHEN_NAMED not in (tool.tags or ()) if base is None else tool.name in base
+        return is_standing or any(fnmatchcase(tool.name, pattern) for pattern in asked)
+
+    return [tool.name for tool in scene.tools() if is_offered(tool)]
 
 
 async def _knowledge_base(state: AppState, scene: Scene) -> tuple[str | None, list[str]]:

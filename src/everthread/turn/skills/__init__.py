@@ -13,6 +13,6 @@ goes before a shipped one of the same name; a broken one is reported and left ou
 
 from __future__ import annotations
 
-from everthread.turn.skills.reading import SHIPPED, Problem, Skill, SkillBook, listing, skills_in
+from everthread.turn.skills.reading import SHIPPED, Problem, Skill, SkillBook, listing, prompt, skills_in, told
 
-__all__ = ["SHIPPED", "Problem", "Skill", "SkillBook", "listing", "skills_in"]
+__all__ = ["SHIPPED", "Problem", "Skill", "SkillBook", "listing", "prompt", "skills_in", "told"]

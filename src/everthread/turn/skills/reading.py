@@ -71,6 +71,11 @@ class SkillBook:
         """By name, whatever the case."""
         return next((skill for skill in self.skills if skill.name.lower() == name.lower()), None)
 
+    def named(self, names: Iterable[str | None]) -> tuple[Skill, ...]:
+        """Those of these names that are skills, each once."""
+        found = [skill for name in names if name and (skill := self.get(name)) is not None]
+        return tuple({skill.name: skill for skill in found}.values())
+
 
 def skills_in(*places: Path) -> SkillBook:
     """The skills in these places, of which the later go before the earlier; what is broken is told, not raised."""
@@ -90,6 +95,18 @@ def listing(skills: Iterable[Skill]) -> str:
     """What a model is told of them before it reads one: their names."""
     names = ", ".join(f"@{skill.name}" for skill in skills)
     return f"Skills: {names}. Read one with use_skill before doing that kind of work." if names else ""
+
+
+def told(skill: Skill) -> str:
+    """A skill as a model reads it."""
+    files = skill.files()
+    beside = f'\n\nBeside it: {", ".join(files)}; use_skill(name="{skill.name}", file="…") shows one.' if files else ""
+    return f"# Skill: {skill.name}\n\n{skill.text()}{beside}"
+
+
+def prompt(book: SkillBook, used: Iterable[Skill]) -> str:
+    """What a request says of skills: the names of all, the text of those that are used."""
+    return "\n\n".join(filter(None, [listing(book.skills), *map(told, used)]))
 
 
 def _folders(place: Path) -> Iterator[Path]:

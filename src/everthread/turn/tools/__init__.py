@@ -1,9 +1,8 @@
-"""What a model may do in a turn: tools made for its desk (`tools_of`), and which of them it is offered (`choose`)."""
+"""What a model may do in a turn: tools made for its desk (`tools_of`). Which it is offered, `nodes/route.py` says."""
 
 from __future__ import annotations
 
-from everthread.turn.tools.choosing import Chosen, choose, mentions
 from everthread.turn.tools.desk import Desk, Files, Notes, Todo
 from everthread.turn.tools.making import tools_of
 
-__all__ = ["Chosen", "Desk", "Files", "Notes", "Todo", "choose", "mentions", "tools_of"]
+__all__ = ["Desk", "Files", "Notes", "Todo", "tools_of"]

@@ -112,6 +112,10 @@ class McpServers:
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End them all."""
         for running in self._running.values():
             running.stop.set()
         keepers = [running.keeper for running in self._running.values()]

@@ -12,20 +12,19 @@ import base64
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import orjson
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
 from langgraph.types import Command
 
-from everthread.core.tools import Offered, ToolPolicy
+from everthread.core.tools import WHEN_NAMED, Offered, ToolPolicy
 from everthread.turn.tools.calling import explained, watched
 from everthread.turn.tools.desk import Desk
 
-WHEN_NAMED = "when_named"
-"""The tag of a tool that is offered only where it is named."""
 SECONDS = "seconds"
 """In a tool's metadata: how long the graph waits for it, when that is not what it always does."""
 MAX_CHARACTERS = 64_000_000
@@ -52,25 +51,39 @@ def as_tool(
     called = name or function.__name__
     policy = ToolPolicy() if desk is None else desk.policy
     seconds = policy.timeout_seconds if timeout_seconds is None else timeout_seconds
-    made = StructuredTool.from_function(
-        coroutine=_coroutine(function, called, desk, seconds),
+    plan = _plan(function, called)
+    filled = {"desk": desk} if plan.takes_desk else {}
+
+    async def call(tool_call_id: str, **given: Any) -> tuple[Content | Command[Any], Any]:
+        result = shaped(await watched(called, _work(function, {**given, **filled}), seconds))
+        return result if desk is None else _handed_on(desk, called, tool_call_id, result)
+
+    made = StructuredTool(
+        coroutine=call,
         name=called,
-        description=description or inspect.getdoc(function),
+        description=description or inspect.getdoc(function) or called,
+        args_schema=plan.schema,
         response_format="content_and_artifact",
+        tags=[WHEN_NAMED] if offered == "when_named" else [],
+        metadata={SECONDS: seconds + _MARGIN_SECONDS},
     )
-    made.tags = [WHEN_NAMED] if offered == "when_named" else []
-    made.metadata = {SECONDS: seconds + _MARGIN_SECONDS}
     return explained(made)
 
 
-def _coroutine(function: Callable[..., Any], name: str, desk: Desk | None, seconds: float) -> Callable[..., Any]:
-    """The function with everything around it, and with the signature that a model is shown."""
-    signature = inspect.signature(function)
-    filled = {"desk": desk} if "desk" in signature.parameters else {}
+class _Plan(NamedTuple):
+    """What is the same for a function in every turn."""
 
-    async def call(tool_call_id: str, **given: Any) -> tuple[Content | Command[Any], Any]:
-        result = shaped(await watched(name, _work(function, {**given, **filled}), seconds))
-        return result if desk is None else _handed_on(desk, name, tool_call_id, result)
+    schema: Any
+    takes_desk: bool
+
+
+@lru_cache(maxsize=512)
+def _plan(function: Callable[..., Any], name: str) -> _Plan:
+    """Made once: a schema takes longer to make than the rest of a turn's tools."""
+    signature = inspect.signature(function)
+    filled = {"desk"} & set(signature.parameters)
+
+    async def call() -> None: ...
 
     hints = {key: kind for key, kind in _hints(function).items() if key not in filled and key != "return"}
     shown = [
@@ -81,8 +94,8 @@ def _coroutine(function: Callable[..., Any], name: str, desk: Desk | None, secon
     hidden = inspect.Parameter(_CALL_ID, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[str, InjectedToolCallId])
     call.__signature__ = inspect.Signature([hidden, *shown])  # type: ignore[attr-defined]
     call.__annotations__ = {_CALL_ID: hidden.annotation, **hints}
-    call.__name__, call.__doc__ = name, function.__doc__
-    return call
+    call.__name__, call.__doc__ = name, function.__doc__ or name
+    return _Plan(StructuredTool.from_function(coroutine=call, name=name).args_schema, bool(filled))
 
 
 def _work(function: Callable[..., Any], given: Mapping[str, Any]) -> Awaitable[Any]:

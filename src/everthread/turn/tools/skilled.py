@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from everthread.core.errors import NotFound
-from everthread.turn.skills import Skill, SkillBook
+from everthread.turn.skills import SkillBook, told
 from everthread.turn.tools.desk import Desk
 from everthread.turn.tools.shaping import as_tool
 
@@ -35,10 +35,3 @@ async def use_skill(
         return await asyncio.to_thread(skill.read, file)
     desk.notes.activate(skill)
     return await asyncio.to_thread(told, skill)
-
-
-def told(skill: Skill) -> str:
-    """A skill as a model reads it."""
-    files = skill.files()
-    beside = f'\n\nBeside it: {", ".join(files)}; use_skill(name="{skill.name}", file="…") shows one.' if files else ""
-    return f"# Skill: {skill.name}\n\n{skill.text()}{beside}"
