@@ -15,6 +15,7 @@ import pytest
 import everthread
 from everthread import Everthread
 from everthread.adapters.stores.sqlite.engine import migrate
+from everthread.settings import Settings
 from tests.postgres import Server, shared_server
 
 STORES = ("memory", "sqlite", "postgres")
@@ -22,6 +23,17 @@ DURABLE_STORES = ("sqlite", "postgres")
 SHARED = Path(os.environ.get("EVERTHREAD_SHARED", Path(__file__).parents[2] / "shared"))
 """Recorded conversations beside the project, or where the environment says; tests that need them skip visibly where
 they are absent."""
+
+MODELS = Settings.load().models_dir
+"""Where weights that were fetched on this machine are, for the tests that are about them."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_weights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is fetched on this machine changes no other test: without weights, words alone are searched."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield
 
 
 @pytest.fixture(scope="session")

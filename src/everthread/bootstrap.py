@@ -10,9 +10,11 @@ from urllib.parse import unquote
 
 from everthread.adapters.blobs import blobs_at
 from everthread.adapters.documents import read_document
+from everthread.adapters.embedders.choosing import AUTO, embedder_from, embedder_named
 from everthread.adapters.models.choosing import NamedSummariser, summariser_from
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.telling import LogsAndMetrics
+from everthread.adapters.vectors.choosing import vectors_from
 from everthread.adapters.workspaces import FolderWorkspaces, TemporaryWorkspaces
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser
@@ -24,6 +26,7 @@ from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.ids import check_text
 from everthread.core.jobs import Pace
+from everthread.core.meaning import Embedder, Vectors
 from everthread.core.ports import Store
 from everthread.core.workspaces import IDLE_DAYS, Quota, Workspaces
 from everthread.history.secrets import redact_secrets
@@ -31,6 +34,7 @@ from everthread.instance import Everthread
 from everthread.recall.policy import RecallPolicy
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -53,30 +57,37 @@ def open(
     summariser: Summariser | BaseChatModel | Runnable[Any, Any] | str | None = None,
     redact: Redact = redact_secrets,
     recall: RecallPolicy | None = None,
+    embedder: Embedder | Embeddings | str | None = AUTO,
+    vectors: Vectors | str | None = None,
     worker: bool | Pace = True,
 ) -> Everthread:
     """A database of conversations, to be used as `async with everthread.open(url) as et`.
 
     `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name`, `memory://`.
-    `settings` (`Settings.load()` of everthread.settings) say what is not given here; without them no file is read,
-    and of the environment only MAX_MESSAGE_HISTORY. `compaction` is how conversations are compacted unless the
-    database says otherwise. `summariser` writes summaries: a LangChain chat model, the name of one
-    ("openai:gpt-5-mini"), or an object of your own; without one the extractive summariser does. A `summary_model`
-    that is set in the database or for a call goes before it. Summaries are made from text as `redact` leaves it,
-    which by default takes known forms of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or
-    `s3://bucket/folder`) payloads over 64 KiB are kept there. `workspaces` is the folder of the conversations'
-    files: unless named, `et.db.workspaces` beside a SQLite file `et.db`, for PostgreSQL `workspaces` in the user's
-    data folder, and in memory one that goes with the database. `recall` is how the old is looked for. `worker`:
-    whether work that waits, such as a compaction that is due, is done here in the background (at which pace);
-    without, it waits for another process, such as `everthread worker`.
+    `settings` (`Settings.load()` of everthread.settings) say what is not given here; without them no file is read, and
+    of the environment only MAX_MESSAGE_HISTORY. `compaction` is how conversations are compacted unless the database
+    says otherwise. `summariser` writes summaries: a LangChain chat model, the name of one ("openai:gpt-5-mini"), or an
+    object of your own; without one the extractive summariser does. A `summary_model` that is set in the database or
+    for a call goes before it. Summaries are made from text as `redact` leaves it, which by default takes known forms
+    of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or `s3://bucket/folder`) payloads over
+    64 KiB are kept there. `workspaces` is the folder of the conversations' files: unless named, `et.db.workspaces`
+    beside a SQLite file `et.db`, for PostgreSQL `workspaces` in the user's data folder, and in memory one that goes
+    with the database. `embedder` finds by meaning: "minilm" or "wordllama" (local, from `everthread models fetch`),
+    LangChain embeddings or their name ("openai:text-embedding-3-small"), an object of your own, or None for words
+    alone; unless named, MiniLM when its weights and the extra are here. `vectors` says where its vectors are kept when
+    that is not the database: "milvus:http://host:19530". `recall` is how the old is looked for. `worker`: whether
+    work that waits, such as a compaction that is due, is done here in the background (at which pace); without, it waits
+    for another process, such as `everthread worker`.
     """
     address = url if url is not None or settings is None else settings.database
     base = policy_from_variables(os.environ) if settings is None else settings.compaction
     policy = compaction or base
     place = blobs if blobs is not None or settings is None else settings.blobs
     kept = None if place is None else blobs_at(place)
+    store = store_for(address, clock, kept)
+    elsewhere = vectors if vectors is not None or settings is None else settings.vectors
     means = Means(
-        store=store_for(address, clock, kept),
+        store=store,
         clock=clock,
         blobs=kept,
         workspaces=_workspaces(str(address), workspaces, settings, clock),
@@ -87,9 +98,25 @@ def open(
         redact=redact,
         listener=LogsAndMetrics(clock),
         recall=recall or (RecallPolicy() if settings is None else settings.recall),
+        embedder=_embedder(embedder, settings),
+        vectors=vectors_from(elsewhere, store),
     )
     pace = worker if isinstance(worker, Pace) else Pace() if worker else None
     return Everthread(means, pace)
+
+
+def _embedder(given: Embedder | Embeddings | str | None, settings: Settings | None) -> Embedder | None:
+    if given == AUTO and settings is not None:
+        return embedder_named(settings.embedder, lambda: settings.models_dir)
+    return embedder_from(given, lambda: _models(settings))
+
+
+def _models(settings: Settings | None) -> Path:
+    if settings is not None:
+        return settings.models_dir
+    from everthread.settings import data_folder  # noqa: PLC0415 - startup
+
+    return data_folder() / "models"
 
 
 def _workspaces(url: str, given: str | Path | None, settings: Settings | None, clock: Clock) -> Workspaces:

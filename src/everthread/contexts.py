@@ -95,6 +95,11 @@ class Means:
         return recalling.Sources(store=self.store, meaning=self.meaning, policy=self.recall, clock=self.clock)
 
     @property
+    def vectors_outside(self) -> Vectors | None:
+        """Vectors that the erase of the database does not reach by itself."""
+        return None if self.vectors is self.store.vectors else self.vectors
+
+    @property
     def first_look(self) -> int:
         """How many messages make a new conversation worth a look; 0 where none is compacted by itself."""
         return self.policy.message_mark + 1 if self.policy.enabled else 0

@@ -24,10 +24,12 @@ from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Event, Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, Pace
+from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
 from everthread.history import archiving, full_history, importing, searching, sweeping, verifying
 from everthread.history.arguments import check_count
+from everthread.history.forgetting import forgotten
 from everthread.history.full_history import FullHistory
 from everthread.history.importing import ImportReport
 from everthread.history.sweeping import BlobReport
@@ -202,6 +204,16 @@ class Everthread:
         return self._store
 
     @property
+    def embedder(self) -> Embedder | None:
+        """What finds by meaning here; None where words alone are searched."""
+        return self._means.embedder
+
+    @property
+    def vectors(self) -> Vectors:
+        """Where vectors are kept, for adapters and tools."""
+        return self._means.vectors or self._store.vectors
+
+    @property
     def workspaces(self) -> ConversationWorkspaces:
         """The folders of conversations: uploads, and the files that tools read and write."""
         if self._workspaces is None:
@@ -239,6 +251,8 @@ class Everthread:
         async with self._door:
             if self._worker is not None:
                 await self._worker.stop()
+            if self._means.vectors is not None:
+                await self._means.vectors.close()
             await self._store.close()
             if self._workspaces is not None:
                 await self._workspaces.close()
@@ -377,19 +391,26 @@ class Everthread:
             raise Invalid("name the conversation of the message too", field="conversation")
         whose = check_id(LOCAL if owner is None else owner, "owner")
         if conversation is None:
-            return await self._with_files(await self._store.erase(whose, None, None))
+            return await self._erase(whose, None, None)
         check_id(conversation, "conversation")
         if message is not None:
-            return await self._store.erase(whose, conversation, check_id(message, "message"))
+            return await self._erase(whose, conversation, check_id(message, "message"))
         return await self._erase_with_children(whose, conversation)
 
     async def _erase_with_children(self, owner: str, conversation: str) -> EraseReport:
         """A conversation goes with what its subagents were told: they speak of the same things."""
         descendants = [id async for id in self._descendants(owner, conversation)]
-        report = await self._with_files(await self._store.erase(owner, conversation, None))
+        report = await self._erase(owner, conversation, None)
         for id in descendants:
-            report = _both(report, await self._with_files(await self._store.erase(owner, id, None)))
+            report = _both(report, await self._erase(owner, id, None))
         return report
+
+    async def _erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        """The database first, then what lies outside of it: whoever writes there late finds it erased here."""
+        report = await self._store.erase(owner, conversation, message)
+        if self._means.vectors_outside is not None:
+            report = await forgotten(self._means.vectors_outside, self._store, report)
+        return report if message is not None else await self._with_files(report)
 
     async def _with_files(self, report: EraseReport) -> EraseReport:
         """The files go after the text: a late upload finds the conversation erased."""

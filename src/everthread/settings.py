@@ -152,6 +152,11 @@ class Settings(BaseSettings):
     """How much more those of the speaker count that a question names."""
     recall_date: float = Field(default=RecallWeights().date, ge=0, le=10)
     """How much more those of the time count that a question names."""
+    embedder: str = Field(default="auto", min_length=1)
+    """What finds by meaning: `auto` (MiniLM when its weights and the extra are here, else none), `none`, `minilm`,
+    `wordllama`, or LangChain's embeddings as `provider:model`."""
+    vectors: str | None = Field(default=None, repr=False)
+    """Where vectors are kept: `milvus:http://host:19530` or `milvus:folder`; in the database when nothing is set."""
     log_level: LogLevel = LogLevel.WARNING
     """`debug`, `info`, `warning` or `error`; with `debug`, an error shows where it arose."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+import everthread
 from everthread.adapters.stores.restoring import unfinished
+from everthread.core.meaning import Part, unit
+from everthread.core.nouns import Ref
 from tests.cli.conftest import Quick
 from tests.cli.shell import user
 from tests.postgres import Server
@@ -121,3 +125,29 @@ def test_an_old_file_that_is_migrated_says_which_steps_ran(quick: Quick) -> None
     assert made == sorted(made) != []
     assert quick("migrate", "--json").json["steps"] == []
     assert "nothing to do" in quick("migrate").out
+
+
+def test_what_finds_by_meaning_is_told_and_where_its_vectors_are(quick: Quick, durable_url: str) -> None:
+    quick("append", "c", "--database", durable_url, input=[user("hello")])
+    found = checks(quick, "--database", durable_url)
+    assert found["meaning"]["found"] == "words alone are searched"
+    assert "models fetch minilm" in found["meaning"]["advice"]
+    assert found["vectors"]["found"].startswith("in the database")
+    asyncio.run(_index(durable_url))
+    assert checks(quick, "--database", durable_url)["vectors"]["found"].endswith(": 1 by fake/2")
+
+
+async def _index(url: str) -> None:
+    async with everthread.open(url, worker=False, embedder=None) as et:
+        await et.vectors.put(Ref("local", "c"), "fake/2", [Part(1, 0, unit([1.0, 0.0]))])
+
+
+def test_a_place_for_vectors_that_does_not_answer_fails(quick: Quick, tmp_path: Path) -> None:
+    pytest.importorskip("pymilvus", reason="needs everthread[milvus]")
+    settings = tmp_path / "mine.toml"
+    settings.write_text('vectors = "milvus:http://admin:verysecret@127.0.0.1:1"\nembedder = "minilm"\n')
+    ran = quick("doctor", "--json", "--config", str(settings))
+    found = {row["name"]: row for row in ran.lines}
+    assert (ran.code, found["vectors"]["state"]) == (1, "fail")
+    assert found["meaning"]["state"] == "fail"
+    assert "verysecret" not in ran.out + ran.err

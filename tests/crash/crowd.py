@@ -7,6 +7,8 @@ import time
 
 import everthread
 from everthread.core import failpoints
+from everthread.core.meaning import Part, unit
+from everthread.core.nouns import Ref
 from tests.crash.child import plug
 
 
@@ -46,6 +48,19 @@ def erase_a_blob(url: str, blobs: str, kill: str) -> None:
     asyncio.run(append_big(url, blobs))
     failpoints.arm(plug(kill))
     asyncio.run(erase(url, blobs))
+
+
+def put_vectors(url: str, kill: str) -> None:
+    """Talk for a while, then index it until the plug is pulled."""
+    asyncio.run(talk(url))
+    failpoints.arm(plug(kill))
+    asyncio.run(index_talk(url))
+
+
+async def index_talk(url: str) -> None:
+    async with everthread.open(url, worker=False, embedder=None) as et:
+        parts = [Part(seq, 0, unit([seq, 1.0])) for seq in range(1, TALK_MESSAGES + 1)]
+        await et.vectors.put(Ref("local", "c"), "fake/2", parts)
 
 
 async def append_big(url: str, blobs: str) -> None:

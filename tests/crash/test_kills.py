@@ -13,7 +13,7 @@ import pytest
 import everthread
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED
 from everthread.core.failpoints import FAILPOINTS
-from tests.crash.crowd import BIG, TALK_MESSAGES, append_big
+from tests.crash.crowd import BIG, TALK_MESSAGES, append_big, index_talk
 from tests.crash.nursery import Nursery
 from tests.crash.trial import KILLED, NewTrial
 
@@ -29,6 +29,7 @@ WITHIN_SECONDS = {"sqlite": 0.3, "postgres": 0.8}
 def points(store: str) -> Sequence[str]:
     """Those that the script reaches: PostgreSQL indexes in the append itself, and the others have tests elsewhere."""
     elsewhere = {"compaction.written", "checkpoint.written", "job.written", "blob.written", "blob.deleted"}
+    elsewhere |= {"vectors.written"}
     elsewhere |= {"index.written"} if store == "postgres" else set()
     return [point for point in FAILPOINTS if point not in elsewhere]
 
@@ -107,6 +108,24 @@ def test_i22_a_kill_while_blobs_are_erased_leaves_none_after_the_next_opening(
     assert child.wait() == KILLED, child.said()
     asyncio.run(opened_and_verified(empty_url, blobs))
     assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("store", list(KILLS))
+def test_a_kill_while_vectors_are_written_leaves_none_and_the_next_try_all(
+    store: str, empty_url: str, nursery: Nursery
+) -> None:
+    child = nursery.start("tests.crash.crowd:put_vectors", url=empty_url, kill="vectors.written:1")
+    assert child.wait() == KILLED, child.said()
+    asyncio.run(index_again(empty_url))
+
+
+async def index_again(url: str) -> None:
+    async with everthread.open(url, worker=False, embedder=None) as et:
+        assert await et.vectors.models() == {}
+    await index_talk(url)
+    async with everthread.open(url, worker=False, embedder=None) as et:
+        assert await et.vectors.models() == {"fake/2": TALK_MESSAGES}
+        assert (await et.verify()).ok
 
 
 async def opened_and_verified(url: str, blobs: str) -> None:

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from everthread.adapters.models.weights import State, named, state_of
-from everthread.settings import Settings
+from tests.conftest import MODELS
 
 
 def _fetched(name: str) -> Path:
-    models = Settings.load().models_dir
-    if state_of(models, named(name)) is not State.PRESENT:
+    if state_of(MODELS, named(name)) is not State.PRESENT:
         pytest.skip(f"needs the weights: everthread models fetch {name}")
-    return models
+    return MODELS
 
 
 @pytest.fixture(scope="session")

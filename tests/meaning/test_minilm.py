@@ -15,7 +15,8 @@ pytest.importorskip("onnxruntime", reason="needs everthread[meaning]")
 import numpy as np
 from tokenizers import Tokenizer
 
-from everthread.adapters.embedders import minilm, minilm_graph
+from everthread.adapters.embedders import minilm_graph
+from everthread.adapters.embedders import minilm_session as session
 from everthread.adapters.embedders.minilm import MiniLM
 from everthread.adapters.embedders.reading import latin_share, plain
 from everthread.adapters.models import weights
@@ -102,12 +103,12 @@ async def test_a_question_does_not_wait_behind_a_backlog(embedder: MiniLM) -> No
 
 def test_the_graph_is_the_same_on_every_machine(models: Path) -> None:
     folder = weights.folder_of(models, weights.named("minilm"))
-    assert sha256(minilm_graph.build(folder / "model.safetensors")).hexdigest() == minilm.GRAPH_SHA256
+    assert sha256(minilm_graph.build(folder / "model.safetensors")).hexdigest() == session.GRAPH_SHA256
 
 
 async def test_the_graph_is_built_once_and_a_damaged_one_is_built_again(embedder: MiniLM, models: Path) -> None:
     await embedder.query("build")
-    graph = weights.folder_of(models, weights.named("minilm")) / minilm.GRAPH_FILE
+    graph = weights.folder_of(models, weights.named("minilm")) / session.GRAPH_FILE
     whole = graph.read_bytes()
     graph.write_bytes(whole[:1000])
     expected = await embedder.query(TEXTS[1])
@@ -126,17 +127,19 @@ async def test_damaged_weights_are_refused_and_say_how_to_mend(minilm_models: Pa
         await MiniLM(models).query("x")
 
 
-def test_missing_weights_are_refused_and_say_how_to_get_them(tmp_path: Path) -> None:
+async def test_missing_weights_are_refused_and_say_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(MissingExtra, match="everthread models fetch minilm"):
-        MiniLM(tmp_path)
+        MiniLM(tmp_path).require()
+    with pytest.raises(ModelError, match="everthread models fetch minilm"):
+        await MiniLM(tmp_path).query("x")
 
 
 async def test_a_folder_that_cannot_be_written_is_used_all_the_same(minilm_models: Path, tmp_path: Path) -> None:
     models = _linked(minilm_models, tmp_path)
     folder = weights.folder_of(models, weights.named("minilm"))
-    (folder / minilm.GRAPH_FILE).mkdir()  # root may write anywhere, but not over a folder
+    (folder / session.GRAPH_FILE).mkdir()  # root may write anywhere, but not over a folder
     assert len(await MiniLM(models).query("x")) == 1536
-    shutil.rmtree(folder / minilm.GRAPH_FILE)
+    shutil.rmtree(folder / session.GRAPH_FILE)
     assert not list(folder.glob(".building-*"))
 
 

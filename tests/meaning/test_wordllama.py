@@ -11,7 +11,7 @@ pytest.importorskip("tokenizers", reason="needs everthread[meaning]")
 import numpy as np
 
 from everthread.adapters.embedders.wordllama import WordLlama
-from everthread.core.errors import MissingExtra
+from everthread.core.errors import MissingExtra, ModelError
 
 
 async def test_it_finds_what_keeps_the_same_company(wordllama_models: Path) -> None:
@@ -31,6 +31,8 @@ async def test_any_text_has_a_vector(wordllama_models: Path) -> None:
     assert np.linalg.norm(np.frombuffer(long, "<f4")) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_missing_weights_are_refused_and_say_how_to_get_them(tmp_path: Path) -> None:
+async def test_missing_weights_are_refused_and_say_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(MissingExtra, match="everthread models fetch wordllama"):
-        WordLlama(tmp_path)
+        WordLlama(tmp_path).require()
+    with pytest.raises(ModelError, match="everthread models fetch wordllama"):
+        await WordLlama(tmp_path).query("x")

@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 import everthread
 from everthread import CompactionPolicy
 from everthread.adapters.models.weights import State, folder_of, named, state_of
-from everthread.settings import Settings
+from tests.conftest import MODELS
 from tests.contracts.views import check, tell
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def smollm2() -> Runnable[Any, Any]:
     runner = pytest.importorskip("xllamacpp", reason="needs a runner of GGUF files: pip install xllamacpp")
-    weights, models = named("smollm2"), Settings.load().models_dir
+    weights, models = named("smollm2"), MODELS
     if state_of(models, weights) is not State.PRESENT:
         pytest.skip("needs the weights: everthread models fetch smollm2")
     params = runner.CommonParams()

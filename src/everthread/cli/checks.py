@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from everthread.settings import Settings
 
 OLDEST_SQLITE = (3, 35, 0)
-EXTRAS = {"postgres": "asyncpg", "s3": "s3fs", "langgraph": "langgraph", "langchain": "langchain"}
+EXTRAS = {
+    "postgres": "asyncpg",
+    "s3": "s3fs",
+    "langgraph": "langgraph",
+    "langchain": "langchain",
+    "meaning": "onnxruntime",
+    "milvus": "pymilvus",
+}
 """Each extra, and the module that shows it is installed."""
 LITTLE_BYTES = 100_000_000
 SAMPLE = 25
@@ -56,6 +63,7 @@ def check_machine(settings: Settings) -> Iterator[Check]:
     yield check_environment()
     yield check_extras()
     yield from check_weights(settings.models_dir)
+    yield check_meaning(settings)
 
 
 def check_sqlite() -> Check:
@@ -118,6 +126,28 @@ def check_weights(models: Path) -> Iterator[Check]:
             found=str(state),
             advice=advice.get(state, ""),
         )
+
+
+def check_meaning(settings: Settings) -> Check:
+    """What finds by meaning here; whether it works is seen when it is asked."""
+    from everthread.adapters.embedders.choosing import AUTO, embedder_from  # noqa: PLC0415 - startup
+    from everthread.core.errors import EverthreadError  # noqa: PLC0415
+
+    try:
+        embedder = embedder_from(settings.embedder, lambda: settings.models_dir)
+    except EverthreadError as problem:
+        return Check(name="meaning", state=State.FAIL, found="the embedder cannot be used", advice=str(problem))
+    if embedder is not None:
+        return Check(name="meaning", state=State.OK, found=f"{embedder.name} ({settings.embedder})")
+    how = "pip install 'everthread[meaning]', then everthread models fetch minilm"
+    advice = f"if you need it: {how}" if settings.embedder == AUTO else ""
+    return Check(name="meaning", state=State.OK, found="words alone are searched", advice=advice)
+
+
+def check_vectors(about: str, parts: Mapping[str, int]) -> Check:
+    """How many there are of each embedder; those of another than the present one are not searched."""
+    held = ", ".join(f"{count:,} by {name}" for name, count in parts.items()) or "none yet"
+    return Check(name="vectors", state=State.OK, found=f"{about}: {held}")
 
 
 def check_room(folder: Path, database_bytes: int) -> Check:

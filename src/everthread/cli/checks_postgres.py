@@ -12,6 +12,8 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
 from everthread.adapters.stores.restoring_postgres import ASIDE, HAS_ASIDE
+from everthread.adapters.vectors.postgres import UNDECIDED, WITH_PGVECTOR, WITHOUT_PGVECTOR
+from everthread.adapters.vectors.postgres_statements import HAS_COLUMN, MODELS
 from everthread.cli.checks import (
     SAMPLE,
     SAMPLE_WORDS,
@@ -22,6 +24,7 @@ from everthread.cli.checks import (
     check_jobs,
     check_revision,
     check_sample,
+    check_vectors,
 )
 from everthread.core.entries import Entry
 from everthread.core.errors import EverthreadError, StoreDamaged
@@ -85,8 +88,16 @@ async def _check_connected(connection: Connection) -> AsyncIterator[Check]:
         yield check_erasures(len(await connection.fetch(sql.UNFINISHED_ERASURES)))
         counts = {name: await connection.fetchval(sql.STATS[f"jobs_{name}"]) for name in ("waiting", "dead")}
         yield check_jobs(**counts)
+        yield await _check_vectors(connection)
         yield await _check_count(connection)
         yield await _check_sample(connection)
+
+
+async def _check_vectors(connection: Connection) -> Check:
+    parts = {name: count for name, count in await connection.fetch(MODELS)}
+    if await connection.fetchval(HAS_COLUMN):
+        return check_vectors(WITH_PGVECTOR, parts)
+    return check_vectors(WITHOUT_PGVECTOR if parts else UNDECIDED, parts)
 
 
 async def _check_version(connection: Connection) -> Check:

@@ -14,6 +14,8 @@ from everthread.adapters.stores.layout import words_of
 from everthread.adapters.stores.restoring import unfinished
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import teach
+from everthread.adapters.vectors import sqlite as vectors
+from everthread.adapters.vectors.records import size_of
 from everthread.cli.checks import (
     SAMPLE,
     SAMPLE_WORDS,
@@ -25,6 +27,7 @@ from everthread.cli.checks import (
     check_revision,
     check_room,
     check_sample,
+    check_vectors,
 )
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
@@ -98,8 +101,15 @@ def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]
         counts = {name: connection.execute(sql.STATS[f"jobs_{name}"]).fetchone()[0] for name in ("waiting", "dead")}
         yield check_jobs(**counts)
         connection.execute("BEGIN")
+        yield _check_vectors(connection)
         yield _check_count(connection)
         yield _check_sample(connection)
+
+
+def _check_vectors(connection: sqlite3.Connection) -> Check:
+    rows = connection.execute(vectors.ALL_SIZES).fetchall()
+    parts = {name: bytes // size_of(dimension) for name, dimension, bytes in rows}
+    return check_vectors(vectors.SqliteVectors.about, parts)
 
 
 def _check_pages(connection: sqlite3.Connection) -> Check:

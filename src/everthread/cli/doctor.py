@@ -11,6 +11,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.door import Door, is_postgres, require_postgres
 from everthread.cli.errors import ExitCode
+from everthread.core.errors import EverthreadError
 
 if TYPE_CHECKING:
     from everthread.cli.checks import Check
@@ -24,6 +25,8 @@ async def doctor(door: Door) -> None:
     checks = [*check_machine(door.settings), *[check async for check in _check_database(door)]]
     if door.settings.blobs is not None and all(check.state in (State.OK, State.WARN) for check in checks):
         checks.append(await _check_blobs(door))
+    if door.settings.vectors is not None:
+        checks.append(await _check_vectors(door.settings.vectors))
     if door.out.json:
         for check in checks:
             door.out.document(asdict(check))
@@ -41,6 +44,22 @@ async def _check_blobs(door: Door) -> Check:
 
     async with door.open() as et:
         return check_blobs(await et.check_blobs())
+
+
+async def _check_vectors(address: str) -> Check:
+    """Those outside of the database; whoever holds those inside is asked with it."""
+    from everthread.adapters.vectors.choosing import outside_at  # noqa: PLC0415 - startup
+    from everthread.cli.checks import Check, State, check_vectors  # noqa: PLC0415
+
+    try:
+        vectors = outside_at(address)
+        try:
+            return check_vectors(vectors.about, await vectors.models())
+        finally:
+            await vectors.close()
+    except EverthreadError as problem:
+        advice = "see that it can be reached; until then words alone are searched"
+        return Check(name="vectors", state=State.FAIL, found=str(problem), advice=advice)
 
 
 async def _check_database(door: Door) -> AsyncIterator[Check]:

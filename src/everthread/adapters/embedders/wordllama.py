@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-from safetensors.numpy import load_file
-from tokenizers import Tokenizer
-
-from everthread.adapters.embedders.reading import latin_share, plain
+from everthread.adapters.embedders.reading import latin_share
 from everthread.adapters.models import weights
+from everthread.core.errors import MissingExtra, ModelError
+
+if TYPE_CHECKING:
+    from everthread.adapters.embedders.static_matrix import StaticMatrix
 
 MODEL = "wordllama"
-MOST_CHARACTERS = 20_000
+MODULES = ("numpy", "safetensors", "tokenizers")
 
 
 class WordLlama:
@@ -30,11 +31,16 @@ class WordLlama:
     dimension = 256
 
     def __init__(self, models: Path) -> None:
-        """`models` is the folder that `everthread models fetch` fills; MissingExtra when the weights are not there."""
-        weights.located(models, MODEL)
+        """`models` is the folder that `everthread models fetch` fills."""
         self._models = models
         self._loading = threading.Lock()
-        self._loaded: tuple[Tokenizer, NDArray[np.float32]] | None = None
+        self._matrix: StaticMatrix | None = None
+
+    def require(self) -> None:
+        """MissingExtra when the extra or the weights are not here."""
+        if any(find_spec(module) is None for module in MODULES):
+            raise MissingExtra("the embedder wordllama needs an extra: pip install 'everthread[meaning]'")
+        weights.located(self._models, MODEL)
 
     async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
         """A vector for each text."""
@@ -49,21 +55,16 @@ class WordLlama:
         return latin_share(text)
 
     def _vectors(self, texts: Sequence[str]) -> list[bytes]:
-        tokenizer, rows = self._ready()
-        read = tokenizer.encode_batch([plain(text, MOST_CHARACTERS) for text in texts], add_special_tokens=False)
-        return [_mean(rows, tokens.ids) for tokens in read]
-
-    def _ready(self) -> tuple[Tokenizer, NDArray[np.float32]]:
         with self._loading:
-            if self._loaded is None:
-                folder = weights.check(self._models, MODEL)
-                (table,) = load_file(folder / "l2_supercat_256.safetensors").values()
-                tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-                self._loaded = tokenizer, table.astype(np.float32)
-            return self._loaded
+            matrix = self._matrix = self._matrix or self._loaded()
+        return matrix.vectors(texts)
 
+    def _loaded(self) -> StaticMatrix:
+        try:
+            self.require()
+        except MissingExtra as problem:
+            raise ModelError(str(problem)) from problem
+        from everthread.adapters.embedders.static_matrix import StaticMatrix  # noqa: PLC0415 - an extra
 
-def _mean(rows: NDArray[np.float32], ids: Sequence[int]) -> bytes:
-    mean = rows[list(ids)].mean(axis=0) if ids else np.zeros(rows.shape[1], dtype=np.float32)
-    length = float(np.linalg.norm(mean))
-    return (mean / length if length else mean).astype("<f4").tobytes()
+        folder = weights.check(self._models, MODEL)
+        return StaticMatrix(folder / "l2_supercat_256.safetensors", folder / "tokenizer.json")

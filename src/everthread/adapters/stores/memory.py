@@ -31,6 +31,7 @@ from everthread.adapters.stores.memory_checkpoints import Shelf
 from everthread.adapters.stores.memory_items import Drawer
 from everthread.adapters.stores.memory_notes import Noticeboard, has, matches
 from everthread.adapters.stores.memory_turns import Diary
+from everthread.adapters.vectors.memory import MemoryVectors
 from everthread.compaction.view import shown
 from everthread.core.access import ApiKey
 from everthread.core.chain import commitment_of, genesis
@@ -115,6 +116,7 @@ class MemoryStore:
         self._turns = Diary()
         self._porter = Porter()
         self.jobs = MemoryJobs()
+        self.vectors = MemoryVectors(self._erased_seqs)
 
     async def open(self) -> None:
         self._is_open = True
@@ -136,6 +138,9 @@ class MemoryStore:
         if row is None or (living and row.is_erased):
             raise NotFound(f"no conversation {ref.id!r}")
         return row
+
+    def _erased_seqs(self, ref: Ref) -> frozenset[int]:
+        return frozenset(entry.seq for entry in self._row(ref).entries if entry.is_erased)
 
     # -- conversations -------------------------------------------------------------------------------------
 
@@ -526,6 +531,8 @@ class MemoryStore:
             reached["notes"] += self._notes.erase(owner, row.info.id, seqs)
             said = texts_of(_to_erase(row, message)) if message is not None else []
             self._turns.forget(Ref(owner, row.info.id), message, said, reached)
+            seqs = None if message is None else [entry.seq for entry in _to_erase(row, message)]
+            reached["vectors"] += self.vectors.forget_now(owner, row.info.id, seqs=seqs)
             _blank(row, message, now, reached)
             forgotten = self.jobs.forget(Ref(owner, row.info.id), only_errors=message is not None)
             reached["jobs"] += forgotten

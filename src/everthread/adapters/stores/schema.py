@@ -416,12 +416,14 @@ ERASE_RULES = {
     "run_events": "rows of the conversation deleted, also for a single message, which stands in them in pieces",
     "api_keys": "rows of the owner deleted with everything of that owner",
     "replies": "rows of the owner deleted; of what may speak of an erased conversation or message only the key kept",
+    "vectors": "rows of the conversation deleted, and of a message those of its entries",
+    "vector_models": "names of embedders only: kept",
     "erasures": "names what was erased, by id only",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",
     "alembic_version": "holds no text",
 }
-"""What `erase` does to each table (those of words and of jobs, and `unindexed`, are made by their own migrations)."""
+"""What `erase` does to each table (`words`, `unindexed`, `vectors` and jobs have migrations of their own)."""
 
 SQLITE_ONLY = ("jobs", "note_words", "unindexed")
 """In a PostgreSQL database a table of such a name is somebody else's."""

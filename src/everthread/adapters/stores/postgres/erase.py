@@ -20,6 +20,7 @@ from everthread.adapters.stores.postgres import access, compactions, log, notes,
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection
+from everthread.adapters.vectors import postgres_statements as vectors
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry
@@ -88,6 +89,7 @@ async def _blank_all(
     targets = [] if message is None else await _targets(connection, numbers, message, blobs)
     traces: list[bytes | None] = [None] if message is None else [*traces_of(targets)]
     reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, numbers, message))}
+    reached["vectors"] = _count(await connection.execute(vectors.FORGET_ERASED, numbers, message))
     reach("erase.words_removed")
     reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
     await connection.execute(sql.DOOM_BLOBS, numbers, message, now)

@@ -656,7 +656,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 
 REWRITTEN_TABLES = (
     "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "checkpoints", "writes",
-    "blobs", "turns", "run_events", "replies", "words", "notes", "uses",
+    "blobs", "turns", "run_events", "replies", "words", "vectors", "notes", "uses",
     "everthread_jobs.procrastinate_jobs",
 )  # fmt: skip
 """The tables an erase takes text from."""

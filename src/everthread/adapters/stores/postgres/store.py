@@ -30,6 +30,7 @@ from everthread.adapters.stores.postgres import checkpoints as saved
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
+from everthread.adapters.vectors.postgres import PostgresVectors
 from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis
@@ -78,6 +79,7 @@ class PostgresStore:
         self._pool: Pool | None = None
         self._off_record: set[Ref] = set()
         self.jobs = PostgresJobs(lambda: self._on)
+        self.vectors = PostgresVectors(lambda: self._on)
 
     # -- opening and closing -------------------------------------------------------------------------------
 

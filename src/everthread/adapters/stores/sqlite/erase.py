@@ -25,6 +25,7 @@ from everthread.adapters.stores.sqlite import access, compactions, log, notes, t
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import doom
 from everthread.adapters.stores.sqlite.indexing import is_in_index
+from everthread.adapters.vectors import sqlite as vectors
 from everthread.core.chain import commitment_of
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry
@@ -52,6 +53,7 @@ def blank(
         reached["notes"] += notes.erase(connection, owner, conversation, seqs) if message is not None else 0
         erased = _blank_entries(connection, number, owner, message, now, reached)
         _forget_checkpoints(connection, number, traces, reached)
+        reached["vectors"] += vectors.forget(connection, number, None if message is None else seqs)
         if message is not None:
             reached["compactions"] += _destroy_summaries(connection, number, erased)
             reached["answers"] += _blank_answers(connection, number, message)

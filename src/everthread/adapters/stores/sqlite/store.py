@@ -29,6 +29,7 @@ from everthread.adapters.stores.sqlite import (
 from everthread.adapters.stores.sqlite import checkpoints as saved
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import Engine
+from everthread.adapters.vectors.sqlite import SqliteVectors
 from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis
@@ -78,6 +79,7 @@ class SqliteStore:
         self._engine: Engine | None = None
         self._off_record: set[Ref] = set()
         self.jobs = SqliteJobs(lambda: self._on)
+        self.vectors = SqliteVectors(lambda: self._on)
 
     # -- opening and closing -------------------------------------------------------------------------------
 

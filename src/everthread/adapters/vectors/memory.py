@@ -1,0 +1,87 @@
+"""Vectors in memory, beside the store in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from everthread.adapters.vectors import records
+from everthread.adapters.vectors.numpy_extra import nearest
+from everthread.adapters.vectors.records import Place
+from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
+from everthread.core.nouns import Ref
+
+Shelf = dict[tuple[Ref, str], dict[Place, bytes]]
+
+
+class MemoryVectors:
+    """The vectors of one store; `gone` tells which entries were erased, and raises NotFound for what is not there."""
+
+    about = "in memory, compared by numpy"
+
+    def __init__(self, gone: Callable[[Ref], frozenset[int]]) -> None:
+        self._gone = gone
+        self._kept: Shelf = {}
+        self._dimensions: dict[str, int] = {}
+
+    async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
+        dimension = same_dimension(part.vector for part in parts)
+        if dimension is None:
+            return
+        gone = self._gone(ref)
+        check_dimension(dimension, self._dimensions.setdefault(model, dimension), model)
+        new = {(part.seq, part.part): records.record(*part) for part in parts if part.seq not in gone}
+        self._kept.setdefault((ref, model), {}).update(new)
+
+    async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
+        if model not in self._dimensions or limit < 1:
+            return []
+        check_dimension(dimension_of(vector), self._dimensions[model], model)
+        meant = self._meant(owner, conversation, model)
+        return nearest([(ref.id, b"".join(kept.values())) for (ref, _), kept in meant.items()], vector, limit)
+
+    async def forget(
+        self,
+        owner: str,
+        conversation: str | None = None,
+        *,
+        seqs: Sequence[int] | None = None,
+        model: str | None = None,
+    ) -> int:
+        return self.forget_now(owner, conversation, seqs=seqs, model=model)
+
+    def forget_now(
+        self, owner: str, conversation: str | None, *, seqs: Sequence[int] | None = None, model: str | None = None
+    ) -> int:
+        """The same without waiting, for an erase."""
+        gone = 0
+        for key, kept in self._meant(owner, conversation, model).items():
+            left = {} if seqs is None else {place: row for place, row in kept.items() if place[0] not in seqs}
+            gone += len(kept) - len(left)
+            if left:
+                self._kept[key] = left
+            else:
+                del self._kept[key]
+        return gone
+
+    async def indexed(self, ref: Ref) -> Mapping[str, Indexed]:
+        return {
+            model: Indexed(len(kept), max(seq for seq, _ in kept))
+            for (_, model), kept in self._meant(ref.owner, ref.id, None).items()
+            if kept
+        }
+
+    async def models(self) -> Mapping[str, int]:
+        counts = {model: 0 for _, model in self._kept}
+        for (_, model), kept in self._kept.items():
+            counts[model] += len(kept)
+        return counts
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _meant(self, owner: str, conversation: str | None, model: str | None) -> Shelf:
+        return {
+            (ref, name): kept
+            for (ref, name), kept in self._kept.items()
+            if ref.owner == owner and conversation in (None, ref.id) and model in (None, name)
+        }
