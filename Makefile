@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-long check fmt bench peers lock clean
+.PHONY: help run test test-long check fmt bench peers web lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -12,6 +12,8 @@ PLACE := $(shell pwd | cksum | cut -d' ' -f1)
 RUN   := .venv/.installed-run
 DEV   := .venv/.installed-dev
 PEERS := .venv-peers/.installed-peers
+NODE  := web/node_modules/.installed
+WEB   := src/everthread/http/static/index.html
 TYPED := $(foreach folder,src tests benchmarks examples,$(if $(shell find $(folder) -name '*.py' 2>/dev/null | head -1),$(folder)))
 WORKERS ?= 2
 ARGS  ?=
@@ -19,10 +21,12 @@ ARGS  ?=
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-run: $(RUN) ## install, then show what everthread does
+run: $(RUN) $(WEB) ## install, then show what everthread does
 	$(BIN)/everthread demo $(ARGS)
 
-test: check ## the gates, then every test but the long ones
+test: check $(WEB) ## the gates, then every test but the long ones
+	sh tools/chromium.sh
+	npm --prefix web test --silent
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 test-long: $(DEV) ## the long tests: many kills, outside suites, differential tests
@@ -42,6 +46,8 @@ bench: $(PEERS) ## measure beside the peers, in one run
 	.venv-peers/bin/python -m benchmarks $(ARGS)
 
 peers: $(PEERS) ## install the peers into .venv-peers
+
+web: $(WEB) ## build the page
 
 # --- environments ----------------------------------------------------------------------------
 
@@ -65,6 +71,14 @@ $(DEV): requirements/dev.txt pyproject.toml .venv/.at-$(PLACE)
 $(PEERS): requirements/peers.txt pyproject.toml .venv-peers/.at-$(PLACE)
 	$(call install,.venv-peers,requirements/peers.txt)
 
+$(NODE): web/package.json web/package-lock.json
+	npm --prefix web install --no-save --no-audit --no-fund --loglevel error  # not `ci`: it wants packages of every system in the lock
+	@touch $@
+
+$(WEB): $(NODE) $(shell find web/src web/public web/index.html web/*.ts web/tsconfig.json 2>/dev/null)
+	npm --prefix web run --silent build
+	@touch $@
+
 # --- locks -----------------------------------------------------------------------------------
 
 # Pins stay as they are until asked: make lock ARGS=--upgrade
@@ -77,6 +91,8 @@ lock: ## pin the dependencies again, with hashes, naming no address
 	$(COMPILE) $(PROJECT) --output-file requirements/run.txt
 	$(COMPILE) $(PROJECT) requirements/dev.in --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) $(PROJECT) requirements/peers.in --output-file requirements/peers.txt
+	npm --prefix web install --package-lock-only --no-audit --no-fund
+	node web/unaddress.mjs
 
 clean: ## remove environments and caches
-	rm -rf .venv .venv-peers .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .venv-peers .uv web/node_modules src/everthread/http/static .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

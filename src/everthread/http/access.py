@@ -22,7 +22,7 @@ from everthread.core.ids import LOCAL
 from everthread.http.errors import Refused, problem_of
 from everthread.http.tokens import Tokens
 
-OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/ok", "/openapi.json"})
+OPEN_PATHS = frozenset({"/", "/icon.svg", "/healthz", "/readyz", "/ok", "/openapi.json"})
 """What tells nothing of anybody."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -76,7 +76,7 @@ class Gate:
         self._rates = rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or (scope["path"] in OPEN_PATHS and scope["method"] in ("GET", "HEAD")):
+        if scope["type"] != "http" or (_is_open(scope["path"]) and scope["method"] in ("GET", "HEAD")):
             await self._app(scope, receive, send)
             return
         try:
@@ -123,6 +123,10 @@ class Gate:
                 retryable=True,
                 headers={"Retry-After": str(max(1, round(wait)))},
             )
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path.startswith("/assets/")
 
 
 def _given(headers: Headers) -> str | None:

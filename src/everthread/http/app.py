@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from everthread.http import errors, health, v1
+from everthread.http import errors, health, page, v1
 from everthread.http.access import Gate, Rates
 from everthread.http.answering import SameAnswers
 from everthread.http.edge import Edge, RequestCounts
@@ -46,6 +46,7 @@ def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) ->
     app.include_router(health.router)
     app.include_router(v1.router)
     langgraph.mount(app, et, settings)
+    page.install(app)
     return app
 
 

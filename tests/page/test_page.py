@@ -1,0 +1,156 @@
+"""The page in a real browser, over the real service: the history is whole, and what compaction did can be seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+DEMO = "/#/c/demo-journey"
+XSS = (
+    "<script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "<svg onload=window.hacked=1>",
+    "[a](javascript:window.hacked=1)",
+    '<a href="javascript:window.hacked=1">a</a>',
+    "<iframe srcdoc='<script>parent.hacked=1</script>'></iframe>",
+    '![x](x" onerror="window.hacked=1)',
+    "<details open ontoggle=window.hacked=1>x</details>",
+    "<style>@import url(javascript:window.hacked=1)</style>",
+    "<math><mi xlink:href='javascript:window.hacked=1'>x</mi></math>",
+)
+
+
+def open_demo(page: Page, more: str = "") -> None:
+    page.goto(f"{DEMO}{more}")
+    expect(page.get_by_role("log")).to_be_visible()
+    expect(page.locator("article.message").first).to_be_visible()
+
+
+def test_a_conversation_opens_at_its_newest_message_and_goes_back_to_its_first(page: Page) -> None:
+    open_demo(page)
+    expect(page.get_by_text("Day of stop 11: Guiyang")).to_be_in_viewport()
+    page.get_by_role("button", name="To the first message").click()
+    expect(page.get_by_text("a grandmother with a peanut allergy")).to_be_visible()
+
+
+def test_what_left_the_window_is_tinted_and_still_there(page: Page) -> None:
+    open_demo(page, "?at=1")
+    outside = page.locator('article.message[data-outside="true"]')
+    expect(outside.first).to_be_visible()
+    expect(page.get_by_label("No longer in the model's window").first).to_be_visible()
+
+
+def test_thinking_and_tool_calls_are_folded_and_open(page: Page) -> None:
+    open_demo(page, "?at=1")
+    first = page.locator("article.message", has_text="Called note").first
+    expect(first.locator("pre")).to_have_count(0)
+    first.get_by_text("Called note").click()
+    expect(first.get_by_text("peanut allergy: grandmother").first).to_be_visible()
+
+
+def test_a_band_opens_to_summary_and_originals_and_can_be_undone(page: Page) -> None:
+    open_demo(page)
+    bands = page.locator("section.band")
+    band = bands.last
+    band.get_by_role("button").first.click()
+    expect(band.get_by_role("heading", name="Summary")).to_be_visible()
+    expect(band.get_by_role("heading", name="Originals")).to_be_visible()
+    expect(band.locator("p", has_text="#").first).to_be_visible()
+    id = band.get_attribute("data-compaction")
+    band.get_by_role("button", name="Undo this compaction").click()
+    expect(page.locator(f'section.band[data-compaction="{id}"]')).to_have_count(0)
+
+
+def test_a_hit_of_the_search_jumps_to_its_message(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("Search everything said").fill("QX-4417-PLUM")
+    page.locator("search .conversation").first.click()
+    expect(page.get_by_role("log").get_by_text("QX-4417-PLUM").first).to_be_visible()
+
+
+def test_the_model_view_is_what_the_service_would_send(page: Page, server: str) -> None:
+    open_demo(page)
+    page.get_by_role("tab", name="Model view").click()
+    sent = httpx.get(f"{server}/api/v1/conversations/demo-journey/context", params={"messages": True}).json()
+    expect(page.locator(".block")).to_have_count(len(sent["messages"]))
+    shown = page.locator(".block pre").last.text_content()
+    assert shown is not None
+    assert sent["messages"][-1]["content"][:40] in shown
+
+
+def test_versions_of_a_message_can_be_switched(page: Page) -> None:
+    open_demo(page, "?at=44")
+    message = page.locator("article.message", has_text="Can one cycle around the lake?")
+    expect(message.get_by_text("1/2")).to_be_visible()
+    message.get_by_label("Later version").click()
+    expect(page.get_by_text("Can one walk along the lake instead?")).to_be_visible()
+    page.locator("article.message", has_text="Can one walk").get_by_label("Earlier version").click()
+    expect(page.get_by_text("Can one cycle around the lake?")).to_be_visible()
+
+
+def test_the_page_speaks_chinese_when_asked(page: Page) -> None:
+    page.goto("/")
+    page.get_by_role("button", name="中文").click()
+    expect(page.get_by_role("heading", name="永不结束、永不遗忘的对话")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="对话", exact=True)).to_be_visible()
+
+
+def test_a_phone_shows_one_column_at_a_time(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    open_demo(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.get_by_role("tab", name="Context").click()
+    expect(page.get_by_role("meter")).to_be_visible()
+    expect(page.get_by_role("log")).to_be_hidden()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("place", ["/", DEMO, f"{DEMO}?view=model"])
+def test_nobody_is_shut_out(page: Page, axe: str, place: str, theme: Any) -> None:
+    page.emulate_media(color_scheme=theme)
+    page.goto(place)
+    page.wait_for_load_state("networkidle")
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})")
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+
+
+def test_nothing_that_was_said_is_run(page: Page, server: str) -> None:
+    api = f"{server}/api/v1/conversations"
+    httpx.post(api, json={"id": "xss", "title": XSS[1]}).raise_for_status()
+    said: list[dict[str, Any]] = [{"role": "user", "content": text} for text in XSS]
+    for place, text in enumerate(XSS):
+        call = {"id": f"c{place}", "type": "function", "function": {"name": text, "arguments": text}}
+        said += [
+            {"role": "assistant", "content": "", "reasoning_content": text, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{place}", "name": text, "content": text},
+        ]
+    httpx.post(f"{api}/xss/messages", json={"messages": said}).raise_for_status()
+    page.goto("/#/c/xss")
+    expect(page.locator("article.message").first).to_be_visible()
+    for summary in page.locator("article.message summary").all():
+        summary.click()
+    page.get_by_label("Search everything said").fill("hacked")
+    expect(page.locator("search .conversation").first).to_be_visible()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("article.message a[href^='javascript']").count() == 0
+
+
+def test_ten_thousand_messages_are_opened_at_the_end_and_drawn_a_few_at_a_time(page: Page, server: str) -> None:
+    api = f"{server}/api/v1/conversations"
+    httpx.post(api, json={"id": "long"}).raise_for_status()
+    for start in range(0, 10_000, 1000):
+        said = [
+            {"role": "user" if n % 2 else "assistant", "content": f"message {n}"} for n in range(start, start + 1000)
+        ]
+        httpx.post(f"{api}/long/messages", json={"messages": said}, timeout=60).raise_for_status()
+    page.goto("/#/c/long")
+    expect(page.get_by_text("message 9999", exact=True)).to_be_visible()
+    assert page.locator("article.message").count() < 100
+    page.get_by_role("button", name="To the first message").click()
+    expect(page.get_by_text("message 0", exact=True)).to_be_visible()
+    assert page.locator("article.message").count() < 100

@@ -1,0 +1,40 @@
+/** Tokens of each turn: what was sent, against what the full history would have cost. */
+
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+import { useTexts } from "../../texts";
+
+export interface Spent {
+  readonly sent: number;
+  readonly full: number;
+}
+
+export function TokensPlot({ spent }: { readonly spent: readonly Spent[] }) {
+  const { t } = useTexts();
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (place.current === null || spent.length === 0) return;
+    const style = getComputedStyle(place.current);
+    const ink = style.getPropertyValue("--faint");
+    const axis = { stroke: ink, grid: { stroke: style.getPropertyValue("--line"), width: 1 } };
+    const plot = new uPlot(
+      {
+        width: place.current.clientWidth,
+        height: 160,
+        scales: { x: { time: false } },
+        axes: [axis, { ...axis, size: 56 }],
+        series: [
+          {},
+          { label: t.sent, stroke: style.getPropertyValue("--part-window"), width: 2 },
+          { label: t.full, stroke: style.getPropertyValue("--part-recalled"), width: 2, dash: [4, 3] },
+        ],
+      },
+      [spent.map((_, index) => index + 1), spent.map((one) => one.sent), spent.map((one) => one.full)],
+      place.current,
+    );
+    return () => plot.destroy();
+  }, [spent, t]);
+  return <div ref={place} role="img" aria-label={t.perTurn} />;
+}

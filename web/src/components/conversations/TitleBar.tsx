@@ -1,0 +1,80 @@
+/** Over the history: the title, which view is shown, and what can be done with the whole conversation. */
+
+import * as Menu from "@radix-ui/react-dropdown-menu";
+import { useState } from "react";
+
+import { download } from "../../api/actions";
+import { useTexts } from "../../texts";
+
+interface Props {
+  readonly conversation: string;
+  readonly title: string;
+  readonly view: "history" | "model";
+  readonly onView: (view: "history" | "model") => void;
+  readonly onRename: (title: string) => void;
+  readonly onRemove: () => void;
+  readonly onProblem: (problem: unknown) => void;
+}
+
+const FORMATS = ["md", "html", "pdf", "json", "archive"] as const;
+
+export function TitleBar(props: Props) {
+  const { t } = useTexts();
+  const [isNaming, setNaming] = useState(false);
+  return (
+    <header className="top">
+      {isNaming ? (
+        <form
+          className="grow"
+          onSubmit={(event) => {
+            event.preventDefault();
+            props.onRename(String(new FormData(event.currentTarget).get("title") ?? ""));
+            setNaming(false);
+          }}
+        >
+          <input name="title" autoFocus defaultValue={props.title} aria-label={t.rename} maxLength={200} onBlur={() => setNaming(false)} />
+        </form>
+      ) : (
+        <h1 className="grow" onDoubleClick={() => setNaming(true)}>{props.title || t.untitled}</h1>
+      )}
+      <div className="switch" role="tablist" aria-label={t.history}>
+        {(["history", "model"] as const).map((view) => (
+          <button key={view} role="tab" aria-selected={props.view === view} onClick={() => props.onView(view)}>
+            {view === "history" ? t.history : t.modelView}
+          </button>
+        ))}
+      </div>
+      <More {...props} onNaming={() => setNaming(true)} />
+    </header>
+  );
+}
+
+function More({ conversation, onNaming, onRemove, onProblem }: Props & { readonly onNaming: () => void }) {
+  const { t } = useTexts();
+  const [isWhole, setWhole] = useState(true);
+  return (
+    <Menu.Root>
+      <Menu.Trigger aria-label={t.more}>⋯</Menu.Trigger>
+      <Menu.Portal>
+        <Menu.Content className="menu" align="end">
+          <Menu.Item onSelect={() => setTimeout(onNaming)}>{t.rename}</Menu.Item>
+          {FORMATS.map((format) => (
+            <Menu.Item key={format} onSelect={() => void download(conversation, format, isWhole).catch(onProblem)}>
+              {t.exportAs(format)}
+            </Menu.Item>
+          ))}
+          <Menu.CheckboxItem
+            checked={isWhole}
+            onSelect={(event) => {
+              event.preventDefault();
+              setWhole(!isWhole);
+            }}
+          >
+            {isWhole ? "☑" : "☐"} {t.withThinking}
+          </Menu.CheckboxItem>
+          <Menu.Item onSelect={onRemove}>{t.remove}</Menu.Item>
+        </Menu.Content>
+      </Menu.Portal>
+    </Menu.Root>
+  );
+}

@@ -1,0 +1,84 @@
+/** The exact request of a turn, block by block: what the model saw, from where it came, what was left out and why. */
+
+import { useState } from "react";
+
+import { useSeen, useTurns } from "../../api/queries";
+import { count, moment } from "../../lib/format";
+import { useTexts } from "../../texts";
+import { Trouble } from "../Bits";
+import { Copy } from "../Said";
+
+interface Props {
+  readonly conversation: string;
+  readonly turn: string | null;
+  readonly onTurn: (turn: string | null) => void;
+  readonly onJump: (seq: number) => void;
+}
+
+export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
+  const { t, language } = useTexts();
+  const turns = useTurns(conversation);
+  const seen = useSeen(conversation, turn);
+  return (
+    <div className="scroll" tabIndex={0} aria-label={t.modelView} role="region">
+      <div className="row" style={{ padding: "0.5rem 1rem" }}>
+        <label className="row">
+          <span>{t.turn}</span>
+          <select value={turn ?? ""} onChange={(event) => onTurn(event.target.value || null)}>
+            <option value="">{t.newestTurn}</option>
+            {turns.data?.map((one) => (
+              <option key={one.id} value={one.id}>{`${moment(one.receivedAt, language)} · ${one.state}`}</option>
+            ))}
+          </select>
+        </label>
+        {seen.data && <span className="faint">{t.seenTokens(count(seen.data.tokens, language))}</span>}
+        {seen.data && <Copy label={t.copyJson} text={() => JSON.stringify(seen.data.messages, null, 2)} />}
+      </div>
+      {seen.isError && <Trouble problem={seen.error} onRetry={() => void seen.refetch()} />}
+      {seen.data?.parts.map((part, index) => (
+        <p key={index} className="faint" style={{ padding: "0 1rem", margin: 0 }}>
+          <span style={{ color: `var(--part-${part.kind}, inherit)` }}>■</span> {t.parts[part.kind] ?? part.kind}: {count(part.tokens, language)}{" "}
+          {!part.isExact && `(${t.estimated})`} <Sources seqs={part.seqs} onJump={onJump} />
+        </p>
+      ))}
+      {seen.data?.messages.map((message, index) => <Block key={index} message={message} />)}
+      {seen.data && seen.data.omitted.length > 0 && (
+        <section className="notice">
+          <h3>{t.leftOut}</h3>
+          <ul>
+            {seen.data.omitted.map((one, index) => (
+              <li key={index}>{one}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Sources({ seqs, onJump }: { readonly seqs: readonly number[]; readonly onJump: (seq: number) => void }) {
+  const first = seqs[0];
+  const last = seqs.at(-1);
+  if (first === undefined || last === undefined) return null;
+  return (
+    <button className="plain" onClick={() => onJump(first)}>
+      #{first}
+      {last !== first && `–${last}`}
+    </button>
+  );
+}
+
+function Block({ message }: { readonly message: unknown }) {
+  const [isWhole, setWhole] = useState(false);
+  const { t } = useTexts();
+  const text = JSON.stringify(message, null, 2);
+  const role = typeof message === "object" && message !== null && "role" in message ? String(message.role) : "";
+  const shown = isWhole || text.length < 1500 ? text : `${text.slice(0, 1500)} …`;
+  return (
+    <div className="block" data-role={role}>
+      <strong>{role}</strong>
+      <pre className="plain" tabIndex={0}>{shown}</pre>
+      {text.length >= 1500 && !isWhole && <button onClick={() => setWhole(true)}>{t.more}</button>}
+    </div>
+  );
+}

@@ -1,0 +1,35 @@
+/** Numbers and times as a person of that language reads them. */
+
+export function count(value: number, language: string): string {
+  return new Intl.NumberFormat(language).format(value);
+}
+
+/** 1,234 → 1.2k: for places with little room. */
+export function brief(value: number, language: string): string {
+  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(value);
+}
+
+export function moment(value: string, language: string): string {
+  const date = new Date(value);
+  if (Number.isNaN(date.getTime())) return "";
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(date);
+}
+
+export function seconds(value: number, language: string): string {
+  return new Intl.NumberFormat(language, { style: "unit", unit: "second", maximumFractionDigits: value < 1 ? 2 : 1 }).format(value);
+}
+
+export function bytes(value: number, language: string): string {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
+  const step = value > 0 ? Math.min(units.length - 1, Math.floor(Math.log10(value) / 3)) : 0;
+  return new Intl.NumberFormat(language, { style: "unit", unit: units[step]!, unitDisplay: "short", maximumFractionDigits: 1 }).format(
+    value / 1000 ** step,
+  );
+}
+
+/** The first line of a text, for lists. */
+export function firstLine(text: string, most = 80): string {
+  const line = text.trim().split("\n", 1)[0] ?? "";
+  const letters = [...line];
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : line;
+}

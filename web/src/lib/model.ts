@@ -1,0 +1,71 @@
+/** What the page shows, apart from how it came over the wire. */
+
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+export interface Message {
+  readonly id: string;
+  readonly seq: number;
+  readonly role: string;
+  readonly name: string | null;
+  readonly text: string;
+  readonly thinking: string;
+  readonly calls: readonly ToolCall[];
+  /** The call that a tool's message answers. */
+  readonly answers: string | null;
+  readonly images: readonly string[];
+  readonly tokens: number;
+  readonly saidAt: string;
+  readonly parentSeq: number | null;
+  readonly revision: number;
+  readonly isDeleted: boolean;
+  readonly isPinned: boolean;
+  /** False for what there is of an answer that was cut short. */
+  readonly isComplete: boolean;
+}
+
+export interface Compaction {
+  readonly id: string;
+  readonly number: number;
+  readonly level: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly summary: string;
+  readonly trigger: string;
+  readonly strategy: string;
+  readonly originalCount: number;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  readonly factsTotal: number;
+  readonly factsKept: number;
+  readonly seconds: number;
+  readonly createdAt: string;
+  readonly isLive: boolean;
+}
+
+/** A part of the request that a model gets. */
+export interface Part {
+  readonly kind: string;
+  readonly tokens: number;
+  readonly seqs: readonly number[];
+  readonly isExact: boolean;
+}
+
+export interface Gauge {
+  readonly used: number;
+  readonly limit: number;
+  readonly threshold: number;
+  readonly parts: readonly Part[];
+  readonly isExact: boolean;
+  /** The messages that the model sees as they are. */
+  readonly windowSeqs: ReadonlySet<number>;
+}
+
+/** One of several messages in the same place, and the branch that shows it. */
+export interface Version {
+  readonly message: Message;
+  readonly branch: string;
+}

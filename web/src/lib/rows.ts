@@ -1,0 +1,57 @@
+/** The list of the history: messages with the bands of their compactions between them. */
+
+import type { Compaction, Message, Version } from "./model";
+
+export type Row =
+  | { readonly kind: "message"; readonly key: string; readonly message: Message; readonly results: readonly Message[] }
+  | { readonly kind: "band"; readonly key: string; readonly compaction: Compaction };
+
+/** Messages in order, tools' answers under the message that called, and after each summed-up stretch its band. */
+export function rowsOf(messages: readonly Message[], compactions: readonly Compaction[]): Row[] {
+  const answered = answersByCaller(messages);
+  const taken = new Set([...answered.values()].flat());
+  const shown = messages.filter((message) => !taken.has(message));
+  const bands = outermost(compactions);
+  const rows: Row[] = [];
+  let next = 0;
+  for (const message of shown) {
+    while (next < bands.length && bands[next]!.lastSeq < message.seq) rows.push(bandRow(bands[next++]!));
+    rows.push({ kind: "message", key: message.id, message, results: answered.get(message.id) ?? [] });
+  }
+  const end = messages.at(-1)?.seq ?? 0;
+  while (next < bands.length && bands[next]!.lastSeq <= end) rows.push(bandRow(bands[next++]!));
+  return rows;
+}
+
+function bandRow(compaction: Compaction): Row {
+  return { kind: "band", key: `band-${compaction.id}`, compaction };
+}
+
+function answersByCaller(messages: readonly Message[]): Map<string, Message[]> {
+  const callers = new Map<string, string>();
+  const found = new Map<string, Message[]>();
+  for (const message of messages) {
+    for (const call of message.calls) callers.set(call.id, message.id);
+    const caller = message.answers === null ? undefined : callers.get(message.answers);
+    if (caller !== undefined) found.set(caller, [...(found.get(caller) ?? []), message]);
+  }
+  return found;
+}
+
+/** Of summaries that nest, those that no other live one stands for, in order. */
+export function outermost(compactions: readonly Compaction[]): Compaction[] {
+  const live = compactions.filter((one) => one.isLive);
+  const isInside = (one: Compaction, other: Compaction): boolean =>
+    other.id !== one.id &&
+    other.firstSeq <= one.firstSeq &&
+    one.lastSeq <= other.lastSeq &&
+    (other.level > one.level || other.lastSeq - other.firstSeq > one.lastSeq - one.firstSeq);
+  return live
+    .filter((one) => !live.some((other) => isInside(one, other)))
+    .sort((one, other) => one.lastSeq - other.lastSeq);
+}
+
+/** The versions of a message, itself among them: same parent, same role. */
+export function versionsOf(message: Message, all: readonly Version[]): readonly Version[] {
+  return all.filter(({ message: other }) => other.parentSeq === message.parentSeq && other.role === message.role);
+}

@@ -1,0 +1,80 @@
+/** An answer while it comes in: a pure step from event to event, so that a replay shows what was shown live. */
+
+export interface LiveCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly result: string | null;
+  readonly ok: boolean;
+}
+
+export interface Answer {
+  readonly turnId: string | null;
+  readonly conversationId: string | null;
+  readonly questionId: string | null;
+  /** The number of the last event taken in; where a reconnect goes on. */
+  readonly last: number;
+  readonly text: string;
+  readonly thinking: string;
+  readonly calls: readonly LiveCall[];
+  readonly note: "compaction" | "recall" | null;
+  readonly state: "waiting" | "running" | "complete" | "failed" | "cancelled" | "interrupted";
+  readonly error: { readonly code: string; readonly message: string; readonly retryable: boolean } | null;
+}
+
+export const NO_ANSWER: Answer = {
+  turnId: null,
+  conversationId: null,
+  questionId: null,
+  last: 0,
+  text: "",
+  thinking: "",
+  calls: [],
+  note: null,
+  state: "waiting",
+  error: null,
+};
+
+export type TurnEvent = { readonly number: number } & (
+  | { readonly kind: "accepted"; readonly turn_id: string; readonly conversation_id: string; readonly question_id: string }
+  | { readonly kind: "token" | "thinking"; readonly text: string; readonly message_id: string }
+  | { readonly kind: "tool_call"; readonly id: string; readonly name: string; readonly arguments: unknown }
+  | { readonly kind: "tool_result"; readonly id: string; readonly ok: boolean; readonly text: string }
+  | { readonly kind: "compaction" | "recall" | "state" }
+  | { readonly kind: "done"; readonly state: string; readonly text: string }
+  | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly retryable: boolean; readonly text: string }
+);
+
+export function isOver(answer: Answer): boolean {
+  return answer.state !== "waiting" && answer.state !== "running";
+}
+
+/** Take an event in. One that was taken before, as after a reconnect, changes nothing. */
+export function step(answer: Answer, event: TurnEvent): Answer {
+  if (event.number <= answer.last) return answer;
+  return { ...answer, state: answer.state === "waiting" ? "running" : answer.state, ...change(answer, event), last: event.number };
+}
+
+function change(answer: Answer, event: TurnEvent): Partial<Answer> {
+  switch (event.kind) {
+    case "accepted":
+      return { turnId: event.turn_id, conversationId: event.conversation_id, questionId: event.question_id };
+    case "token":
+      return { text: answer.text + event.text };
+    case "thinking":
+      return { thinking: answer.thinking + event.text };
+    case "tool_call":
+      return { text: "", calls: [...answer.calls, { id: event.id, name: event.name, arguments: JSON.stringify(event.arguments, null, 2), result: null, ok: true }] };
+    case "tool_result":
+      return { calls: answer.calls.map((call) => (call.id === event.id ? { ...call, result: event.text, ok: event.ok } : call)) };
+    case "compaction":
+    case "recall":
+      return { note: event.kind };
+    case "done":
+      return { state: event.state as Answer["state"], text: event.text || answer.text };
+    case "failed":
+      return { state: "failed", text: event.text || answer.text, error: { code: event.code, message: event.message, retryable: event.retryable } };
+    default:
+      return {};
+  }
+}

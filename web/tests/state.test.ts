@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+
+import { NO_ANSWER, isOver, step, type TurnEvent } from "../src/state/answer";
+import { press } from "../src/state/keys";
+import { HOME, hashOf, placeFrom } from "../src/state/place";
+
+const told: TurnEvent[] = [
+  { number: 1, kind: "accepted", turn_id: "t", conversation_id: "c", question_id: "q" },
+  { number: 2, kind: "thinking", text: "hm", message_id: "a" },
+  { number: 3, kind: "tool_call", id: "1", name: "look", arguments: { a: 1 } },
+  { number: 4, kind: "tool_result", id: "1", ok: true, text: "seen" },
+  { number: 5, kind: "token", text: "an", message_id: "a" },
+  { number: 6, kind: "token", text: "swer", message_id: "a" },
+  { number: 7, kind: "done", state: "complete", text: "answer" },
+];
+
+describe("an answer that comes in", () => {
+  it("grows with its events", () => {
+    const answer = told.reduce(step, NO_ANSWER);
+    expect(answer).toMatchObject({ turnId: "t", text: "answer", thinking: "hm", state: "complete", last: 7 });
+    expect(answer.calls).toEqual([{ id: "1", name: "look", arguments: '{\n  "a": 1\n}', result: "seen", ok: true }]);
+    expect(isOver(answer)).toBe(true);
+  });
+  it("is the same when a part is told twice", () => {
+    const twice = [...told.slice(0, 5), ...told.slice(2)];
+    expect(twice.reduce(step, NO_ANSWER)).toEqual(told.reduce(step, NO_ANSWER));
+  });
+  it("keeps what there was of it when it fails", () => {
+    const failed: TurnEvent = { number: 7, kind: "failed", code: "model", message: "no", retryable: true, text: "" };
+    const answer = [...told.slice(0, 6), failed].reduce(step, NO_ANSWER);
+    expect(answer).toMatchObject({ state: "failed", text: "answer", error: { retryable: true } });
+  });
+});
+
+describe("the place in the address", () => {
+  it.each([
+    HOME,
+    { conversation: "a/b ü?#", view: "model" as const, turn: "t 1", at: null },
+    { conversation: "c", view: "history" as const, turn: null, at: 12 },
+  ])("comes back from %j", (place) => {
+    expect(placeFrom(hashOf(place))).toEqual(place);
+  });
+  it("is home for anything else", () => {
+    for (const hash of ["", "#", "#/c/", "#/x", "#/c/%E0%A4%A"]) expect(placeFrom(hash).conversation).toBeNull();
+  });
+});
+
+describe("the keyboard", () => {
+  const key = (key: string, more = {}) => ({ key, isTyping: false, isWithControl: false, ...more });
+  it("knows single keys and pairs", () => {
+    expect(press(key("j"), "").action).toBe("next");
+    expect(press(key("g"), "")).toEqual({ action: null, waiting: "g" });
+    expect(press(key("m"), "g").action).toBe("model");
+    expect(press(key("j"), "g").action).toBeNull();
+  });
+  it("is silent while a person types, but for Escape and Ctrl-K", () => {
+    expect(press(key("j", { isTyping: true }), "").action).toBeNull();
+    expect(press(key("Escape", { isTyping: true }), "").action).toBe("close");
+    expect(press(key("K", { isTyping: true, isWithControl: true }), "").action).toBe("palette");
+  });
+});
