@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -49,14 +50,17 @@ def _as_text(value: object) -> str:
 
 
 @command(app)
-async def demo(door: Door) -> None:
+async def demo(
+    door: Door,
+    load: Annotated[
+        bool, typer.Option("--load", help="Keep a long conversation to look at, with tools, a subagent and summaries.")
+    ] = False,
+) -> None:
     """See a conversation outlive a framework that summarises it. Kept only with --database."""
-    try:
-        module = import_module("everthread.demo")
-    except ModuleNotFoundError as problem:
-        raise MissingExtra(
-            f"the demo needs {problem.name}; install it: pip install 'everthread[langchain]'"
-        ) from problem
+    if load:
+        await _load(door)
+        return
+    module = _demo_module("everthread.demo")
     # A database that merely happens to be set is not to get the demo's conversation.
     result = await module.run(door.url if door.origins["database"] == "option" else None)
     if door.out.json:
@@ -65,3 +69,22 @@ async def demo(door: Door) -> None:
         door.out.drawn(lambda console: module.render(result, console))
     if not result.ok:
         raise typer.Exit(ExitCode.ERROR)
+
+
+async def _load(door: Door) -> None:
+    module = _demo_module("everthread.demo.loading")
+    async with door.open(create=True) as et:
+        conversation = await module.load(et, door.owner)
+    if door.out.json:
+        door.out.document({"id": conversation.id, "title": conversation.title})
+    else:
+        door.out.text(f"{conversation.title}. Look at it: everthread show {conversation.id}")
+
+
+def _demo_module(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as problem:
+        raise MissingExtra(
+            f"the demo needs {problem.name}; install it: pip install 'everthread[langchain]'"
+        ) from problem

@@ -1,0 +1,29 @@
+"""The conversation that the page has to show: long, with everything in it, and the same however often it is loaded."""
+
+from __future__ import annotations
+
+from everthread import Everthread
+from everthread.context import faults
+from everthread.demo.loading import COMPACTIONS, ERRAND_ID, load
+
+
+async def test_the_demo_conversation_has_something_for_every_screen(et: Everthread) -> None:
+    conversation = await load(et)
+    messages = [message async for message in conversation.messages()]
+    assert 350 <= len(messages) <= 450
+    assert any(message.payload.get("tool_calls") for message in messages)
+    assert any(message.payload.get("reasoning_content") for message in messages)
+    assert len([one async for one in conversation.compactions()]) >= COMPACTIONS
+    assert len([branch async for branch in conversation.branches()]) == 2
+    assert [child.id async for child in conversation.children()] == [ERRAND_ID]
+    assert faults((await conversation.context()).messages) == []
+
+
+async def test_loaded_again_it_is_the_same(et: Everthread) -> None:
+    first = [message.id async for message in (await load(et)).messages()]
+    assert [message.id async for message in (await load(et)).messages()] == first
+
+
+async def test_each_owner_has_their_own(et: Everthread) -> None:
+    await load(et, "ann")
+    assert (await load(et, "bob")).owner == "bob"
