@@ -200,6 +200,7 @@ def agent(
         from everthread.turn import agent as agents  # noqa: PLC0415
         from everthread.turn import graph  # noqa: PLC0415
         from everthread.turn.describing import describe_result  # noqa: PLC0415
+        from everthread.turn.documents import Documents  # noqa: PLC0415
         from everthread.turn.presence import Presence  # noqa: PLC0415
         from everthread.turn.subagents import call_subagent  # noqa: PLC0415
     except ImportError as problem:
@@ -216,6 +217,7 @@ def agent(
         presence=Presence(et.store, system_clock),
         builtin=(call_subagent, describe_result),
         limits=parts.pop("limits", None) or agents.Limits(max_loops=known.max_loops),
+        knowledge=parts.pop("knowledge", None) or Documents(et.knowledge),
         **hands,
         **parts,
     )

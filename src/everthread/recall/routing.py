@@ -1,6 +1,7 @@
 """Which share of a question a passage answers for: what decides whether a collection is asked at all. Pure.
 
-A word counts by how rare it is among the passages, one that none has the most. Chinese is counted by characters and by
+A word counts by how rare it is among the passages, one that none has as much as the rarest; what merely asks ("mean",
+"explain") does not count. Chinese is counted by characters and by
 pairs of them, half and half, within stretches that hold no function word: pairs alone make two words of every three,
 and single characters are found by chance.
 """
@@ -14,11 +15,16 @@ from dataclasses import dataclass
 
 from everthread.core.notes import NotesFound
 from everthread.core.queries import Query
-from everthread.history.words import is_unspaced, normal, pairs, runs_and_words, tokens
+from everthread.history.words import is_unspaced, normal, pairs, runs_and_words, stem, tokens
 
 _FUNCTION = re.compile(
     "[是的了吗呢吧么什怎样多少几哪谁我你他她它们这那请问一下有没在和与或及就都也还要会能可以把被给对为从到啊呀嘛]+"
 )
+
+_ASKING = frozenset(
+    map(stem, "mean means explain tell show find look give help happen describe say list question".split())
+)
+_LEAST_PASSAGES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class Asked:
 
 def weighed(text: str, query: Query, found: NotesFound) -> Asked:
     """A question, by how rare its words are where it was looked for."""
-    spaced = [term.token for term in query.terms if not is_unspaced(term.token)]
+    spaced = [term.token for term in query.terms if not is_unspaced(term.token) and term.token not in _ASKING]
     rarities = {term: _rarity(found.frequencies.get(term, 0), found.total) for term in spaced}
     most = max(rarities.values(), default=1.0)
     runs = [run for run, _ in runs_and_words(normal(text)) if run]
@@ -45,7 +51,9 @@ def weighed(text: str, query: Query, found: NotesFound) -> Asked:
 
 
 def _rarity(count: int, total: int) -> float:
-    return math.log1p((total - min(count, total) + 0.5) / (count + 0.5)) + 0.1
+    """BM25's idf, as if there were some passages more: in a small collection every word is common."""
+    seen = max(count, 1)
+    return math.log1p((max(total, _LEAST_PASSAGES) - min(seen, total) + 0.5) / (seen + 0.5))
 
 
 def answered(text: str, asked: Asked) -> float:

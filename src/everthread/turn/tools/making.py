@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from langchain_core.tools import BaseTool
 
-from everthread.turn.tools import commands, files, own, past, plain, plots, skilled
+from everthread.turn.tools import commands, files, own, past, plain, plots, remembering, skilled
 from everthread.turn.tools.calling import guarded
 from everthread.turn.tools.desk import Desk
 
-_FAMILIES = (plain, files, past, plots, skilled, commands)
+_FAMILIES = (plain, files, past, remembering, plots, skilled, commands)
 
 
 def tools_of(desk: Desk) -> Sequence[BaseTool]:
