@@ -42,6 +42,7 @@ async def _remember(means: Means, job: Job) -> None:
             redact=means.redact,
             model=model if isinstance(model, Extractor) else None,
             seconds=policy.summary_timeout_seconds,
+            embedder=means.embedder,
         )
         outcome = await reading.read(means.store, job.ref, reader)
     except (NotFound, Erased):

@@ -178,7 +178,7 @@ class Contexts:
         return made
 
     async def _known(self, query: str | None) -> Known:
-        return await memories.known(self._store, self._ref, self.info.created_at, query)
+        return await memories.known(self._store, self._ref, self.info.created_at, query, self._means.embedder)
 
     async def _left_for_later(self, made: Context, found: Found) -> Context:
         """The same context, with its compaction written as a job. Where nothing can be written it can be read all the

@@ -221,7 +221,7 @@ class Conversation(Contexts):
     ) -> Memory:
         """Remember something that is known from here (from the message `seq`): of the user, or for this conversation
         alone. Conflict when it is off the record."""
-        return await Memories(self._store).add(
+        return await Memories(self._store, self._means.embedder).add(
             self.owner,
             text,
             kind=kind,
@@ -235,14 +235,14 @@ class Conversation(Contexts):
 
     async def remembered(self, query: str | None = None, *, limit: int = 100) -> Sequence[Memory]:
         """The memories that hold here, newest first; with a query those that have its words, best first."""
-        memories = Memories(self._store)
+        memories = Memories(self._store, self._means.embedder)
         if query is None:
             return (await memories.list(self.owner, conversation=self.id, limit=limit)).items
         return [hit.memory for hit in await memories.search(self.owner, query, conversation=self.id, limit=limit)]
 
     async def forget(self, id: str) -> Memory:
         """Take a memory that holds here out of every search and context; `et.memories.restore` undoes it."""
-        return await Memories(self._store).forget(self.owner, id)
+        return await Memories(self._store, self._means.embedder).forget(self.owner, id)
 
     # -- branches ------------------------------------------------------------------------------------------
 

@@ -195,7 +195,7 @@ class Everthread:
         self._workspaces = None if port is None else ConversationWorkspaces(means.store, port, means.clock)
         self.conversations = Conversations(means)
         self.compaction_config = CompactionConfig(means)
-        self.memories = Memories(means.store)
+        self.memories = Memories(means.store, means.embedder)
         self.knowledge = Knowledge(means.store, means.read, means.embedder)
 
     @property

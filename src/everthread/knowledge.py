@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from everthread.core.documents import Collection, Document, PassageHit, PassageHits, Read, ReadDocument, Route
-from everthread.core.errors import Invalid, ModelError, NotFound, StoreError
+from everthread.core.errors import Invalid, ModelError, NotFound
 from everthread.core.ids import check_id, check_text
 from everthread.core.meaning import Embedder
 from everthread.core.notes import Note, NoteKind, NoteQuery
@@ -33,7 +33,7 @@ from everthread.recall.documents import (
     is_same,
     passages_shelf,
 )
-from everthread.recall.finding import CANDIDATE_CAP, FoundNote, find
+from everthread.recall.finding import CANDIDATE_CAP, find_both
 from everthread.recall.routing import answered, weighed
 
 MAX_BYTES: Final = 50_000_000
@@ -41,12 +41,6 @@ MAX_CHARACTERS: Final = 10_000_000
 MAX_NAME_CHARACTERS: Final = 256
 MAX_PAGE: Final = 1000
 _BATCH: Final = 64
-_WIDE: Final = 50
-"""How many of each kind are ranked together."""
-_MEANING: Final = 0.5
-"""What the meaning weighs where the model understands all of a question; the words weigh the rest."""
-_LEAST_COSINE: Final = 0.25
-"""Below this nothing is near."""
 LEAST_ANSWERED: Final = 0.5
 """A collection is chosen for a question when its best passage has at least this share of what the question asks for."""
 
@@ -183,26 +177,12 @@ class Knowledge:
         check_count(limit, "limit", most=MAX_PAGE)
         names = await self._names(check_id(owner, "owner"), collection)
         shelves = [passages_shelf(name) for name in names]
-        by_words = await find(self._store, owner, shelves, telling(asked), limit=max(limit, _WIDE))
-        try:
-            near, degraded = await self._near(owner, shelves, asked), False
-        except (ModelError, StoreError):
-            near, degraded = [], True
-        best = _fused(by_words, near)[:limit]
+        best, degraded = await find_both(
+            self._store, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
+        )
         found = [PassageHit(passage=as_passage(one.note), score=one.score) for one in best]
         kept = found if max_tokens is None else _within(found, check_count(max_tokens, "max_tokens"))
         return PassageHits(tuple(kept), degraded)
-
-    async def _near(self, owner: str, shelves: Sequence[str], query: str) -> Sequence[FoundNote]:
-        """What is near in meaning, weighed by how much of the question the model understands."""
-        embedder = self._embedder
-        asked = query[:MAX_QUERY_CHARS]
-        weight = 0.0 if embedder is None or not shelves else _MEANING * embedder.grasp(asked)
-        if embedder is None or weight <= 0:
-            return []
-        vector = await embedder.query(asked)
-        found = await self._store.near_notes(owner, shelves, embedder.name, vector, limit=_WIDE)
-        return [FoundNote(note, weight * cosine) for note, cosine in found if cosine >= _LEAST_COSINE]
 
     async def _names(self, owner: str, given: str | Sequence[str] | None) -> Sequence[str]:
         known = [one.name for one in await self.collections(owner)]
@@ -232,19 +212,6 @@ class Knowledge:
         ranked = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         best = next(iter(ranked), None)
         return Route(collection=best if best and ranked[best] >= LEAST_ANSWERED else None, scores=ranked)
-
-
-def _fused(by_words: Sequence[FoundNote], near: Sequence[FoundNote]) -> list[FoundNote]:
-    """One order of both: the words' scores by the best of them, the meaning's as they are."""
-    if not near:
-        return list(by_words)
-    best = max((one.score for one in by_words), default=1.0)
-    scores = {one.note.number: (1 - _MEANING) * one.score / best for one in by_words}
-    notes = {one.note.number: one.note for one in (*by_words, *near)}
-    for one in near:
-        scores[one.note.number] = scores.get(one.note.number, 0.0) + one.score
-    ranked = sorted(scores, key=lambda number: (-scores[number], -number))
-    return [FoundNote(notes[number], scores[number]) for number in ranked]
 
 
 def _within(hits: Sequence[PassageHit], room: int) -> list[PassageHit]:

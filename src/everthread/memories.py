@@ -13,13 +13,14 @@ from everthread.context.tokens import count_tokens
 from everthread.core.clock import from_micros
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import check_id, check_text, new_id
+from everthread.core.meaning import Embedder
 from everthread.core.memories import ALWAYS_SHOWN, Habit, Memory, MemoryHit, MemoryKind, MemoryScope, Origin
 from everthread.core.notes import NoteKind, NoteQuery, NoteState
 from everthread.core.nouns import Page, Ref
 from everthread.core.ports import Store
 from everthread.history.arguments import check_count
 from everthread.questions import check_query, page_cursor, position, telling
-from everthread.recall.finding import find
+from everthread.recall.finding import FoundNote, find_both
 from everthread.recall.remembered import (
     Draft,
     Forget,
@@ -28,6 +29,7 @@ from everthread.recall.remembered import (
     as_memory,
     memory_key,
     shelves_seen_by,
+    vectors_of,
 )
 from everthread.recall.shown import Known
 
@@ -44,8 +46,9 @@ Word = TypeVar("Word", bound=StrEnum)
 class Memories:
     """What is remembered, by owner."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, embedder: Embedder | None = None) -> None:
         self._store = store
+        self._embedder = embedder
 
     async def add(
         self,
@@ -77,7 +80,9 @@ class Memories:
         if seq is not None and conversation is None:
             raise Invalid("name the conversation of the message too", field="conversation")
         said = check_memory(text)
+        (vector,) = await vectors_of(self._embedder, [said])
         draft = Draft(
+            vector=vector,
             id=new_id() if id is None else check_id(id, "id"),
             text=said,
             kind=what,
@@ -152,13 +157,16 @@ class Memories:
     async def search(
         self, owner: str, query: str, *, conversation: str | None = None, limit: int = 10
     ) -> Sequence[MemoryHit]:
-        """Live memories by their words, best first: all of the owner's, or what holds in a conversation."""
+        """Live memories by their words and, where there is an embedder, by meaning, best first: all of the owner's, or
+        what holds in a conversation."""
         asked = check_query(query)
         check_count(limit, "limit", most=MAX_PAGE)
         shelves = await self._shelves(check_id(owner, "owner"), conversation)
         if shelves is None:
             shelves = sorted(await self._store.shelves(owner, NoteKind.MEMORY))
-        hits = await find(self._store, owner, shelves, telling(asked), limit=limit)
+        hits, _ = await find_both(
+            self._store, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
+        )
         return [MemoryHit(memory=as_memory(hit.note, owner), score=hit.score) for hit in hits]
 
     async def update(
@@ -175,6 +183,7 @@ class Memories:
         as its past."""
         said = None if text is None else check_memory(text)
         change = Revise(
+            vector=None if said is None else (await vectors_of(self._embedder, [said]))[0],
             owner=check_id(owner, "owner"),
             id=check_id(id, "id"),
             new_id=new_id(),
@@ -214,21 +223,37 @@ class Memories:
 
 _MOST_PINNED: Final = 200
 _MOST_REMINDED: Final = 5
+_LEAST_COSINE: Final = 0.35
+"""Unasked, a memory is shown by its meaning only where that is plain."""
 
 
-async def known(store: Store, ref: Ref, begun_at: datetime, query: str | None) -> Known:
+async def known(
+    store: Store, ref: Ref, begun_at: datetime, query: str | None, embedder: Embedder | None = None
+) -> Known:
     """What a context of this conversation may show: what is pinned, and what has to do with a question."""
     shelves = shelves_seen_by(ref.id)
     states = (NoteState.LIVE, NoteState.PAST)
     pinned = NoteQuery(kind=NoteKind.MEMORY, shelves=shelves, states=states, pinned_only=True, limit=_MOST_PINNED)
     standing = await store.notes(ref.owner, pinned)
-    hits = await find(store, ref.owner, shelves, telling(query), limit=_MOST_REMINDED) if query else []
+    hits = await _hits(store, embedder, ref.owner, shelves, query) if query else []
     return Known(
         ref=ref,
         begun_at=begun_at,
         pinned=[as_memory(note, ref.owner) for note in standing],
         hits=[as_memory(hit.note, ref.owner) for hit in hits],
     )
+
+
+async def _hits(
+    store: Store, embedder: Embedder | None, owner: str, shelves: Sequence[str], query: str
+) -> Sequence[FoundNote]:
+    """The memories that have to do with a question. A model is asked only where there is something to be found."""
+    there = await store.shelves(owner, NoteKind.MEMORY) if embedder is not None else {}
+    asks = embedder if any(shelf in there for shelf in shelves) else None
+    found, _ = await find_both(
+        store, asks, owner, shelves, words=telling(query), asked=query, limit=_MOST_REMINDED, least=_LEAST_COSINE
+    )
+    return found
 
 
 # -- what callers give ---------------------------------------------------------------------------------------------

@@ -8,7 +8,20 @@ from typing import Any
 import pytest
 
 import everthread
-from everthread import Conflict, Everthread, Invalid, MemoryKind, MemoryScope, MemoryState, NotFound
+from everthread import (
+    Conflict,
+    Everthread,
+    Invalid,
+    Memories,
+    MemoryKind,
+    MemoryScope,
+    MemoryState,
+    ModelError,
+    NotFound,
+)
+from everthread.core.nouns import Ref
+from everthread.memories import known
+from everthread.testing import FakeEmbedder
 from tests.contracts.talk import says
 from tests.contracts.test_erase import everything_kept, traces
 
@@ -249,6 +262,41 @@ async def test_a_source_must_be_there(et: Everthread) -> None:
         await et.memories.add("ann", "drinks tea", conversation=conv.id, seq=1)
     with pytest.raises(NotFound):
         await et.memories.add("ann", "drinks tea", conversation="unknown")
+
+
+# -- by meaning ----------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_near_in_meaning_is_found_and_superseded_with_its_vector(et: Everthread) -> None:
+    embedder = FakeEmbedder(alike={"movies": "films"})
+    memories = Memories(et.store, embedder)
+    made = await memories.add("ann", "watches old films")
+    assert await found(et, "movies") == []
+    assert [hit.memory.id for hit in await memories.search("ann", "movies")] == [made.id]
+    await memories.update("ann", made.id, pinned=True)
+    await memories.forget("ann", made.id)
+    assert await memories.search("ann", "movies") == []
+    await memories.restore("ann", made.id)
+    newer = await memories.update("ann", made.id, text="watches new films")
+    assert [hit.memory.id for hit in await memories.search("ann", "movies")] == [newer.id]
+    conv = await et.conversations.create(owner="ann")
+    shown = await known(et.store, Ref("ann", conv.id), conv.created_at, "movies", embedder)
+    assert [memory.id for memory in shown.hits] == [newer.id]
+
+
+async def test_an_embedder_that_fails_leaves_the_words(et: Everthread) -> None:
+    embedder = FakeEmbedder()
+    embedder.fails = ModelError("away")
+    memories = Memories(et.store, embedder)
+    await memories.add("ann", "watches old films")
+    assert [hit.memory.text for hit in await memories.search("ann", "films")] == ["watches old films"]
+
+
+async def test_a_model_is_not_asked_where_nothing_is_remembered(et: Everthread) -> None:
+    conv = await et.conversations.create(owner="ann")
+    embedder = FakeEmbedder()
+    await known(et.store, Ref("ann", conv.id), conv.created_at, "movies", embedder)
+    assert embedder.asked == []
 
 
 # -- owners and erasing --------------------------------------------------------------------------------------------

@@ -1,14 +1,18 @@
-"""Finding notes by words: the store gives candidates, this ranks them as a search over messages does."""
+"""Finding notes: by words, where the store gives candidates and this ranks them as a search over messages does; and by
+meaning too, where there is an embedder.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from everthread.core.errors import ModelError, StoreError
+from everthread.core.meaning import Embedder
 from everthread.core.notes import Note, NotesFound
 from everthread.core.queries import Query
 from everthread.history import ranking
-from everthread.history.match import parse, rarer
+from everthread.history.match import MAX_QUERY_CHARS, parse, rarer
 
 CANDIDATE_CAP = 300
 """How many candidates are ranked. Ranking reads their texts, at 30 µs each."""
@@ -17,8 +21,20 @@ _LEAST_COMMON = 20
 """A word in so many notes, and in such a share of them, says little about any of them."""
 
 
+_WIDE = 50
+"""How many by words and how many by meaning are ranked together."""
+_MEANING = 0.5
+"""What the meaning weighs where the model understands all of a question; the words weigh the rest."""
+LEAST_COSINE = 0.25
+"""Below this nothing is near."""
+
+
 class FindsNotes(Protocol):
     """The part of a store that is asked."""
+
+    async def near_notes(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]: ...
 
     async def find_notes(
         self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool
@@ -53,3 +69,48 @@ def ranked(candidates: NotesFound, query: Query) -> list[FoundNote]:
     texts = [ranking.Candidate(key=number, text=note.text) for number, note in by_number.items()]
     places = ranking.rank(query, texts, candidates.frequencies, candidates.total)
     return [FoundNote(by_number[place.key], place.score) for place in places]
+
+
+async def find_both(
+    store: FindsNotes,
+    embedder: Embedder | None,
+    owner: str,
+    shelves: Sequence[str],
+    *,
+    words: str,
+    asked: str,
+    limit: int,
+    least: float = LEAST_COSINE,
+) -> tuple[list[FoundNote], bool]:
+    """Notes by the words of a question and by its meaning, best first; and whether the meaning could not be asked."""
+    by_words = await find(store, owner, shelves, words, limit=max(limit, _WIDE))
+    try:
+        near = await _near(store, embedder, owner, shelves, asked[:MAX_QUERY_CHARS], least)
+    except (ModelError, StoreError):
+        return by_words[:limit], True
+    return _fused(by_words, near)[:limit], False
+
+
+async def _near(
+    store: FindsNotes, embedder: Embedder | None, owner: str, shelves: Sequence[str], asked: str, least: float
+) -> list[FoundNote]:
+    """What is near in meaning, weighed by how much of the question the model understands."""
+    weight = 0.0 if embedder is None or not shelves else _MEANING * embedder.grasp(asked)
+    if embedder is None or weight <= 0:
+        return []
+    vector = await embedder.query(asked)
+    found = await store.near_notes(owner, shelves, embedder.name, vector, limit=_WIDE)
+    return [FoundNote(note, weight * cosine) for note, cosine in found if cosine >= least]
+
+
+def _fused(by_words: Sequence[FoundNote], near: Sequence[FoundNote]) -> list[FoundNote]:
+    """One order of both: the words' scores by the best of them, the meaning's as they are."""
+    if not near:
+        return list(by_words)
+    best = max((one.score for one in by_words), default=1.0)
+    scores = {one.note.number: (1 - _MEANING) * one.score / best for one in by_words}
+    notes = {one.note.number: one.note for one in (*by_words, *near)}
+    for one in near:
+        scores[one.note.number] = scores.get(one.note.number, 0.0) + one.score
+    ranked = sorted(scores, key=lambda number: (-scores[number], -number))
+    return [FoundNote(notes[number], scores[number]) for number in ranked]

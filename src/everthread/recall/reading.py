@@ -8,7 +8,7 @@ by other programs, not by the user: theirs are not read, nor is what is off the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everthread.context.shape import is_user_turn
 from everthread.context.tokens import count_tokens
@@ -16,13 +16,14 @@ from everthread.core import payloads
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import ModelError
 from everthread.core.ids import new_id
+from everthread.core.meaning import Embedder
 from everthread.core.memories import Memory, MemoryScope, Origin
 from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Store
 from everthread.recall.extraction import Extractor, asked
 from everthread.recall.remarks import CUE, READ_CHARACTERS, Remark, remarks
-from everthread.recall.remembered import Draft, Reading, Remember, read_until
+from everthread.recall.remembered import Draft, Reading, Remember, read_until, vectors_of
 
 _PAGE = 200
 _MOST_ASKED_CHARACTERS = 24_000
@@ -38,6 +39,8 @@ class Reader:
     model: Extractor | None = None
     seconds: float = 30.0
     """How long a model may take."""
+    embedder: Embedder | None = None
+    """Says what the memories mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,8 @@ async def read(store: Store, ref: Ref, reader: Reader) -> Outcome:
             by_model, failed = {}, True
         was_asked = was_asked or bool(unread)
         drafts = [*_drafts(ref, found, "rules"), *_drafts(ref, by_model, "model")]
+        vectors = await vectors_of(reader.embedder, [draft.text for draft in drafts])
+        drafts = [replace(draft, vector=vector) for draft, vector in zip(drafts, vectors, strict=True)]
         until = entries[-1].seq
         reading = Reading(conversation=ref.id, until=until)
         told += await store.change_notes(ref.owner, Remember(owner=ref.owner, drafts=drafts, reading=reading))

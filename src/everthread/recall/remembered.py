@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from everthread.core.clock import from_micros, to_micros
-from everthread.core.errors import Conflict, Invalid, NotFound
+from everthread.core.errors import Conflict, Invalid, ModelError, NotFound
+from everthread.core.meaning import Embedder
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, MemoryState, Origin
 from everthread.core.notes import (
     Note,
@@ -50,6 +51,23 @@ def shelves_seen_by(conversation: str | None) -> list[str]:
     return [USER_SHELF] if conversation is None else [USER_SHELF, shelf_of(conversation)]
 
 
+class Vector(NamedTuple):
+    """What a text means, by one model."""
+
+    model: str
+    numbers: bytes
+
+
+async def vectors_of(embedder: Embedder | None, texts: Sequence[str]) -> Sequence[Vector | None]:
+    """A vector for each text; none without an embedder, or when it fails: words find them all the same."""
+    if embedder is None or not texts:
+        return [None] * len(texts)
+    try:
+        return [Vector(embedder.name, numbers) for numbers in await embedder.passages(texts)]
+    except ModelError:
+        return [None] * len(texts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A memory before it is written down."""
@@ -68,6 +86,7 @@ class Draft:
     confidence: float = 1.0
     supersedes: str | None = None
     is_pinned: bool = False
+    vector: Vector | None = None
 
     @property
     def shelf(self) -> str:
@@ -138,7 +157,9 @@ class Remember:
         board = _Board(self.owner, seen, now)
         told = [board.write(draft) for draft in self.drafts if self.reading is None or _still_stands(draft, seen)]
         marks = [] if self.reading is None else [_mark(self.reading, now)]
-        return NoteDecision(result=told, put=[*map(as_note, board.changed.values()), *marks])
+        vectors = {draft.id: draft.vector for draft in self.drafts}
+        notes = [as_note(memory, vectors.get(memory.id)) for memory in board.changed.values()]
+        return NoteDecision(result=told, put=[*notes, *marks])
 
     def _is_news(self, seen: NotesSeen, reading: Reading) -> bool:
         place = seen.conversations.get(reading.conversation)
@@ -277,11 +298,14 @@ class Revise:
     kind: MemoryKind | None = None
     confidence: float | None = None
     is_pinned: bool | None = None
+    vector: Vector | None = None
+    """Of the new text."""
 
     def needs(self) -> NoteNeeds:
         return NoteNeeds(keys=[memory_key(self.id)])
 
     def decide(self, seen: NotesSeen, now: int) -> NoteDecision[Memory]:
+        kept = _vector_of(seen.by_key.get(memory_key(self.id)))
         old = superseded_target(seen, self.id, self.owner)
         at = from_micros(now)
         changed = replace(
@@ -292,12 +316,12 @@ class Revise:
             updated_at=at,
         )
         if self.text is None or self.text == old.text:
-            return NoteDecision(result=changed, put=[as_note(changed)])
+            return NoteDecision(result=changed, put=[as_note(changed, kept)])
         newer = replace(
             changed, id=self.new_id, text=self.text, tokens=self.tokens, supersedes=old.id, created_at=at,
             pinned_at=at if changed.is_pinned else None,
         )  # fmt: skip
-        return NoteDecision(result=newer, put=[as_note(_past(old, newer, now)), as_note(newer)])
+        return NoteDecision(result=newer, put=[as_note(_past(old, newer, now)), as_note(newer, self.vector)])
 
 
 def _pinned_at(old: Memory, is_pinned: bool | None, at: datetime) -> datetime | None:
@@ -324,7 +348,8 @@ class Forget:
         back = MemoryState.LIVE if old.past_at is None else MemoryState.PAST
         state = back if self.is_back else MemoryState.FORGOTTEN
         changed = replace(old, state=state, updated_at=from_micros(now))
-        return NoteDecision(result=changed, put=[as_note(changed)])
+        kept = _vector_of(seen.by_key.get(memory_key(self.id)))
+        return NoteDecision(result=changed, put=[as_note(changed, kept)])
 
 
 # -- as they are stored --------------------------------------------------------------------------------------------
@@ -334,7 +359,11 @@ def memory_key(id: str) -> NoteKey:
     return NoteKey(NoteKind.MEMORY, id)
 
 
-def as_note(memory: Memory) -> Note:
+def _vector_of(note: Note | None) -> Vector | None:
+    return None if note is None or note.model is None or note.vector is None else Vector(note.model, note.vector)
+
+
+def as_note(memory: Memory, vector: Vector | None = None) -> Note:
     """A memory as it is stored."""
     record = {
         "kind": memory.kind,
@@ -360,6 +389,8 @@ def as_note(memory: Memory) -> Note:
         pinned_at=None if memory.pinned_at is None else to_micros(memory.pinned_at),
         source_conversation=None if memory.source is None else memory.source.conversation,
         source_seq=None if memory.source is None else memory.source.seq or None,
+        model=None if vector is None else vector.model,
+        vector=None if vector is None else vector.numbers,
     )
 
 
