@@ -17,6 +17,7 @@ from benchmarks import (
     search,
     storage,
     tokens,
+    turns,
     writers,
 )
 from benchmarks.systems import with_harness
@@ -40,8 +41,9 @@ CONTEXT: dict[str, Scenario] = {
     "invalid_requests": invalid_requests.run,
 }
 LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run}
-SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH}
-GROUPS = {"log": [*LOG], "context": [*CONTEXT], "langgraph": [*LANGGRAPH]}
+TURN: dict[str, Scenario] = {"turns": turns.run, "streaming": turns.streaming, "savings": turns.savings}
+SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH, **TURN}
+GROUPS = {"log": [*LOG], "context": [*CONTEXT], "langgraph": [*LANGGRAPH], "turn": [*TURN]}
 
 
 def main() -> None:
@@ -59,6 +61,7 @@ def main() -> None:
     parser.add_argument(
         "--context-lengths", type=_numbers, default=[200, 2_000, 20_000, 100_000], help="context_cost: lengths"
     )
+    parser.add_argument("--turn-lengths", type=_numbers, default=[100, 10_000], help="turns: lengths")
     parser.add_argument("--talks", type=int, help="tokens: how many conversations of each set (all)")
     parser.add_argument("--price-in", type=float, default=2.5, help="tokens: of a million tokens sent")
     parser.add_argument("--price-cached", type=float, default=0.25, help="tokens: of a million that a cache has")

@@ -215,7 +215,7 @@ def agent(
         models=replace(named, default=model) if model is not None else named,
         graph=graph.built(checkpointer),
         presence=Presence(et.store, system_clock),
-        builtin=(call_subagent, describe_result),
+        builtin=parts.pop("builtin", (call_subagent, describe_result)),
         limits=parts.pop("limits", None) or agents.Limits(max_loops=known.max_loops),
         knowledge=parts.pop("knowledge", None) or Documents(et.knowledge),
         **hands,

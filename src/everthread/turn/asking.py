@@ -72,11 +72,11 @@ async def _heard(
 ) -> AIMessage:
     """What comes, told piece by piece."""
     utterance = scene.utterance = Utterance(id=scene.next_message_id())
-    chunks: list[AIMessageChunk] = []
+    heard = Heard()
     teller, id, pieces = scene.teller, utterance.id, utterance.pieces
     schemas = [schema_of(tool) for tool in tools]
     async for chunk in scene.voice.stream(messages, schemas, config):
-        chunks.append(chunk)
+        heard.take(chunk)
         content = chunk.content
         if type(content) is str:  # nearly all of them
             if content:
@@ -84,10 +84,43 @@ async def _heard(
                 teller.token(content, id)
         else:
             _tell_blocks(scene, content, utterance)
-        await teller.breathe()
-    if not chunks:
+        if teller.is_out_of_breath():
+            await teller.breathe()
+    if heard.is_empty:
         raise ModelError(f"the model {scene.voice.name} answered with nothing at all; nothing is lost: ask again")
-    return _whole(chunks, id, scene)
+    return _whole(heard.whole(), id, scene)
+
+
+class Heard:
+    """The pieces of one message. Those that are nothing but text, nearly all, are joined as text: LangChain's way of
+    adding chunks costs as much as the rest of a token."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._chunks: list[AIMessageChunk] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._text and not self._chunks
+
+    def take(self, chunk: AIMessageChunk) -> None:
+        if type(chunk.content) is str and not (
+            chunk.tool_call_chunks or chunk.usage_metadata or chunk.response_metadata or chunk.additional_kwargs
+        ):
+            self._text.append(chunk.content)
+        else:
+            self._join()
+            self._chunks.append(chunk)
+
+    def _join(self) -> None:
+        if self._text:
+            self._chunks.append(AIMessageChunk(content="".join(self._text)))
+            self._text = []
+
+    def whole(self) -> AIMessageChunk:
+        """All of it."""
+        self._join()
+        return add_ai_message_chunks(self._chunks[0], *self._chunks[1:])
 
 
 def _tell_blocks(scene: Scene, content: Sequence[Any], utterance: Utterance) -> None:
@@ -104,9 +137,8 @@ def _tell_blocks(scene: Scene, content: Sequence[Any], utterance: Utterance) -> 
                 scene.teller.thinking(text, utterance.id)
 
 
-def _whole(chunks: list[AIMessageChunk], id: str, scene: Scene) -> AIMessage:
-    """All pieces as one message, under the id it was told by."""
-    joined = add_ai_message_chunks(chunks[0], *chunks[1:])
+def _whole(joined: AIMessageChunk, id: str, scene: Scene) -> AIMessage:
+    """The message, under the id it was told by."""
     return AIMessage(
         content=joined.content,
         id=id,

@@ -57,12 +57,14 @@ class Teller:
         if self._waiting:
             self._wake()
 
+    def is_out_of_breath(self) -> bool:
+        """Whether others have not run for a while, and should."""
+        return time.perf_counter() - self._breathed > _BREATH_SECONDS
+
     async def breathe(self) -> None:
-        """Let others run, now and then."""
-        now = time.perf_counter()
-        if now - self._breathed > _BREATH_SECONDS:
-            await asyncio.sleep(0)
-            self._breathed = time.perf_counter()
+        """Let others run."""
+        await asyncio.sleep(0)
+        self._breathed = time.perf_counter()
 
     def close(self) -> None:
         """There is no more to come."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -26,7 +26,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import Field, PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr
 
 from everthread.context.tokens import count_tokens
 from everthread.core.errors import Invalid
@@ -230,16 +230,24 @@ def _chunks(answer: _Answer, size: int) -> Iterator[ChatGenerationChunk]:
 
 def _quick_chunk(text: str, id: str | None) -> ChatGenerationChunk:
     """A piece of plain text, without pydantic's checks of what is known to be right: they cost more than the rest."""
-    message = AIMessageChunk.model_construct(
-        content=text,
-        id=id,
-        additional_kwargs={},
-        response_metadata={},
-        tool_calls=[],
-        invalid_tool_calls=[],
-        tool_call_chunks=[],
-    )
-    return ChatGenerationChunk.model_construct(message=message, text=text, generation_info=None)
+    lists: dict[str, Any] = {name: [] for name in ("tool_calls", "invalid_tool_calls", "tool_call_chunks")}
+    fresh = {"content": text, "id": id, "additional_kwargs": {}, "response_metadata": {}, **lists}
+    message = _like(_PIECE, fresh)
+    return _like(_GENERATION, {"message": message, "text": text})
+
+
+_PIECE = AIMessageChunk(content="")
+_GENERATION = ChatGenerationChunk(message=_PIECE)
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def _like(model: _M, fields: Mapping[str, Any]) -> _M:
+    """A copy with other fields, as `model_construct` would make it, without its walk over all of them."""
+    made = model.__class__.__new__(model.__class__)
+    object.__setattr__(made, "__dict__", {**model.__dict__, **fields})
+    for slot in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        object.__setattr__(made, slot, getattr(model, slot))
+    return made
 
 
 def _content_pieces(content: list[str | dict[Any, Any]], size: int) -> Iterator[AIMessageChunk]:

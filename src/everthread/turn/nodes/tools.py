@@ -92,8 +92,7 @@ async def _called(
     limit = (tool.metadata or {}).get("seconds") or scene.agent.limits.tool_seconds
     request = {"type": "tool_call", "name": call["name"], "args": call["args"], "id": call["id"]}
     # Tools may raise anything: gathered, it is a value. What is not an Exception (a cancellation) still goes through.
-    calling = asyncio.wait_for(tool.ainvoke(request, config), limit)
-    outcome: object = (await asyncio.gather(calling, return_exceptions=True))[0]
+    (outcome,) = await asyncio.gather(_within(limit, tool, request, config), return_exceptions=True)
     if isinstance(outcome, TimeoutError):
         return _failed(call, f"{call['name']} did not answer within {limit:g} seconds and was stopped")
     if isinstance(outcome, Exception):
@@ -101,6 +100,11 @@ async def _called(
     if isinstance(outcome, BaseException):
         raise outcome
     return _made(call, outcome)
+
+
+async def _within(seconds: float, tool: BaseTool, request: Any, config: RunnableConfig) -> object:
+    async with asyncio.timeout(seconds):
+        return await tool.ainvoke(request, config)
 
 
 def _said(problem: Exception) -> str:

@@ -1,0 +1,244 @@
+"""Models by name: what is found, and what is said when nothing is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs everthread[agent]")
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.runnables import RunnableConfig
+
+from everthread import (
+    EverthreadError,
+    Invalid,
+    MissingExtra,
+    ModelBusy,
+    ModelError,
+    ModelKeyMissing,
+    ModelOverflow,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnreachable,
+    NotFound,
+)
+from everthread.adapters.models.failing import translated
+from everthread.adapters.models.local import LocalModel
+from everthread.adapters.models.resolving import KEYS, LOCAL_DEFAULT, NamedModels, resolved
+from everthread.adapters.models.voices import AskedModel, Patience, window_of
+from everthread.context import Budget
+from everthread.models import named_models, resolve
+from everthread.settings import Settings
+from everthread.testing.scripted import Reply, ScriptedModel
+
+QUICK = Patience(pause_seconds=0.001, silence_seconds=0.2)
+ASKED = [HumanMessage("hello")]
+
+
+async def heard(voice: AskedModel) -> str:
+    return "".join([chunk.text async for chunk in voice.stream(ASKED, (), RunnableConfig())])
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+def test_echo_gives_the_users_words_back(tmp_path: Path) -> None:
+    assert resolve("scripted:echo").invoke("my words").text == "my words"
+
+
+def test_a_script_in_a_file_is_followed(tmp_path: Path) -> None:
+    file = tmp_path / "script.json"
+    steps = ["one", {"thinking": "hmm", "text": "two"}, {"calls": [{"name": "add", "args": {"a": 1}}]}, {"error": "no"}]
+    file.write_text(json.dumps(steps), encoding="utf-8")
+    model = resolve(f"scripted:{file}")
+    assert model.invoke("a").text == "one"
+    assert model.invoke("b").text == "two"
+    assert model.invoke("c").tool_calls[0]["args"] == {"a": 1}
+    with pytest.raises(RuntimeError, match="no"):
+        model.invoke("d")
+
+
+def test_a_script_may_begin_again(tmp_path: Path) -> None:
+    file = tmp_path / "script.json"
+    file.write_text(json.dumps({"repeat": True, "steps": ["a", "b"]}), encoding="utf-8")
+    model = resolve(f"scripted:{file}")
+    assert [model.invoke("?").text for _ in range(5)] == ["a", "b", "a", "b", "a"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "no JSON", "[1]", '[{"txt": "typo"}]'])
+def test_a_script_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "script.json"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(Invalid):
+        resolve(f"scripted:{file}")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "word"),
+    [
+        ("gpt-5", Invalid, "provider:name"),
+        ("", Invalid, "provider:name"),
+        ("nobody:nothing", Invalid, "provider:name"),
+        ("scripted:/no/such/file.json", Invalid, "no script"),
+        ("local:nothing", NotFound, "smollm2"),
+        ("local:minilm", Invalid, "no chat model"),
+        ("local:smollm2", MissingExtra, "everthread models fetch smollm2"),
+        ("cohere:command", ModelKeyMissing, "COHERE_API_KEY"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_said(tmp_path: Path, name: str, kind: type[EverthreadError], word: str) -> None:
+    with pytest.raises(kind, match=word):
+        resolved(name, models_dir=tmp_path, environ={})
+
+
+@pytest.mark.parametrize("provider", sorted(KEYS))
+def test_a_missing_key_is_named(tmp_path: Path, provider: str) -> None:
+    with pytest.raises(ModelKeyMissing, match=KEYS[provider]):
+        resolved(f"{provider}:some-model", models_dir=tmp_path, environ={})
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtra, match="langchain"):
+        resolved("groq:llama", models_dir=tmp_path, environ={"GROQ_API_KEY": "x"})
+
+
+def test_a_gguf_file_is_a_model(tmp_path: Path) -> None:
+    model = resolved(f"gguf:{tmp_path / 'mine.gguf'}", models_dir=tmp_path)
+    assert isinstance(model, LocalModel)
+
+
+async def test_a_preference_chooses_among_the_models_that_are_set(tmp_path: Path) -> None:
+    settings = Settings(model="scripted:echo", model_code="scripted:echo", models_dir=tmp_path)
+    models = named_models(settings)
+    assert models.name_for("vision") == "scripted:echo"
+    assert NamedModels(models_dir=tmp_path).name_for("code") == LOCAL_DEFAULT
+    assert NamedModels(models_dir=tmp_path, by_preference={"code": "a:b"}, default="c:d").name_for("code") == "a:b"
+    assert (await models.voice(None, "code")) is (await models.voice("scripted:echo"))
+
+
+def test_a_window_is_taken_from_the_models_profile() -> None:
+    assert window_of(ScriptedModel(["x"])) == Budget()
+    known = ScriptedModel(["x"])
+    known.profile = {"max_input_tokens": 32_000, "max_output_tokens": 8_000}
+    assert (window_of(known).window, window_of(known).output_reserve) == (32_000, 4_096)
+
+
+# -- asking ------------------------------------------------------------------------------------------------
+
+
+class Busy(Exception):
+    status_code = 429
+
+
+async def test_a_retryable_failure_is_tried_again_while_nothing_has_come() -> None:
+    model = ScriptedModel([Busy("slow down"), Busy("slow down"), "at last"])
+    assert await heard(AskedModel(model, "m", patience=QUICK)) == "at last"
+    assert len(model.requests) == 3
+
+
+async def test_after_the_last_attempt_the_error_is_typed() -> None:
+    model = ScriptedModel([Busy("no")] * 5)
+    with pytest.raises(ModelBusy) as caught:
+        await heard(AskedModel(model, "m", patience=QUICK))
+    assert len(model.requests) == 3
+    assert isinstance(caught.value.__cause__, Busy)
+
+
+async def test_an_answer_that_has_begun_is_not_asked_for_again() -> None:
+    model = ScriptedModel([Reply(text="half of it", error=Busy("no")), "whole"])
+    with pytest.raises(ModelBusy):
+        await heard(AskedModel(model, "m", patience=QUICK))
+    assert len(model.requests) == 1
+
+
+async def test_a_model_that_is_silent_for_too_long_is_given_up() -> None:
+    model = ScriptedModel([Reply(text="late", delay_seconds=5)] * 3)
+    with pytest.raises(ModelTimeout, match="silent"):
+        await heard(AskedModel(model, "m", patience=Patience(attempts=1, silence_seconds=0.05)))
+
+
+async def test_a_model_that_goes_on_talking_is_not() -> None:
+    model = ScriptedModel([Reply(text="x" * 80, pace_seconds=0.03)])
+    patience = Patience(attempts=1, silence_seconds=1.5)
+    assert await heard(AskedModel(model, "m", patience=patience)) == "x" * 80
+
+
+async def test_a_stop_goes_through() -> None:
+    task = asyncio.create_task(heard(AskedModel(ScriptedModel([Reply(text="x", delay_seconds=9)]), "m")))
+    await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+class Refusal(Exception):
+    def __init__(self, said: str, status: int | None = None) -> None:
+        super().__init__(said)
+        self.status_code = status
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [
+        (Refusal("x", 401), ModelRefused),
+        (Refusal("x", 404), ModelRefused),
+        (Refusal("x", 408), ModelTimeout),
+        (Refusal("x", 413), ModelOverflow),
+        (Refusal("x", 429), ModelBusy),
+        (Refusal("x", 503), ModelBusy),
+        (Refusal("x", 529), ModelBusy),
+        (Refusal("prompt is too long: 210000 tokens > 200000 maximum", 400), ModelOverflow),
+        (Refusal("This model's maximum context length is 8192 tokens", 400), ModelOverflow),
+        (Refusal("bad parameter", 400), ModelRefused),
+        (ContextOverflowError("x"), ModelOverflow),
+        (ConnectionError("x"), ModelUnreachable),
+        (TimeoutError(), ModelTimeout),
+        (RuntimeError("x"), ModelError),
+    ],
+)
+def test_what_providers_raise_becomes_ours(problem: Exception, kind: type[ModelError]) -> None:
+    assert type(translated(problem, "m")) is kind
+
+
+def test_reported_usage_makes_the_count_better() -> None:
+    voice = AskedModel(ScriptedModel(["x"]), "m")
+    assert voice.budget.factor == 1.3
+    voice.heard(counted=1_000, usage={"input_tokens": 1_100})
+    assert 1.1 < voice.budget.factor < 1.2
+    before = voice.budget.limit
+    voice.refused(counted=200_000)
+    assert voice.budget.limit < before
+
+
+# -- a model on this machine -------------------------------------------------------------------------------
+
+
+class Slow(LocalModel):
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        yield ChatGenerationChunk(message=AIMessageChunk(content="hi"))
+
+
+def test_a_model_that_calls_no_tools_is_offered_none(tmp_path: Path) -> None:
+    assert not AskedModel(Slow(path=tmp_path), "m").uses_tools
+    assert AskedModel(ScriptedModel(["x"]), "m").uses_tools
+
+
+async def test_a_file_that_is_not_there_says_how_to_fetch_the_small_one(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    with pytest.raises(MissingExtra, match="everthread models fetch smollm2"):
+        await heard(AskedModel(LocalModel(path=tmp_path / "none.gguf"), "m", patience=QUICK))

@@ -1,0 +1,132 @@
+"""Turns whose process was killed: closed at the next start, with what they had said, and never run again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import everthread
+from everthread import Everthread, TurnState
+from everthread.core.clock import system_clock
+from everthread.core.turn_events import Done, Token
+from everthread.testing import MemoryStore
+from everthread.testing.scripted import Reply, ScriptedModel
+from everthread.turn import begin_turn
+from everthread.turn.presence import Presence, is_dead
+from tests.turn.dying import LONG
+from tests.turn.telling import agent_for, only, said, told
+
+ROOT = Path(__file__).parents[2]
+
+
+def killed(url: str, conversation: str, question: str, where: str) -> None:
+    """Run a turn in a process of its own, and kill it."""
+    command = (sys.executable, "-m", "tests.turn.dying", url, conversation, question, where)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "now\n"
+        process.send_signal(signal.SIGKILL)
+
+
+async def opened_and_killed(url: str, where: str) -> str:
+    async with everthread.open(url, worker=False) as et:
+        conv = await et.conversations.create()
+    await asyncio.to_thread(killed, url, conv.id, "tell me", where)
+    return conv.id
+
+
+async def test_i16_killed_in_mid_answer_the_text_until_there_is_kept(durable_url: str) -> None:
+    id = await opened_and_killed(durable_url, "answer")
+    async with everthread.open(durable_url, worker=False) as et:
+        conv = await et.conversations.get(id)
+        (turn,) = await conv.turns()
+        assert turn.state is TurnState.RUNNING
+        assert await said(conv) == [("user", "tell me")]
+        agent = agent_for(et)
+        assert [closed.id for closed in await agent.close_dead()] == [turn.id]
+        assert await agent.close_dead() == []
+        turn = await conv.turn(turn.id)
+        assert (turn.state, turn.error) == (TurnState.INTERRUPTED, "the process that ran this turn died")
+        (_, (role, text)) = await said(conv)
+        assert role == "assistant"
+        assert len(text) > 20
+        assert LONG.startswith(text)
+        assert (await conv.tail(1))[0].id == turn.answer_id
+        await told(conv, "go on", agent)
+        assert [role for role, _ in await said(conv)] == ["user", "assistant", "user", "assistant"]
+        assert (await et.verify()).ok
+
+
+async def test_i16_killed_in_mid_tool_the_call_is_kept_and_the_next_request_is_valid(durable_url: str) -> None:
+    id = await opened_and_killed(durable_url, "tool")
+    async with everthread.open(durable_url, worker=False) as et:
+        conv = await et.conversations.get(id)
+        agent = agent_for(et)
+        await agent.close_dead()
+        assert await said(conv) == [("user", "tell me"), ("assistant", "I will look.")]
+        model = ScriptedModel(["Where were we?"])
+        await told(conv, "go on", agent, model=model)
+        kinds = [message.type for message in model.requests[0].messages]
+        assert kinds == ["system", "human", "ai", "tool", "human"], "the call that nobody answered has a result"
+        assert "interrupted" in model.requests[0].messages[3].text
+
+
+async def test_a_turn_that_waits_behind_a_dead_one_closes_it(durable_url: str) -> None:
+    id = await opened_and_killed(durable_url, "answer")
+    async with everthread.open(durable_url, worker=False) as et:
+        conv = await et.conversations.get(id)
+        events = await asyncio.wait_for(told(conv, "go on", agent_for(et)), 20)
+        assert only(events, Done).state == "complete"
+        assert [turn.state for turn in await conv.turns()] == [TurnState.COMPLETE, TurnState.INTERRUPTED]
+
+
+async def test_i16_a_process_that_only_slept_loses_its_turn_and_writes_nothing_more(url: str) -> None:
+    async with everthread.open(url, worker=False) as et:
+        conv = await et.conversations.create()
+        agent, other = agent_for(et), agent_for(et)
+        live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text=LONG, pace_seconds=0.002)]))
+        async for event in live.listen():
+            if isinstance(event, Token):
+                break
+        await expire(et)
+        assert [turn.id for turn in await other.close_dead()] == [live.id]
+        live.stop()
+        await live.ended()
+        assert (await conv.turn(live.id)).state is TurnState.INTERRUPTED
+        before = await said(conv)
+        await told(conv, "next", other)
+        assert (await said(conv))[: len(before)] == before
+
+
+async def expire(et: Everthread) -> None:
+    """As if every process had been silent for longer than its lease."""
+    for _, turn in await et.store.unfinished_turns():
+        await et.store.renew_turns(turn.holder, datetime.now(UTC) - timedelta(seconds=1))
+
+
+async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Everthread) -> None:
+    conv = await et.conversations.create()
+    agent = agent_for(et)
+    live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text="x", delay_seconds=5)]))
+    turn, now = await conv.turn(live.id), datetime.now(UTC)
+    live.stop()
+    await live.ended()
+    machine, pid, born, nonce = turn.holder.split("|")
+    assert not is_dead(turn, now)
+    assert is_dead(turn, now + timedelta(hours=1))
+    assert is_dead(replace(turn, holder=f"{machine}|{2**22 + 1}|{born}|{nonce}"), now), "no such process"
+    assert is_dead(replace(turn, holder=f"{machine}|{pid}|1{born}|{nonce}"), now), "another one by that number"
+    assert not is_dead(replace(turn, holder=f"elsewhere|{2**22 + 1}|{born}|{nonce}"), now), "cannot be looked for"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_two_agents_of_one_process_have_names_of_their_own(count: int) -> None:
+    names = {Presence(MemoryStore(), system_clock).holder for _ in range(count)}
+    assert len(names) == count
