@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from everthread.settings import Settings
     from everthread.turn.agent import Agent
+    from everthread.turn.switches import Switches
 
 MAX_PATH_CHARACTERS = 4096
 EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
@@ -219,6 +220,7 @@ def agent(
         limits=parts.pop("limits", None) or agents.Limits(max_loops=known.max_loops),
         knowledge=parts.pop("knowledge", None) or Documents(et.knowledge),
         **hands,
+        switches=parts.pop("switches", None) or _switches(known),
         **parts,
     )
 
@@ -233,6 +235,12 @@ def _hands(settings: Settings, parts: dict[str, Any]) -> dict[str, Any]:
     book = parts.pop("skills", None) or skills_in(SHIPPED, settings.skills_dir)
     hands = AllHands.of(settings.tool_policy, book=book, mcp_file=settings.mcp_file)
     return {"hands": hands, "skills": book, "prepare": hands.prepare}
+
+
+def _switches(settings: Settings) -> Switches:
+    from everthread.turn.switches import NAMES, Switches  # noqa: PLC0415 - an extra
+
+    return Switches(**{name: getattr(settings, f"feature_{name}") for name in NAMES})
 
 
 def _settings() -> Settings:

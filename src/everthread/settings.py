@@ -113,6 +113,14 @@ class Settings(BaseSettings):
     """How long a model may be silent before it is given up."""
     max_loops: int = Field(default=25, ge=1, le=1000)
     """How often a model may be asked in one turn; then it must answer."""
+    feature_summary: bool = True
+    """Whether turns sum up what is old by themselves."""
+    feature_recall: bool = True
+    """Whether turns bring back what a question asks for from before the window."""
+    feature_memory: bool = True
+    """Whether turns show memories."""
+    feature_retrieval: bool = True
+    """Whether turns ask a knowledge base when one fits the question."""
     models_dir: Path = Field(default_factory=lambda: data_folder() / "models")
     """Where `everthread models fetch` keeps the weights of local models."""
     workspaces_dir: Path | None = None

@@ -43,8 +43,14 @@ async def context_for(
         tools=[schema_of(tool) for tool in offered],
         budget=room,
         provider=scene.voice.provider,
-        compaction=None if scene.switches.summary else {"enabled": False},
+        compaction=_policy(scene),
     )
+
+
+def _policy(scene: Scene) -> dict[str, Any] | None:
+    """What the switches say about summaries and memories."""
+    off = {} if scene.switches.summary else {"enabled": False}
+    return off | ({} if scene.switches.memory else {"memory_max_tokens": 0}) or None
 
 
 def _grown(tokens: int, factor: float) -> int:

@@ -7,6 +7,7 @@ and a toy in all other respects.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import queue
 import secrets
 import threading
@@ -34,6 +35,7 @@ TOY_NOTICE: Final = (
 _ROLES: Final = {"human": "user", "ai": "assistant", "system": "system"}
 _QUIET: Final = -1
 _END: Final = None
+_LAST_PIECE_SECONDS: Final = 10.0
 
 Piece = Mapping[str, Any] | BaseException | None
 
@@ -129,6 +131,17 @@ class LocalModel(BaseChatModel):
             saying.is_stopped = True
 
 
+_under_way: set[_Saying] = set()
+
+
+@atexit.register
+def _end_all() -> None:
+    """A thread that is inside of llama.cpp when the interpreter ends would take the process down with it."""
+    for saying in list(_under_way):
+        saying.is_stopped = True
+        saying.thread.join(_LAST_PIECE_SECONDS)
+
+
 class _Saying:
     """One answer on its way, in a thread of its own; the model stops at the next piece when it is told to."""
 
@@ -145,7 +158,11 @@ class _Saying:
             "stream_options": {"include_usage": True},
             **({"stop": stop} if stop else {}),
         }
-        threading.Thread(target=self._run, args=(model, request), daemon=True, name="everthread-local-model").start()
+        self.thread = threading.Thread(
+            target=self._run, args=(model, request), daemon=True, name="everthread-local-model"
+        )
+        _under_way.add(self)
+        self.thread.start()
 
     def _run(self, model: LocalModel, request: Mapping[str, Any]) -> None:
         try:
@@ -153,6 +170,7 @@ class _Saying:
         except Exception as problem:  # noqa: BLE001 - a thread's edge: it is raised where the answer is waited for
             self._tell(problem)
         self._tell(_END)
+        _under_way.discard(self)
 
     def _heard(self, piece: Mapping[str, Any]) -> bool:
         self._tell(piece)
