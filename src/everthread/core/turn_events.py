@@ -17,7 +17,7 @@ Pieces of text that a slow reader has not taken yet may reach it as one; their l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from everthread.core.turns import KeptEvent
@@ -157,17 +157,15 @@ _TYPES: Mapping[str, type[Any]] = {
     one.kind: one
     for one in (Accepted, Token, Thinking, ToolCall, ToolResult, Compacted, Recall, StateChanged, Done, Failed)
 }
+_FIELDS = {kind: [one.name for one in fields(type_) if one.name != "number"] for kind, type_ in _TYPES.items()}
+"""Their values are what JSON knows already: `asdict`, which copies them, would cost more than all the rest."""
 KINDS = tuple(_TYPES)
 """The name of each kind of event."""
 
 
 def kept(event: TurnEvent) -> KeptEvent:
     """An event as it is stored."""
-    if isinstance(event, Token | Thinking):  # nearly all of them, so without `asdict`
-        return KeptEvent(event.number, event.kind, {"text": event.text, "message_id": event.message_id})
-    body = asdict(event)
-    del body["number"]
-    return KeptEvent(event.number, event.kind, body)
+    return KeptEvent(event.number, event.kind, {name: getattr(event, name) for name in _FIELDS[event.kind]})
 
 
 def event_from(one: KeptEvent) -> TurnEvent:

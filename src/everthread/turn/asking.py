@@ -27,21 +27,24 @@ async def ask(
     must_answer: bool = False,
 ) -> AIMessage:
     """The model's message; asked a second time, with a smaller request, when the provider found the first too long."""
-    context = await _context(state, scene, tools)
+    context, messages = await _request(state, scene, tools, must_answer)
     try:
-        return await _asked(state, scene, config, tools, context, must_answer)
+        return await _asked(scene, config, tools, context, messages)
     except ModelOverflow:
         scene.voice.refused(counted=context.tokens)
-        smaller = await _context(state, scene, tools)
-        return await _asked(state, scene, config, tools, smaller, must_answer)
+        return await _asked(scene, config, tools, *await _request(state, scene, tools, must_answer))
 
 
-async def _context(state: AppState, scene: Scene, tools: Sequence[BaseTool]) -> Context:
+async def _request(
+    state: AppState, scene: Scene, tools: Sequence[BaseTool], must_answer: bool
+) -> tuple[Context, Sequence[BaseMessage]]:
     """The one that `recall` made, for the first call, unless passages came that must fit in too."""
-    first, scene.first_context = scene.first_context, None
+    first, scene.first = scene.first, None
     if first is not None and not state.get("retrieval_results"):
         return first
-    return await context_for(state, scene, query=_query(state, scene), tools=tools)
+    context = await context_for(state, scene, query=_query(state, scene), tools=tools)
+    block = passages_block(state, scene.voice.budget.limit // PASSAGES_SHARE)
+    return context, request_messages(context, block, must_answer=must_answer)
 
 
 def _query(state: AppState, scene: Scene) -> str | None:
@@ -50,16 +53,13 @@ def _query(state: AppState, scene: Scene) -> str | None:
 
 
 async def _asked(
-    state: AppState,
     scene: Scene,
     config: RunnableConfig,
     tools: Sequence[BaseTool],
     context: Context,
-    must_answer: bool,
+    messages: Sequence[BaseMessage],
 ) -> AIMessage:
     scene.manifests.append(await scene.conversation.keep_context(context))
-    block = passages_block(state, scene.voice.budget.limit // PASSAGES_SHARE)
-    messages = request_messages(context, block, must_answer=must_answer)
     message = await _heard(scene, messages, tools, config)
     usage = {name: count for name, count in (message.usage_metadata or {}).items() if isinstance(count, int)}
     scene.usage.update(usage)

@@ -49,8 +49,8 @@ def built(saver: BaseCheckpointSaver[Any]) -> TurnGraph:
     graph.add_edge("route", "recall")
     graph.add_edge("route", "retrieve")
     graph.add_edge(["recall", "retrieve"], "plan")
-    graph.add_conditional_edges("plan", after_plan, ["tools", "finalize"])
-    graph.add_conditional_edges("tools", after_tools, ["plan", "finalize"])
+    graph.add_conditional_edges("plan", _at_once(after_plan), ["tools", "finalize"])
+    graph.add_conditional_edges("tools", _at_once(after_tools), ["plan", "finalize"])
     graph.add_edge("finalize", "persist")
     graph.add_edge("persist", END)
     return graph.compile(checkpointer=saver, name="everthread")
@@ -64,6 +64,16 @@ def after_plan(state: AppState) -> str:
 def after_tools(state: AppState) -> str:
     """Ask again, unless it was asked often enough."""
     return "plan" if state["loops"] < state["max_loops"] else "finalize"
+
+
+def _at_once(choose: Callable[[AppState], str]) -> Callable[[AppState], Awaitable[str]]:
+    """As LangGraph runs it in the loop: a function that is not async would get a thread."""
+
+    async def chosen(state: AppState) -> str:
+        return choose(state)
+
+    chosen.__name__ = choose.__name__
+    return chosen
 
 
 def observed(name: str, node: Callable[..., Awaitable[dict[str, Any]]]) -> Any:

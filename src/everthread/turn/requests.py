@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -100,7 +100,7 @@ def passages_block(state: AppState, most_tokens: int) -> str:
     return "\n".join([_PASSAGES, *lines]) if lines else ""
 
 
-def request_messages(context: Context, block: str, *, must_answer: bool = False) -> list[AnyMessage | BaseMessage]:
+def request_messages(context: Context, block: str, *, must_answer: bool = False) -> list[BaseMessage]:
     """The request as LangChain has it, with the passages before the newest question."""
     messages = [dict(message) for message in context.messages]
     if block:

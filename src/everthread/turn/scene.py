@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import BaseTool
@@ -47,6 +47,13 @@ class Utterance:
         return "".join(self.pieces)
 
 
+class FirstRequest(NamedTuple):
+    """The first request of a turn."""
+
+    context: Context
+    messages: Sequence[BaseMessage]
+
+
 @dataclass(slots=True, kw_only=True)
 class Outcome:
     """What a turn ends with."""
@@ -74,8 +81,8 @@ class Scene:
     """The conversations of those it called."""
     skills: Sequence[Skill] = ()
     """Those that it works by: named in the question, or active since before."""
-    first_context: Context | None = None
-    """The request that `recall` made, for the first call of the model."""
+    first: FirstRequest | None = None
+    """What `recall` made, for the first call of the model."""
     utterance: Utterance | None = None
     usage: Counter[str] = field(default_factory=Counter)
     said: int = 0

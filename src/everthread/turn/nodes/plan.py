@@ -35,10 +35,9 @@ def calls_of(message: object) -> list[dict[str, Any]]:
 
 async def tell_of_summaries(state: AppState, scene: Scene) -> dict[str, Any]:
     """Say which summaries are new since the last turn."""
-    context = scene.first_context
-    if context is None:
+    if scene.first is None:
         return {}
-    ids = list(context.manifest.summary_ids)
+    ids = list(scene.first.context.manifest.summary_ids)
     fresh = [id for id in ids if id not in state.get("conversation_summary", ())]
     if fresh:
         covered = [await scene.conversation.compaction(id) for id in fresh]

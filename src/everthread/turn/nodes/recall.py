@@ -15,7 +15,7 @@ from everthread.context.assemble import Context
 from everthread.core.errors import ContextOverflow, EverthreadError, NotFound
 from everthread.core.turn_events import Recall
 from everthread.turn.requests import context_for, request_messages
-from everthread.turn.scene import Scene
+from everthread.turn.scene import FirstRequest, Scene
 from everthread.turn.state import AppState
 
 _NOT_OF_RECALL = (ContextOverflow, NotFound)
@@ -25,8 +25,9 @@ _NOT_OF_RECALL = (ContextOverflow, NotFound)
 async def recall(state: AppState, scene: Scene) -> dict[str, Any]:
     """The first request of the turn, with what was recalled for it."""
     context, degraded = await _made(state, scene)
-    scene.first_context = context
-    window = [message for message in request_messages(context, "") if not isinstance(message, SystemMessage)]
+    request = request_messages(context, "")
+    scene.first = FirstRequest(context, request)
+    window = [message for message in request if not isinstance(message, SystemMessage)]
     seqs = [passage[0] for passage in context.manifest.recalled]
     if seqs or degraded:
         scene.teller.tell(lambda number: Recall(number=number, seqs=seqs, degraded=degraded))
