@@ -1,7 +1,7 @@
 """What a turn costs beside its model: `run_turn` with a scripted model that answers at once, on SQLite.
 
 `run`: CPU of the whole process for one turn of a conversation of 100 and of 10,000 messages, the least and the median
-of several; with the two tools that every agent has, and with none.
+of several; with the tools that every agent has, and with none.
 `streaming`: CPU of one token, from the model through the turn to a reader that takes each: a long answer less a short
 one, by the tokens between them.
 `savings`: tokens sent over a conversation of 100 turns, beside the newest 40 messages and the full history.
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> Sequence[Row]:
 
 async def _cost(lengths: Sequence[int], rounds: int) -> list[Row]:
     async with opened() as et:
-        agents = {"two tools": everthread.agent(et), "no tools": everthread.agent(et, builtin=())}
+        agents = {"with tools": everthread.agent(et), "no tools": everthread.agent(et, hands=None, builtin=())}
         rows = []
         for length in lengths:
             conversation = await filled(et, f"c{length}", length)
@@ -87,7 +87,7 @@ def streaming(options: argparse.Namespace) -> Sequence[Row]:
 
 async def _streaming(rounds: int) -> list[Row]:
     async with opened() as et:
-        agent = everthread.agent(et, builtin=())
+        agent = everthread.agent(et, hands=None, builtin=())
         spent: dict[int, list[float]] = {SHORT_TOKENS: [], LONG_TOKENS: []}
         taken = 0
         for number in range(rounds):
