@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from everthread.core.clock import Clock, system_clock
@@ -29,6 +29,7 @@ from everthread.http.langgraph.frames import END, ERROR, error_of
 from everthread.http.langgraph.rows import KIND, ROLLBACK, BeginRun, StartRun, StopRun
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import dumps
+from everthread.turn.presence import Presence, is_dead
 
 _LOG = logging.getLogger("everthread.http.langgraph")
 LEASE = timedelta(seconds=10)
@@ -36,7 +37,6 @@ LEASE = timedelta(seconds=10)
 _BEAT_SECONDS = 2.0
 _LOOK_SECONDS = 0.25
 """How often a run that another process runs is looked at."""
-_NEVER = datetime.min.replace(tzinfo=UTC)
 STOPPED = "the server stopped while this run went on; what it said until then is kept"
 
 
@@ -57,7 +57,7 @@ class Running:
         self._served = served
         self._store = served.et.store
         self._clock = clock
-        self._holder = new_id()
+        self._holder = Presence(store=self._store, clock=clock).holder
         self._live: dict[str, _Live] = {}
         self._ended = asyncio.Condition()
         self._beating: asyncio.Task[None] | None = None
@@ -233,7 +233,7 @@ class Running:
     async def _close_dead(self) -> None:
         """Runs whose process gives no sign of life are over: what they did is kept, and not done again."""
         for ref, turn in await self._store.unfinished_turns():
-            if turn.kind == KIND and turn.id not in self._live and (turn.lease_until or _NEVER) < self._clock():
+            if turn.kind == KIND and turn.id not in self._live and is_dead(turn, self._clock()):
                 await self._store.write(ref, CloseTurn(turn=turn, error=STOPPED))
 
     def open(self) -> None:
