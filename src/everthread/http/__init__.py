@@ -11,6 +11,7 @@ errors.py    status codes, and problems as RFC 9457 has them
 json.py      JSON out, whatever a message holds
 asking.py    what every route takes: the caller, pages, and no parameter that nobody knows
 journal.py   what a run tells: at once to whoever follows it, in batches to the database
+talking.py   turns as clients follow them, detached from connections
 v1/          /api/v1
 langgraph/   the LangGraph server protocol, at the root
 full_history.py  everything that was said in a thread; `full_history_router` for other apps

@@ -6,6 +6,8 @@ and, where it carries a key of its own, answered as before; only then a route se
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -19,9 +21,13 @@ from everthread.http.edge import Edge, RequestCounts
 from everthread.http.headers import SafeHeaders
 from everthread.http.langgraph import mounting as langgraph
 from everthread.http.limits import LimitedBodies, Limits
+from everthread.http.talking import Talk
 from everthread.http.tokens import Tokens
 from everthread.instance import Everthread
 from everthread.settings import Settings
+
+STOP_SECONDS = 5.0
+"""How long turns may go on when the app stops; then they end with what they have said."""
 
 
 def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) -> FastAPI:
@@ -37,17 +43,30 @@ def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) ->
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # it tells queries: the edge's spans tell none
         middleware=_doors(et, settings, counts, needs_key=needs_key),
-        lifespan=langgraph.while_serving,
+        lifespan=_while_serving,
     )
     app.state.et = et
     app.state.settings = settings
     app.state.counts = counts
+    app.state.talk = Talk(et, settings)
     errors.install(app)
     app.include_router(health.router)
     app.include_router(v1.router)
     langgraph.mount(app, et, settings)
     page.install(app)
     return app
+
+
+@asynccontextmanager
+async def _while_serving(app: FastAPI) -> AsyncIterator[None]:
+    """Close the turns whose process died, and at the end let those that run end."""
+    talk: Talk = app.state.talk
+    await talk.close_dead()
+    async with langgraph.while_serving(app):
+        try:
+            yield
+        finally:
+            await talk.close(STOP_SECONDS)
 
 
 def _doors(et: Everthread, settings: Settings, counts: RequestCounts, *, needs_key: bool) -> list[Middleware]:

@@ -3,6 +3,7 @@
 conversations.py  their rows        messages.py  what was said      branches.py  other ways it went
 contexts.py       what a model sees  compactions.py  summaries       searching.py  finding it again
 exporting.py      files out, archives in                              keeping.py  counts, logs, proof, erasure
+chat.py           a message in, an answer out                         turns.py  following and stopping it
 shapes.py         what answers look like
 """
 
@@ -14,6 +15,7 @@ from everthread.http.asking import ALWAYS
 from everthread.http.errors import EVERYWHERE
 from everthread.http.v1 import (
     branches,
+    chat,
     compactions,
     contexts,
     conversations,
@@ -21,8 +23,11 @@ from everthread.http.v1 import (
     keeping,
     messages,
     searching,
+    turns,
 )
 
 router = APIRouter(prefix="/api/v1", dependencies=ALWAYS, responses=EVERYWHERE)
-for part in (conversations, messages, branches, contexts, compactions, searching, exporting, keeping):
+for part in (
+    chat, conversations, messages, branches, turns, contexts, compactions, searching, exporting, keeping
+):  # fmt: skip
     router.include_router(part.router)

@@ -180,9 +180,11 @@ def message_out(one: Message) -> dict[str, Any]:
 
 
 def _is_complete(payload: Mapping[str, Any]) -> bool:
-    """What a turn that was cut short leaves says so itself."""
-    metadata = payload.get("response_metadata") or payload.get("metadata")
-    return not isinstance(metadata, Mapping) or metadata.get("is_complete", True) is not False
+    """What a turn that was cut short leaves says so itself (`turn/closing.py`)."""
+    extra = payload.get("additional_kwargs")
+    kept = extra.get("everthread") if isinstance(extra, Mapping) else None
+    state = kept.get("state", "complete") if isinstance(kept, Mapping) else "complete"
+    return state == "complete"
 
 
 def receipt_out(one: Receipt) -> dict[str, Any]:

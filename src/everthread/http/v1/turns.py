@@ -1,0 +1,131 @@
+"""Turns: what was asked and where its answer stands, followed, stopped, and looked into."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from pydantic import BaseModel, Field
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+from everthread.core.errors import Invalid, NotFound
+from everthread.core.turns import Turn, TurnState
+from everthread.http.asking import Id, Limit, Named
+from everthread.http.json import Json
+from everthread.http.v1.chat import STREAM, streamed, talk_of
+from everthread.http.v1.contexts import gauge_out
+from everthread.turn.results import KEY
+
+router = APIRouter(tags=["turns"], prefix="/conversations/{conversation_id}/turns")
+
+
+class TurnOut(BaseModel):
+    """One question, and where its answer stands."""
+
+    id: str
+    number: int
+    state: TurnState
+    is_complete: bool
+    kind: str
+    model: str | None
+    question_id: str
+    question_seq: int | None
+    answer_id: str
+    error: str | None
+    usage: dict[str, int]
+    received_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class TurnPage(BaseModel):
+    """Turns, the newest first."""
+
+    items: list[TurnOut]
+    next_before: int | None = Field(description="`before` of the next page; null on the last one.")
+
+
+class SeenRequest(BaseModel):
+    """A request that a model was sent, rendered again from the log."""
+
+    manifest_id: str
+    is_same: bool = Field(description="Whether it is, to the byte, what was sent.")
+    erased: list[int] = Field(description="Seqs of messages that were shown and have been erased since.")
+    tokens: int
+    limit: int
+    usage_percent: float
+    wanted_tokens: int
+    parts: list[dict[str, Any]]
+    omitted: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
+
+
+class SeenRequests(BaseModel):
+    """Exactly what models saw in a turn, one request after the other."""
+
+    turn_id: str
+    requests: list[SeenRequest]
+
+
+def turn_out(turn: Turn) -> dict[str, Any]:
+    shown = {name: getattr(turn, name) for name in TurnOut.model_fields}
+    return {**shown, "state": turn.state.value}
+
+
+@router.get("", response_model=TurnPage)
+async def list_turns(
+    conversation: Named,
+    limit: Limit = 50,
+    before: Annotated[int | None, Query(ge=1, le=2**62, description="Only turns with a smaller number.")] = None,
+) -> Response:
+    """The turns of a conversation, the newest first."""
+    found = await conversation.turns(before=before, limit=limit + 1)
+    shown = [turn_out(turn) for turn in found[:limit]]
+    return Json({"items": shown, "next_before": shown[-1]["number"] if len(found) > limit else None})
+
+
+@router.get("/{turn_id}", response_model=TurnOut)
+async def get_turn(conversation: Named, turn_id: Id) -> Response:
+    """Where a turn stands."""
+    return Json(turn_out(await conversation.turn(turn_id)))
+
+
+@router.get("/{turn_id}/context", response_model=SeenRequests)
+async def get_turn_context(conversation: Named, turn_id: Id) -> Response:
+    """Exactly what models saw in a turn."""
+    turn = await conversation.turn(turn_id)
+    answer = await conversation.message(turn.answer_id)
+    extra = answer.payload.get("additional_kwargs")
+    kept = extra.get(KEY) if isinstance(extra, dict) else None
+    manifests = kept.get("manifests", []) if isinstance(kept, dict) else []
+    if not manifests:
+        raise NotFound(f"no request of turn {turn_id!r} is kept")
+    requests = []
+    for manifest in manifests:
+        seen = await conversation.seen_context(manifest)
+        shown = {**gauge_out(seen.context), "messages": seen.context.messages}
+        requests.append({"manifest_id": manifest, "is_same": seen.is_same, "erased": list(seen.erased), **shown})
+    return Json({"turn_id": turn_id, "requests": requests})
+
+
+@router.post("/{turn_id}/cancel", response_model=TurnOut)
+async def cancel_turn(conversation: Named, turn_id: Id, request: Request) -> Response:
+    """Stop a turn, wherever it runs; what it has said is kept. One that has ended stays as it ended."""
+    await conversation.turn(turn_id)
+    return Json(turn_out(await talk_of(request).stop(conversation, turn_id)))
+
+
+@router.get("/{turn_id}/stream", responses=STREAM, response_class=EventSourceResponse)
+async def follow_turn(
+    conversation: Named,
+    turn_id: Id,
+    request: Request,
+    last_event_id: Annotated[str | None, Header(max_length=32, description="The last event that you have.")] = None,
+) -> Response:
+    """Everything a turn tells after an event, from the first on without one, to its end; also when it has ended."""
+    await conversation.turn(turn_id)
+    if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):
+        raise Invalid("is no event's number", field="Last-Event-ID")
+    return streamed(talk_of(request), conversation, turn_id, after=int(last_event_id or 0))

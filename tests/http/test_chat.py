@@ -1,0 +1,227 @@
+"""Talking over HTTP: answers whole and as they are made, connections that break, servers that die."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+import everthread
+from everthread import Everthread
+from everthread.http.app import create_app
+from everthread.settings import Settings
+from tests.http.conftest import client_of, key_for
+from tests.http.served import API, Event, events, listening, process, scripted, text_of
+
+WORDS = "It never ends and never forgets, 也不会忘记. "
+ANSWER = WORDS * 8
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(database="memory://", requests_per_minute=0, model=scripted(tmp_path, ANSWER, pace_seconds=0.002))
+
+
+@pytest.fixture
+async def url_of(app: FastAPI) -> AsyncIterator[str]:
+    async with listening(app) as address:
+        yield address
+
+
+@pytest.fixture
+async def client(url_of: str, et: Everthread) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"Authorization": f"Bearer {await key_for(et, 'alice')}"}
+    async with httpx.AsyncClient(base_url=url_of, headers=headers, timeout=30) as client:
+        yield client
+
+
+async def whole(client: httpx.AsyncClient, method: str, path: str, **how: object) -> list[Event]:
+    async with client.stream(method, path, **how) as answer:  # type: ignore[arg-type]
+        assert answer.status_code == 200, await answer.aread()
+        return [event async for event in events(answer)]
+
+
+async def test_a_question_is_answered_and_both_are_kept(client: httpx.AsyncClient) -> None:
+    said = (await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})).json()
+    assert (said["state"], said["text"], said["message"]["text"]) == ("complete", ANSWER, ANSWER)
+    kept = (await client.get(f"{API}/conversations/c/messages")).json()["items"]
+    assert [(one["role"], one["is_complete"]) for one in kept] == [("user", True), ("assistant", True)]
+    place = f"{API}/conversations/c/turns"
+    assert [one["state"] for one in (await client.get(place)).json()["items"]] == ["complete"]
+    seen = (await client.get(f"{place}/{said['turn_id']}/context")).json()["requests"]
+    assert seen[0]["is_same"]
+    assert any("hello" in str(message["content"]) for message in seen[0]["messages"])
+
+
+async def test_an_answer_is_told_piece_by_piece(client: httpx.AsyncClient) -> None:
+    told = await whole(client, "POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"})
+    assert (told[0].kind, told[-1].kind) == ("accepted", "done")
+    assert text_of(told) == ANSWER == told[-1].data["text"]
+    assert sum(one.kind == "token" for one in told) > 10
+
+
+async def test_a_failing_model_is_a_problem_and_the_question_is_kept(et: Everthread, tmp_path: Path) -> None:
+    model = scripted(tmp_path, "so far", error="the provider said hunter22")
+    app = create_app(et, Settings(database="memory://", model=model))
+    async with client_of(app, await key_for(et, "alice")) as client:
+        answer = await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})
+        assert answer.status_code == 502
+        assert "hunter22" not in answer.text
+        kept = (await client.get(f"{API}/conversations/c/messages")).json()["items"]
+    assert (kept[0]["role"], kept[0]["text"]) == ("user", "hello")
+    assert [one["is_complete"] for one in kept[1:]] in ([], [False])
+
+
+@pytest.mark.parametrize("model", ["gguf:/etc/passwd", "scripted:/etc/passwd", "nothing", " GGUF:x"])
+async def test_no_request_names_a_file_of_the_server(client: httpx.AsyncClient, model: str) -> None:
+    answer = await client.post(f"{API}/chat", json={"message": "hello", "model": model})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "model")
+
+
+async def test_i17_a_reader_that_goes_away_changes_nothing(client: httpx.AsyncClient) -> None:
+    turn = ""
+    async with client.stream("POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"}) as answer:
+        async for event in events(answer):
+            turn = turn or event.data["turn_id"]
+            if event.kind == "token":
+                break
+    told = await whole(client, "GET", f"{API}/conversations/c/turns/{turn}/stream")
+    assert text_of(told) == ANSWER
+    kept = (await client.get(f"{API}/conversations/c/messages")).json()["items"]
+    assert [(one["text"], one["is_complete"]) for one in kept] == [("hello", True), (ANSWER, True)]
+
+
+async def test_i18_whoever_comes_back_gets_exactly_the_rest_live_or_finished(client: httpx.AsyncClient) -> None:
+    told = await whole(client, "POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"})
+    place = f"{API}/conversations/c/turns/{told[0].data['turn_id']}/stream"
+    for cut in (0, 1, len(told) // 2, len(told) - 1, len(told)):
+        last = told[cut - 1].number if cut else 0
+        rest = await whole(client, "GET", place, headers={"Last-Event-ID": str(last)})
+        assert text_of(told[:cut]) + text_of(rest) == ANSWER
+        assert [one.number for one in rest] == sorted({one.number for one in rest})
+        assert all(one.number > last for one in rest)
+    assert (await client.get(place, headers={"Last-Event-ID": "x"})).status_code == 422
+
+
+async def follow(client: httpx.AsyncClient, chance: random.Random, name: str) -> list[Event]:
+    """Ask, and break off at a random event up to three times, coming back each time."""
+    breaks = [chance.randrange(1, 40) for _ in range(chance.randrange(0, 4))]
+    told: list[Event] = []
+    body = {"message": f"hello {name}", "conversation_id": name}
+    method, path = "POST", f"{API}/chat/stream"
+    headers: dict[str, str] = {}
+    while True:
+        stop = breaks.pop() if breaks else 0
+        how = {"json": body} if method == "POST" else {"headers": headers}
+        async with client.stream(method, path, **how) as answer:  # type: ignore[arg-type]
+            count = 0
+            async for event in events(answer):
+                told.append(event)
+                count += 1
+                if count == stop:
+                    break
+        if told[-1].kind == "done":
+            return told
+        method, headers = "GET", {"Last-Event-ID": str(told[-1].number)}
+        path = f"{API}/conversations/{name}/turns/{told[0].data['turn_id']}/stream"
+
+
+async def test_i18_a_hundred_broken_streams_are_all_complete_and_without_a_gap(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    settings = Settings(database="memory://", model=scripted(tmp_path, ANSWER), requests_per_minute=0)
+    url = f"sqlite:///{tmp_path / 'et.db'}"
+    async with (
+        everthread.open(url, worker=False) as et,
+        listening(create_app(et, settings, needs_key=False)) as address,
+    ):
+        limits = httpx.Limits(max_connections=20)
+        async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
+            for start in range(0, 100, 10):
+                done = await asyncio.gather(*(follow(client, chance, f"c{n}") for n in range(start, start + 10)))
+                for told in done:
+                    assert text_of(told) == ANSWER
+                    assert [one.number for one in told] == sorted({one.number for one in told})
+        for n in range(100):
+            conv = await et.conversations.get(f"c{n}")
+            assert [one.text async for one in conv.messages()] == [f"hello c{n}", ANSWER]
+        assert (await et.verify()).ok
+
+
+async def test_i19_the_same_key_is_the_same_turn_also_for_a_stream(client: httpx.AsyncClient) -> None:
+    key = {"Idempotency-Key": "k"}
+    first = await whole(client, "POST", f"{API}/chat/stream", json={"message": "hello"}, headers=key)
+    again = await whole(client, "POST", f"{API}/chat/stream", json={"message": "hello"}, headers=key)
+    assert text_of(again) == text_of(first) == ANSWER
+    assert again[0].data == first[0].data
+    other = await client.post(f"{API}/chat/stream", json={"message": "other"}, headers=key)
+    assert (other.status_code, other.json()["code"]) == (422, "key_reused")
+    conversation = first[0].data["conversation_id"]
+    assert len((await client.get(f"{API}/conversations/{conversation}/messages")).json()["items"]) == 2
+
+
+async def test_a_turn_is_cancelled_and_keeps_what_it_said(client: httpx.AsyncClient) -> None:
+    async with client.stream("POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"}) as answer:
+        told = []
+        async for event in events(answer):
+            told.append(event)
+            if event.kind == "token" and len(told) < 8:
+                turn = told[0].data["turn_id"]
+                assert (await client.post(f"{API}/conversations/c/turns/{turn}/cancel")).status_code == 200
+    assert told[-1].data["state"] == "cancelled"
+    kept = (await client.get(f"{API}/conversations/c/messages")).json()["items"]
+    assert kept[0]["text"] == "hello"
+    assert ANSWER.startswith(kept[-1]["text"]) or len(kept) == 1
+    assert not kept[-1]["is_complete"] or len(kept) == 1
+
+
+async def test_an_answer_given_again_stands_beside_the_first(client: httpx.AsyncClient) -> None:
+    first = (await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})).json()
+    again = (await client.post(f"{API}/conversations/c/regenerate", json={})).json()
+    assert again["message"]["parent_seq"] == first["message"]["parent_seq"] == 1
+    assert again["message"]["id"] != first["message"]["id"]
+    assert len((await client.get(f"{API}/conversations/c/branches")).json()["items"]) == 2
+
+
+async def test_tools_are_listed(client: httpx.AsyncClient) -> None:
+    await client.post(f"{API}/conversations", json={"id": "c"})
+    named = (await client.get(f"{API}/chat/tools", params={"conversation_id": "c"})).json()
+    assert {"call_subagent"} <= {one["name"] for one in named["items"]}
+    assert "general" in named["agent_types"]
+
+
+async def test_i17_a_server_killed_in_mid_stream_loses_nothing_it_told(durable_url: str, tmp_path: Path) -> None:
+    told: list[Event] = []
+    slow = {"EVERTHREAD_MODEL": scripted(tmp_path, ANSWER, pace_seconds=0.05)}
+    with process(durable_url, **slow) as (running, address):
+        async with (
+            httpx.AsyncClient(base_url=address, timeout=60) as client,
+            client.stream("POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"}) as answer,
+        ):
+            try:
+                async for event in events(answer):
+                    told.append(event)
+                    if len(told) == 25:
+                        await asyncio.sleep(0.6)  # a batch of events is kept by then
+                        running.kill()
+            except httpx.HTTPError:
+                pass
+    turn = told[0].data["turn_id"]
+    with process(durable_url, **slow) as (_, address):
+        async with httpx.AsyncClient(base_url=address, timeout=60) as client:
+            ended = (await client.get(f"{API}/conversations/c/turns/{turn}")).json()
+            assert ended["state"] == "interrupted"
+            kept = (await client.get(f"{API}/conversations/c/messages")).json()["items"]
+            assert kept[0]["text"] == "hello"
+            assert ANSWER.startswith(kept[1]["text"])
+            assert not kept[1]["is_complete"]
+            replay = await whole(client, "GET", f"{API}/conversations/c/turns/{turn}/stream")
+            assert ANSWER.startswith(text_of(replay))
+            assert text_of(replay)
+            after = (await client.post(f"{API}/chat", json={"message": "again", "conversation_id": "c"})).json()
+            assert after["state"] == "complete"
+            assert (await client.post(f"{API}/verify")).json()["ok"]
