@@ -15,8 +15,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from typing import Any
 
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
 
 import everthread
 from benchmarks.context_cost import filled
@@ -27,7 +32,7 @@ from everthread.context.budget import message_tokens
 from everthread.core.turn_events import Done, Token
 from everthread.testing import Reply, ScriptedModel
 from everthread.testing.scripted import Step
-from everthread.turn import Agent, run_turn
+from everthread.turn import Agent, Switches, run_turn
 
 SHORT_TOKENS, LONG_TOKENS = 100, 4_100
 TURNS = 100
@@ -41,8 +46,12 @@ def run(options: argparse.Namespace) -> Sequence[Row]:
 
 async def _cost(lengths: Sequence[int], rounds: int) -> list[Row]:
     async with opened() as et:
-        agents = {"with tools": everthread.agent(et), "no tools": everthread.agent(et, hands=None, builtin=())}
-        rows = []
+        agents = {
+            "all tools, recall": everthread.agent(et),
+            "no tools, recall": everthread.agent(et, hands=None, builtin=()),
+            "no tools, no recall": everthread.agent(et, hands=None, builtin=(), switches=Switches(recall=False)),
+        }
+        rows = [_row("one node on SqliteSaver", length, _of_peer(length, max(2, rounds // 4))) for length in lengths]
         for length in lengths:
             conversation = await filled(et, f"c{length}", length)
             await et.compaction_config.set({"enabled": True})
@@ -52,6 +61,28 @@ async def _cost(lengths: Sequence[int], rounds: int) -> list[Row]:
                 spent = [await _one(conversation, agent, "It is on its way.") for _ in range(rounds + 2)]
                 rows.append(_row(name, length, spent[2:]))
         return rows
+
+
+def _of_peer(length: int, rounds: int) -> list[float]:
+    """A graph of one node that answers at once, with the whole history in its state."""
+    with SqliteSaver.from_conn_string(f"{tempfile.mkdtemp(prefix='bench-')}/peer.db") as saver:
+        graph = _one_node(saver)
+        config = RunnableConfig(configurable={"thread_id": "t"})
+        said = [HumanMessage(str(message["content"])) for n in range(length // 4) for message in told_turn(n)]
+        graph.update_state(config, {"messages": said})
+        spent = []
+        for _ in range(rounds + 1):
+            began = time.process_time()
+            graph.invoke({"messages": [HumanMessage("Where is order A-700 now?")]}, config)
+            spent.append(1e3 * (time.process_time() - began))
+        return spent[1:]
+
+
+def _one_node(saver: SqliteSaver) -> Any:
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", lambda _: {"messages": [AIMessage("It is on its way.")]})
+    graph.add_edge(START, "answer")
+    return graph.compile(checkpointer=saver)
 
 
 def opened() -> Everthread:

@@ -180,6 +180,20 @@ async def test_i24_passages_are_quoted_data_before_the_question_and_never_system
     assert not any("Nolan" in message.text for message in model.requests[0].messages if message.type == "system")
 
 
+async def test_documents_of_the_database_reach_the_model(et: Everthread, conv: Conversation) -> None:
+    await et.knowledge.add(
+        conv.owner, "handbook", "Holidays: every employee has 31 days of holiday a year.", id="days.md"
+    )
+    model = ScriptedModel(["31"])
+    events = await told(conv, "how many days of holiday has an employee?", agent_for(et), model=model)
+    assert "31 days" in model.requests[0].messages[-2].text
+    assert any(one.passages for one in of(events, Recall))
+    other = await et.conversations.create()
+    quiet = ScriptedModel(["?"])
+    await told(other, "who won the race?", agent_for(et), model=quiet)
+    assert [message.type for message in quiet.requests[0].messages] == ["system", "human"]
+
+
 # -- plan, tools, finalize, persist ------------------------------------------------------------------------
 
 

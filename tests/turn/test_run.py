@@ -185,6 +185,7 @@ async def test_debug_tells_timings_changes_and_the_manifest(et: Everthread, conv
     plan = next(event for event in of(events, StateChanged) if event.node == "plan")
     assert plan.details["seconds"] >= 0
     assert "messages" in plan.details["changed"]
+    assert plan.details["update"]["loops"] == 1
     assert (await conv.seen_context(plan.details["manifest"])).context.messages
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from everthread.core.errors import Invalid
+from everthread.core.errors import Invalid, StoreError
 from everthread.core.turns import Turn
 from everthread.instance import Everthread
 from everthread.turn.closing import close_dead
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 GENERAL = "general"
 ANALYST = "analyst"
 SUBAGENT = "subagent"
+WATCH_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +107,10 @@ class Agent:
     async def close_dead(self) -> list[Turn]:
         """To be called when a program starts: turns whose process died become interrupted, and are never run again."""
         return await close_dead(self.et.store, self.presence.clock, first_look=self.et.first_look)
+
+    async def keep_watch(self, seconds: float = WATCH_SECONDS) -> None:
+        """The same again and again, for a server among others: until it is cancelled."""
+        while True:
+            with suppress(StoreError):  # what is busy or away now is looked at again
+                await self.close_dead()
+            await asyncio.sleep(seconds)

@@ -96,9 +96,10 @@ def observed(name: str, node: Callable[..., Awaitable[dict[str, Any]]]) -> Any:
 
 
 def _details(changed: dict[str, Any], seconds: float, scene: Scene) -> dict[str, Any]:
-    """For `debug`: how long it took, what it changed, and which request was last made."""
+    """For `debug`: how long it took, what it changed, and which request was last made. Messages are told by others."""
     return {
         "seconds": round(seconds, 4),
         "changed": sorted(changed),
+        "update": {name: value for name, value in changed.items() if name != "messages"},
         "manifest": scene.manifests[-1] if scene.manifests else None,
     }

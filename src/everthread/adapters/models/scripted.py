@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -194,10 +195,14 @@ def _message(reply: Reply, messages: Sequence[BaseMessage], number: int) -> AIMe
 
 
 def _usage(messages: Sequence[BaseMessage], reply: Reply) -> UsageMetadata:
-    read = sum(count_tokens(message.text) for message in messages)
+    read = sum(_counted(message.text) for message in messages)
     arguments = "".join(json.dumps(dict(args)) for _, args in reply.calls)
     written = count_tokens(reply.thinking + reply.text + arguments)
     return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+
+
+_counted = lru_cache(maxsize=4096)(count_tokens)
+"""The same messages come with every request of a conversation."""
 
 
 def _result(answer: _Answer) -> ChatResult:

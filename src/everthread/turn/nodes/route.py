@@ -58,7 +58,8 @@ def allowed(state: AppState, scene: Scene, kind: str, mentioned: list[str]) -> l
 
 async def _knowledge_base(state: AppState, scene: Scene) -> tuple[str | None, list[str]]:
     """The one that is named, else the one that fits; none where retrieval is off or does not answer in time."""
-    if not scene.switches.retrieval or scene.agent.knowledge is None or state.get("use_retrieval") is False:
+    is_off = not scene.switches.retrieval or state.get("use_retrieval") is False
+    if is_off or scene.agent.knowledge is None or not scene.question.strip():
         return None, []
     if named := state.get("kb_prefix"):
         return named, []
