@@ -170,5 +170,7 @@ def kept(event: TurnEvent) -> KeptEvent:
 
 def event_from(one: KeptEvent) -> TurnEvent:
     """The event that was stored."""
+    if one.kind not in _TYPES:  # of a run that another door began, such as a graph of LangGraph's
+        return StateChanged(number=one.number, node=one.kind, details=one.body)
     event: TurnEvent = _TYPES[one.kind](number=one.number, **one.body)
     return event

@@ -11,6 +11,9 @@ store.py       /store: the documents that graphs keep
 info.py        /ok, /info
 doors.py       what every route takes
 asked.py       what a run is asked to do
+own.py         the assistant `everthread`: a turn of our own agent, in the protocol's words
+office.py      the protocol's part of an app
+mounting.py    how it comes into one
 rows.py        a run's row, the same as a turn's
 running.py     the runs of this process: tasks of the server, never of a connection
 executing.py   one run: what is asked becomes what the graph says

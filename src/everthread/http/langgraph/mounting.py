@@ -19,7 +19,7 @@ STOP_SECONDS = 2.0
 
 def mount(app: FastAPI, et: Everthread, settings: Settings) -> None:
     """Let an app speak the protocol. Invalid when a graph that is named is not there."""
-    app.state.langgraph = Office(et, graphs_of(settings))
+    app.state.langgraph = Office(et, graphs_of(settings), settings)
     for part in (info, assistants, threads, states, runs, store):
         app.include_router(part.router)
 

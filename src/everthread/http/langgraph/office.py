@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from everthread.http.langgraph.graphs import Graphs
+from everthread.http.langgraph.graphs import Graphs, Offer
+from everthread.http.langgraph.own import NAME, Own
 from everthread.http.langgraph.running import Running
 from everthread.http.langgraph.served import Served
 from everthread.instance import Everthread
+from everthread.settings import Settings
 
 
 class Office:
     """Made with the app, which may be before any loop runs; the rest needs one."""
 
-    def __init__(self, et: Everthread, graphs: Graphs) -> None:
+    def __init__(self, et: Everthread, graphs: Graphs, settings: Settings) -> None:
         self._et = et
-        self.graphs = graphs
+        self.own = Own(et, settings)
+        own = Offer(id=NAME, made=self.own.drawn, description="Our own agent: it never forgets.")
+        self.graphs = Graphs(offers={NAME: own, **graphs.offers})
 
     @cached_property
     def served(self) -> Served:
@@ -25,9 +29,10 @@ class Office:
     @cached_property
     def running(self) -> Running:
         """The runs of this process."""
-        return Running(self.served)
+        return Running(self.served, self.own if self.graphs.get(NAME).made == self.own.drawn else None)
 
     async def close(self, seconds: float) -> None:
         """Let what runs end for a while, and close the rest as interrupted."""
         if "running" in self.__dict__:
             await self.running.close(seconds)
+        await self.own.close()

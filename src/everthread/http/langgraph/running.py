@@ -20,15 +20,17 @@ from everthread.core.errors import EverthreadError, TurnLost
 from everthread.core.ids import new_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import KeptEvent, Turn, TurnQuery, TurnState
-from everthread.history.turning import Begun, CloseTurn, FinishTurn
+from everthread.history.turning import Begun, FinishTurn
 from everthread.http.journal import Journal, Told, kept_events
 from everthread.http.langgraph.asked import Asked
 from everthread.http.langgraph.executing import execute
 from everthread.http.langgraph.folding import Folding
 from everthread.http.langgraph.frames import END, ERROR, error_of
+from everthread.http.langgraph.own import NAME, Own, is_own
 from everthread.http.langgraph.rows import KIND, ROLLBACK, BeginRun, StartRun, StopRun
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import dumps
+from everthread.turn.closing import close
 from everthread.turn.presence import Presence, is_dead
 
 _LOG = logging.getLogger("everthread.http.langgraph")
@@ -53,8 +55,9 @@ class _Live:
 class Running:
     """Begins runs, follows them, and stops them."""
 
-    def __init__(self, served: Served, clock: Clock = system_clock) -> None:
+    def __init__(self, served: Served, own: Own | None = None, clock: Clock = system_clock) -> None:
         self._served = served
+        self._own = own
         self._store = served.et.store
         self._clock = clock
         self._holder = Presence(store=self._store, clock=clock).holder
@@ -67,6 +70,8 @@ class Running:
 
     async def begin(self, ref: Ref, asked: Asked) -> Turn:
         """Keep a run and let it go; it is followed by its id. TurnRunning when it was not to wait and must."""
+        if self._own is not None and asked.graph_id == NAME:
+            return await self._own.begin(await self._served.et.conversations.get(ref.id, ref.owner), asked)
         turn = self._row(ref, asked)
         begun: Begun = await self._store.write(ref, BeginRun(turn=turn, strategy=asked.strategy))
         if asked.strategy != "enqueue":
@@ -164,6 +169,10 @@ class Running:
 
         The last are `error`, where it failed, and `end`: they stand in the run's row, so they come when it has ended.
         """
+        if self._own is not None and id not in self._live and is_own(turn := await self._store.turn(ref, id)):
+            async for some in self._own.follow(ref, turn, after):
+                yield some
+            return
         while True:
             journal = self._journal(id)
             told = None if journal is None else await journal.after(after)
@@ -215,6 +224,8 @@ class Running:
             await self.ended(ref, turn.id)
 
     def _cancel(self, id: str) -> None:
+        if self._own is not None:
+            self._own.stop(id)
         live = self._live.get(id)
         if live is not None and live.task is not None and live.journal is not None:
             live.task.cancel()
@@ -234,7 +245,7 @@ class Running:
         """Runs whose process gives no sign of life are over: what they did is kept, and not done again."""
         for ref, turn in await self._store.unfinished_turns():
             if turn.kind == KIND and turn.id not in self._live and is_dead(turn, self._clock()):
-                await self._store.write(ref, CloseTurn(turn=turn, error=STOPPED))
+                await close(self._store, ref, turn)
 
     def open(self) -> None:
         """Begin to give signs of life, and to close what died."""

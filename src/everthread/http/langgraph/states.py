@@ -21,6 +21,7 @@ from everthread.http.full_history import Cursor, Limit, Merge
 from everthread.http.langgraph.asked import CheckpointAsked
 from everthread.http.langgraph.doors import Answer, ServedHere, Thread
 from everthread.http.langgraph.graphs import Graph
+from everthread.http.langgraph.own import NAME
 from everthread.http.langgraph.projecting import projected
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import Json, checkpoint_of, command_of, state_of
@@ -62,9 +63,11 @@ def config_of(thread: Conversation, checkpoint: Mapping[str, Any] | None = None)
 
 
 def graph_of(served: Served, thread: Conversation) -> str | None:
-    """The graph that a thread was last run with, if it is served here."""
+    """The graph that a thread was last run with, if it is served here and has a state of its own: what our own agent
+    says is in the log."""
     named = thread.metadata.get("graph_id")
-    return named if isinstance(named, str) and named in served.graphs else None
+    is_graph = isinstance(named, str) and named in served.graphs and named != NAME
+    return named if is_graph else None
 
 
 @asynccontextmanager
