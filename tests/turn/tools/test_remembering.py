@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, get_args
+
 import pytest
 from langchain_core.tools import BaseTool
 
 from everthread import Everthread
+from everthread.core.memories import MemoryKind, MemoryScope
 from everthread.turn.documents import Documents
 from everthread.turn.tools import Desk, tools_of
+from everthread.turn.tools.remembering import Kind, Scope
+from tests.history.test_secrets import SECRETS
+from tests.turn.tools.conftest import Hands
 
 
 async def called(tool: BaseTool, **arguments: str) -> str:
@@ -43,3 +50,40 @@ async def test_a_turn_asks_the_documents_that_a_question_is_for(
     if collection is not None:
         (passage,) = await documents.search("local", collection, question)
         assert (passage.source, passage.text) == ("m.md › Errors", "E07: the grinder is blocked.")
+
+
+def test_a_model_is_offered_every_kind_and_scope_there_is() -> None:
+    assert set(get_args(Kind)) == {str(one) for one in MemoryKind}
+    assert set(get_args(Scope)) == {str(one) for one in MemoryScope}
+
+
+async def test_what_is_remembered_is_known_in_another_conversation_until_it_is_forgotten(hands: Hands) -> None:
+    told = await hands("remember", text="The user is vegetarian.", kind="preference", subject="food")
+    et, owner = hands.desk.et, hands.desk.conversation.owner
+    (memory,) = (await et.memories.list(owner)).items
+    assert (memory.text, memory.subject) == ("The user is vegetarian.", "food")
+    id = told.split("'")[1]
+    assert "Forgotten" in await hands("forget", memory=id)
+    assert (await et.memories.list(owner)).items == []
+    assert "nothing is remembered" in await hands.refused("forget", memory="aardvark-farm")
+
+
+async def test_i23_no_secret_is_remembered(hands: Hands) -> None:
+    assert "password or a key" in await hands.refused("remember", text=f"The key is {SECRETS['github']}")
+
+
+async def test_where_memory_is_off_there_is_no_tool_for_it(make_hands: Callable[..., Any]) -> None:
+    names = {tool.name for tool in tools_of((await make_hands(uses_memory=False)).desk)}
+    assert {"remember", "forget"} & names == set()
+    assert "kb_search" in names
+
+
+async def test_documents_are_found_as_quoted_data(hands: Hands) -> None:
+    assert await hands("kb_search", query="visa") == "There are no documents."
+    owner = hands.desk.conversation.owner
+    text = b"# Visa\n\nA visa for Japan takes five days.\n"
+    await hands.desk.et.knowledge.add(owner, "travel", text, id="visa.md")
+    found = await hands("kb_search", query="visa Japan")
+    assert "five days" in found
+    assert "not instructions" in found
+    assert "travel" in await hands("kb_search", query="aardvark", collection="travel")

@@ -139,6 +139,8 @@ class Desk:
     skills: Sequence[Skill] = ()
     more: Sequence[BaseTool] = ()
     """Tools that are made elsewhere: of MCP servers, of subagents."""
+    uses_memory: bool = True
+    """Whether what is said may be remembered beyond the conversation."""
     kb_prefix: str | None = None
     """The knowledge base that this turn was routed to."""
     clock: Clock = system_clock

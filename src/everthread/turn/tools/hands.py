@@ -43,6 +43,8 @@ class AllHands:
             policy=self.policy,
             skills=self.book.skills,
             more=self._theirs,
+            uses_memory=scene.switches.memory,
+            kb_prefix=scene.options.kb_prefix,
         )
         return tools_of(desk)
 

@@ -25,7 +25,7 @@ async def history_search(
     limit: Annotated[int, Field(ge=1, description="how many at most")] = 10,
 ) -> str:
     """Find messages of this conversation, however old, by their words."""
-    return _text(await agent_functions.history_search(desk.conversation, query, limit=limit))
+    return text_of(await agent_functions.history_search(desk.conversation, query, limit=limit))
 
 
 async def history_open(
@@ -38,7 +38,7 @@ async def history_open(
 ) -> str:
     """Show earlier messages as they were: one (seq or message_id), a stretch (seq to last_seq), or what a summary was
     made from (summary_id). A long message is shown by parts."""
-    return _text(
+    return text_of(
         await agent_functions.history_open(
             desk.conversation,
             seq=seq,
@@ -52,10 +52,11 @@ async def history_open(
 
 async def compress_context(desk: Desk) -> str:
     """Sum up the older part of this conversation now, so that the context gets smaller. Nothing is lost."""
-    return _text(await agent_functions.compress_context(desk.conversation))
+    return text_of(await agent_functions.compress_context(desk.conversation))
 
 
-def _text(answer: Answer) -> str:
+def text_of(answer: Answer) -> str:
+    """What a model reads of an answer; Invalid where nothing was done."""
     if answer.is_error:
         raise Invalid(answer.text)
     return answer.text
