@@ -39,16 +39,18 @@ class ConversationWorkspaces:
     async def clean(self, *, idle_days: float | None = None, dry_run: bool = False) -> CleanReport:
         """Remove the files of workspaces that nobody used for so long; never of one that is in use.
 
-        A conversation that was written to counts as used, also where nobody touched its files.
+        One is in use while somebody has it open, or a turn of its conversation waits or runs. A conversation that was
+        written to counts as used, also where nobody touched its files.
         """
         idle_days = self._port.idle_days if idle_days is None else idle_days
         if isinstance(idle_days, bool) or not isinstance(idle_days, int | float) or not idle_days >= 0:
             raise Invalid("must be a number of days, 0 or more", field="idle_days")
         before = self._clock() - timedelta(days=min(idle_days, 100_000))
+        live = {ref for ref, _ in await self._store.unfinished_turns()}
         removed: list[WorkspaceInfo] = []
         counts = {"in_use": 0, "recent": 0}
         for one in await asyncio.to_thread(lambda: list(self._port.everything())):
-            if one.in_use:
+            if one.in_use or one.ref in live:
                 counts["in_use"] += 1
             elif not one.off_record and await self._used_at(one) > before:
                 counts["recent"] += 1

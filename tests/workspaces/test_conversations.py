@@ -12,6 +12,8 @@ import everthread
 from everthread import Everthread, Invalid, NotFound
 from everthread.core.workspaces import Workspace
 from everthread.settings import Settings
+from everthread.testing import Reply, ScriptedModel
+from everthread.turn import begin_turn
 
 TEXT = b"a text that an erase must reach"
 
@@ -129,3 +131,16 @@ async def test_the_settings_say_where_and_how_much(tmp_path: Path) -> None:
             workspace.write("a", b"four")
         assert workspace.path.is_relative_to(tmp_path / "ws")
         workspace.close()
+
+
+async def test_a_workspace_whose_turn_runs_is_left_alone(url: str, tmp_path: Path) -> None:
+    async with everthread.open(url, worker=False, workspaces=tmp_path / "ws") as et:
+        conv = await et.conversations.create()
+        (await et.workspaces.open(conv)).close()
+        agent = everthread.agent(et)
+        asleep = ScriptedModel([Reply(text="late", delay_seconds=60)])
+        live = await begin_turn(conv, "hello", agent=agent, model=asleep)
+        assert (await et.workspaces.clean(idle_days=0)).removed == ()
+        live.stop()
+        await live.ended()
+        assert len((await et.workspaces.clean(idle_days=0)).removed) == 1
