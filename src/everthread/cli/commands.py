@@ -9,8 +9,10 @@ from everthread.cli.app import app, run
 __all__ = ["app", "run"]
 
 for family in (
+    "chat",
     "reading",
     "viewing",
+    "why",
     "compacting",
     "replay",
     "writing",
@@ -20,6 +22,7 @@ for family in (
     "erasing",
     "exporting",
     "keeping",
+    "cleaning",
     "adopting",
     "working",
     "serving",

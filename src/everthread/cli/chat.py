@@ -1,0 +1,85 @@
+"""The command that talks: chat."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.door import Door
+from everthread.cli.errors import ExitCode
+from everthread.core.errors import Invalid, MissingExtra
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from everthread.cli.chatting.talk import Talk
+
+_HISTORY = "chat_history"
+
+
+@command(app)
+async def chat(
+    door: Door,
+    message: Annotated[
+        str | None, typer.Argument(metavar="[MESSAGE]", help="Say this, show the answer, and leave.")
+    ] = None,
+    last: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")] = False,
+    conversation: Annotated[str | None, typer.Option(metavar="ID", help="Go on with this one.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who answers: openai:gpt-5-mini, gguf:/path, scripted:echo …")
+    ] = None,
+) -> None:
+    """Talk with a model; every word is kept. In a pipe: the message from stdin, the answer to stdout."""
+    if last and conversation is not None:
+        raise typer.BadParameter("--continue and --conversation name two different ones: leave one out")
+    try:
+        from everthread.cli.chatting import loop, screens, talk  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as problem:
+        raise MissingExtra(f"the chat needs {problem.name}; install it: pip install 'everthread[agent]'") from problem
+    is_terminal = message is None and sys.stdin.isatty() and sys.stdout.isatty() and not door.out.json
+    said = "" if is_terminal else await _said(message)
+    async with door.open(create=True, worker=True) as et, talk.talking(door, et, model) as talking:
+        await _fetch_if_needed(door, talking)
+        if last or conversation is not None:
+            await talking.resume(conversation)
+        _, notice = await talking.model_name()
+        if is_terminal:
+            screen = screens.TerminalScreen(loop.terminal())
+            screen.note("\n".join(filter(None, [loop.GREETING, notice])))
+            await et.workspaces.clean()
+            await loop.chat(talking, loop.PromptReader(_history_of(door)), screen)
+        else:
+            plain = screens.JsonScreen(door.out) if door.out.json else screens.PlainScreen(door.out)
+            plain.note(notice or "")
+            if not await loop.answer(talking, said, plain):
+                raise typer.Exit(ExitCode.ERROR)
+
+
+async def _said(message: str | None) -> str:
+    """The argument, or all of stdin."""
+    text = message if message is not None else await asyncio.to_thread(sys.stdin.read)
+    if not text.strip():
+        raise Invalid("is empty; write something: echo hello | everthread chat", field="message")
+    return text.removesuffix("\n")
+
+
+async def _fetch_if_needed(door: Door, talking: Talk) -> None:
+    """The local model's weights come with the first chat, when nobody named another model."""
+    if talking.model is not None or door.settings.model is not None:
+        return
+    from everthread.adapters.models import weights  # noqa: PLC0415 - startup
+
+    chosen = weights.named("smollm2")
+    if not weights.folder_of(door.settings.models_dir, chosen).is_dir():
+        door.out.note("no model is set: fetching a small one for this machine (EVERTHREAD_MODEL names a better one)")
+        await asyncio.to_thread(weights.fetch, door.settings.models_dir, chosen, say=door.out.note)
+
+
+def _history_of(door: Door) -> Path | None:
+    from everthread.settings import data_folder  # noqa: PLC0415 - startup
+
+    return data_folder() / _HISTORY

@@ -1,0 +1,222 @@
+"""Commands of the chat: what begins with a slash. Each takes what follows it, and gives what is to be shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from everthread import views
+from everthread.cli.chatting.screens import Details
+from everthread.cli.chatting.talk import Talk
+from everthread.cli.output import moment, one_line, size
+from everthread.context.budget import Budget
+from everthread.core.errors import EverthreadError, Invalid
+from everthread.core.nouns import Ref
+from everthread.history import exporting
+
+Command = Callable[["Console", str], Awaitable[str]]
+NOTHING_YET: Final = "Nothing was said yet."
+
+
+@dataclass(slots=True, kw_only=True)
+class Console:
+    """What commands work on."""
+
+    talk: Talk
+    details: Details
+    """What the last turn folded."""
+    is_over: bool = False
+
+
+async def run(console: Console, line: str) -> str:
+    """Do what a line with a slash says; Invalid when there is no such command."""
+    name, _, rest = line.strip().partition(" ")
+    if name not in COMMANDS:
+        raise Invalid(f"there is no command {name}; /help shows those there are", field="command")
+    return await COMMANDS[name][0](console, rest.strip())
+
+
+async def current(console: Console, _rest: str) -> str:
+    talk = console.talk
+    (model, _notice) = await talk.model_name()
+    if talk.conversation is None:
+        return f"{NOTHING_YET}\nmodel      {model}"
+    found = await talk.conversation.refresh()
+    policy = await talk.et.compaction_config.get(found)
+    view = await views.look(talk.et.store, Ref(found.owner, found.id), None, policy)
+    return "\n".join(
+        [
+            f"session    {found.id}  {one_line(found.title or '')}",
+            f"messages   {view.uncovered}/{policy.max_message_history} (window), {found.info.entry_count:,} in the log",
+            f"workspace  {await talk.workspace_path()}",
+            f"model      {model}",
+            *([f"skill      {talk.skill}"] if talk.skill else []),
+        ]
+    )
+
+
+async def context(console: Console, _: str) -> str:
+    talk = console.talk
+    if talk.conversation is None:
+        return NOTHING_YET
+    voice = await talk.agent.models.voice(talk.model, None)
+    policy = await talk.et.compaction_config.get(talk.conversation)
+    view = await views.look(talk.et.store, Ref(talk.owner, talk.conversation.id), None, policy)
+    made = views.render(view, voice.budget)
+    rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
+    left_out = len(made.omitted)
+    note = [f"  {left_out:,} messages or stretches are not shown"] if left_out else []
+    return "\n".join([f"{made.tokens:,} of {made.limit:,} tokens ({made.tokens / made.limit:.1%})", *rows, *note])
+
+
+async def compact(console: Console, _: str) -> str:
+    if console.talk.conversation is None:
+        return NOTHING_YET
+    outcome = await console.talk.conversation.compact(budget=Budget())
+    if not outcome.compacted:
+        return f"Nothing was summed up: {outcome.error or outcome.reason or 'all of it is recent'}."
+    return f"{outcome.original_count:,} messages in view became {outcome.new_count:,}; nothing is lost."
+
+
+async def search(console: Console, words: str) -> str:
+    talk = console.talk
+    if not words:
+        raise Invalid("say what to look for: /search passport", field="words")
+    hits = await talk.et.search(words, owner=talk.owner, limit=10)
+    lines = [f"{hit.conversation_id}  {hit.seq:>6}  {one_line(hit.snippet)}" for hit in hits]
+    return "\n".join(lines) or "Nothing has these words."
+
+
+async def resume(console: Console, name: str) -> str:
+    talk = console.talk
+    if not name:
+        lines = [
+            f"{at:>3}  {moment(one.updated_at)}  {one_line(one.title or one.id)}"
+            for at, one in enumerate(await talk.recent(), start=1)
+        ]
+        return "\n".join([*lines, "/resume NUMBER goes on with one."]) if lines else "There is none yet."
+    found = await talk.resume(name)
+    tail = [f"{one.role}: {one_line(one.text)[:100]}" for one in await found.tail(4) if one.text]
+    return "\n".join([f"Going on with {found.id}.", *tail])
+
+
+async def fork(console: Console, seq: str) -> str:
+    conversation = console.talk.conversation
+    if conversation is None:
+        return NOTHING_YET
+    if not seq:
+        tail = [one for one in await conversation.tail(20) if one.role in ("user", "assistant")]
+        lines = [f"{one.seq:>6}  {one.role}: {one_line(one.text)[:80]}" for one in tail]
+        return "\n".join([*lines, "/fork SEQ goes on from there, on a branch of its own."])
+    if not seq.isdecimal():
+        raise Invalid(f"must be the number of a message, not {seq!r}", field="seq")
+    branch = await conversation.fork(int(seq), activate=True)
+    return f"On branch {branch.id} now, from message {seq}; the other one stays."
+
+
+async def model(console: Console, name: str) -> str:
+    talk = console.talk
+    before = talk.model
+    talk.model = name or before
+    try:
+        called, notice = await talk.model_name()
+    except EverthreadError:
+        talk.model = before
+        raise
+    return f"model      {called}" + (f"\n{notice}" if notice else "")
+
+
+async def skills(console: Console, name: str) -> str:
+    talk = console.talk
+    if name:
+        found = talk.book.get(name.removeprefix("@"))
+        if found is None and name != "none":
+            raise Invalid(f"there is no skill {name!r}", field="skill")
+        talk.skill = None if found is None else found.name
+        return "No skill is active." if found is None else f"{found.name} is active from the next message on."
+    lines = [f"@{one.name:<20} {one.description}" for one in talk.book.skills]
+    broken = [f"broken: {one.folder.name}: {one.reason}" for one in talk.book.problems]
+    silent = [f"MCP server {name}: {why}" for name, why in talk.silent_servers().items()]
+    return "\n".join([*lines, *broken, *silent])
+
+
+async def todos(console: Console, _: str) -> str:
+    signs = {"pending": "[ ]", "in_progress": "[~]", "completed": "[x]"}
+    return "\n".join(f"{signs[one['status']]} {one['content']}" for one in await console.talk.todos()) or "None."
+
+
+async def upload(console: Console, file: str) -> str:
+    if not file:
+        found = await console.talk.uploads() if console.talk.conversation else ()
+        return "\n".join(f"{one.path}  {one.mime}  {size(one.size_bytes)}" for one in found) or "/upload FILE"
+    one = await console.talk.upload(_path(file))
+    return f"{one.path}  {one.mime}  {size(one.size_bytes)}"
+
+
+async def clean(console: Console, how: str) -> str:
+    dry_run = how in ("--dry-run", "dry")
+    report = await console.talk.et.workspaces.clean(dry_run=dry_run)
+    done = "would be removed" if dry_run else "removed"
+    return (
+        f"{len(report.removed)} workspaces {done} ({size(report.size_bytes)}); {report.in_use} are in use, "
+        f"{report.recent} were used lately."
+    )
+
+
+async def export(console: Console, file: str) -> str:
+    conversation = console.talk.conversation
+    if conversation is None:
+        return NOTHING_YET
+    target = _path(file or f"{conversation.id}.md")
+    written = [piece async for piece in exporting.export(conversation.info, conversation.messages(), "md")]
+    await asyncio.to_thread(_write_new, target, b"".join(written))
+    return f"Written: {target}"
+
+
+def _path(typed: str) -> Path:
+    return Path(typed).expanduser()
+
+
+def _write_new(target: Path, body: bytes) -> None:
+    try:
+        with target.open("xb") as opened:
+            opened.write(body)
+    except FileExistsError:
+        raise Invalid(f"{target} is there already; name another file", field="file") from None
+    except OSError as problem:
+        raise Invalid(f"{target} cannot be written: {problem.strerror}", field="file") from problem
+
+
+async def details(console: Console, _: str) -> str:
+    return console.details.whole() or "Nothing was folded."
+
+
+async def help_(_: Console, __: str) -> str:
+    return "\n".join(f"{name:<10} {told}" for name, (_, told) in COMMANDS.items())
+
+
+async def leave(console: Console, _: str) -> str:
+    console.is_over = True
+    return ""
+
+
+COMMANDS: Final[dict[str, tuple[Command, str]]] = {
+    "/current": (current, "the session, its messages, workspace and model"),
+    "/context": (context, "what a model would see now, and how full it is"),
+    "/compact": (compact, "sum up what is old, for the model's view"),
+    "/search": (search, "WORDS: find messages in all conversations"),
+    "/resume": (resume, "[NUMBER or ID]: go on with another conversation"),
+    "/fork": (fork, "[SEQ]: go on from an earlier message"),
+    "/model": (model, "[NAME]: which model answers, such as openai:gpt-5-mini"),
+    "/skills": (skills, "[NAME]: the skills there are; work by one (none: by none)"),
+    "/todos": (todos, "what is to be done"),
+    "/upload": (upload, "[FILE]: hand in a file"),
+    "/clean": (clean, "[--dry-run]: remove workspaces that nobody used for days"),
+    "/export": (export, "[FILE]: write the conversation as Markdown"),
+    "/details": (details, "what was folded in the last answer: thinking and tool calls"),
+    "/help": (help_, "this list"),
+    "/exit": (leave, "leave; Ctrl-D does it too"),
+}

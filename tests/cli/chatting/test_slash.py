@@ -1,0 +1,139 @@
+"""Commands of the chat, each by what it does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import everthread
+from everthread import Invalid, NotFound
+from everthread.cli.chatting import slash
+from everthread.cli.chatting.screens import Details
+from everthread.cli.chatting.talk import Talk
+from everthread.settings import Settings
+
+
+@pytest.fixture
+async def console(tmp_path: Path) -> AsyncIterator[slash.Console]:
+    """A chat that nobody said anything in yet."""
+    settings = Settings.load(model="scripted:echo", skills_dir=tmp_path / "skills")
+    async with everthread.open("memory://", settings=settings, worker=False) as et:
+        talk = Talk(et=et, agent=everthread.agent(et, settings=settings), settings=settings)
+        yield slash.Console(talk=talk, details=Details())
+
+
+async def say(console: slash.Console, text: str) -> None:
+    await (await console.talk.ask(text)).ended()
+
+
+async def test_every_command_works_before_anything_is_said(console: slash.Console) -> None:
+    for name in slash.COMMANDS:
+        if name not in ("/search", "/exit"):
+            assert await slash.run(console, name), name
+    assert console.talk.conversation is None
+    assert [one async for one in _conversations(console)] == []
+
+
+async def _conversations(console: slash.Console) -> AsyncIterator[str]:
+    for one in (await console.talk.et.conversations.list()).items:
+        yield one.id
+
+
+async def test_current_tells_session_messages_workspace_and_model(console: slash.Console) -> None:
+    await say(console, "hello")
+    conversation = await console.talk.started()
+    told = await slash.run(console, "/current")
+    assert f"session    {conversation.id}  hello" in told
+    assert "messages   2/40 (window), 2 in the log" in told
+    assert str(console.talk.et.workspaces.root) in told
+    assert "scripted:echo" in told
+
+
+async def test_context_and_compact_and_search_look_at_what_was_said(console: slash.Console) -> None:
+    for at in range(8):
+        await say(console, f"passport number {at} " + "and many more words about the trip to Kyoto in spring " * 30)
+    assert "window" in await slash.run(console, "/context")
+    assert "became" in await slash.run(console, "/compact")
+    assert "passport" in await slash.run(console, "/search passport")
+    assert await slash.run(console, "/search aardvark") == "Nothing has these words."
+    with pytest.raises(Invalid):
+        await slash.run(console, "/search")
+
+
+async def test_resume_goes_by_number_and_by_id(console: slash.Console) -> None:
+    await say(console, "the first one")
+    first = await console.talk.started()
+    console.talk.conversation = None
+    await say(console, "the second one")
+    listed = await slash.run(console, "/resume")
+    assert "  1  " in listed
+    assert "the second one" in listed.splitlines()[0]
+    await slash.run(console, "/resume 2")
+    assert console.talk.conversation is not None
+    assert console.talk.conversation.id == first.id
+    assert "the first one" in await slash.run(console, f"/resume {first.id}")
+    with pytest.raises(NotFound):
+        await slash.run(console, "/resume nobody")
+
+
+async def test_fork_goes_on_from_an_earlier_message(console: slash.Console) -> None:
+    await say(console, "one")
+    await say(console, "two")
+    assert "two" in await slash.run(console, "/fork")
+    await slash.run(console, "/fork 2")
+    await say(console, "other two")
+    conversation = await console.talk.started()
+    assert [one.text async for one in conversation.messages()] == ["one", "one", "other two", "other two"]
+    with pytest.raises(Invalid):
+        await slash.run(console, "/fork here")
+
+
+async def test_a_model_that_cannot_be_had_leaves_the_one_there_is(console: slash.Console) -> None:
+    with pytest.raises(everthread.EverthreadError):
+        await slash.run(console, "/model nonsense")
+    assert "scripted:echo" in await slash.run(console, "/model")
+
+
+async def test_skills_are_listed_chosen_and_left(console: slash.Console, tmp_path: Path) -> None:
+    assert "@data-report" in await slash.run(console, "/skills")
+    await slash.run(console, "/skills @Data-Report")
+    assert console.talk.skill == "data-report"
+    await slash.run(console, "/skills none")
+    assert console.talk.skill is None
+    with pytest.raises(Invalid):
+        await slash.run(console, "/skills fly")
+
+
+async def test_an_upload_is_tracked_and_a_wrong_one_is_told(console: slash.Console, tmp_path: Path) -> None:
+    (tmp_path / "budget.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "photo.png").write_bytes(b"%PDF-1.7")
+    assert "uploads/budget.csv  text/csv  8 B" in await slash.run(console, f"/upload {tmp_path / 'budget.csv'}")
+    assert "budget.csv" in await slash.run(console, "/upload")
+    for wrong, why in ((tmp_path / "photo.png", "says image/png"), (tmp_path / "gone", "cannot be read")):
+        with pytest.raises(Invalid, match=why):
+            await slash.run(console, f"/upload {wrong}")
+
+
+async def test_clean_tells_what_it_would_do_and_does_it(console: slash.Console) -> None:
+    await say(console, "hello")
+    assert "would be removed" in await slash.run(console, "/clean --dry-run")
+    assert "used lately" in await slash.run(console, "/clean")
+
+
+async def test_an_export_is_a_new_markdown_file(console: slash.Console, tmp_path: Path) -> None:
+    await say(console, "hello **there**")
+    await slash.run(console, f"/export {tmp_path / 'talk.md'}")
+    assert (tmp_path / "talk.md").read_text().count("hello **there**") == 3  # the title, the question, the answer
+    with pytest.raises(Invalid, match="there already"):
+        await slash.run(console, f"/export {tmp_path / 'talk.md'}")
+    with pytest.raises(Invalid, match="cannot be written"):
+        await slash.run(console, f"/export {tmp_path / 'no' / 'folder.md'}")
+
+
+async def test_what_is_no_command_is_told(console: slash.Console) -> None:
+    with pytest.raises(Invalid, match="/help"):
+        await slash.run(console, "/fly away")
+    await slash.run(console, "/exit")
+    assert console.is_over
