@@ -111,6 +111,10 @@ async def test_an_upload_is_tracked_and_a_wrong_one_is_told(console: slash.Conso
     (tmp_path / "photo.png").write_bytes(b"%PDF-1.7")
     assert "uploads/budget.csv  text/csv  8 B" in await slash.run(console, f"/upload {tmp_path / 'budget.csv'}")
     assert "budget.csv" in await slash.run(console, "/upload")
+    await say(console, "what is in it?")
+    await say(console, "and now?")
+    texts = [one.text async for one in (await console.talk.started()).messages() if one.role == "user"]
+    assert texts == ["[uploaded: uploads/budget.csv, text/csv, 8 bytes]\nwhat is in it?", "and now?"]
     for wrong, why in ((tmp_path / "photo.png", "says image/png"), (tmp_path / "gone", "cannot be read")):
         with pytest.raises(Invalid, match=why):
             await slash.run(console, f"/upload {wrong}")

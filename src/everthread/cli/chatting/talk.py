@@ -40,6 +40,8 @@ class Talk:
     skill: str | None = None
     conversation: Conversation | None = None
     """None until something is said: an empty chat leaves nothing behind."""
+    handed_in: list[Upload] = field(default_factory=list)
+    """Uploads that no message has told the model of yet."""
     known: list[Conversation] = field(default_factory=list)
     """Those that were last listed, by the numbers people type."""
 
@@ -59,9 +61,11 @@ class Talk:
     async def ask(self, text: str) -> LiveTurn:
         """Say something; what follows is told by the turn."""
         conversation = await self.started(text)
+        told = [f"[uploaded: {one.path}, {one.mime}, {one.size_bytes:,} bytes]" for one in self.handed_in]
+        self.handed_in = []
         return await begin_turn(
             conversation,
-            text,
+            "\n".join([*told, text]),
             agent=self.agent,
             model=self.model,
             active_skill=self.skill,
@@ -84,9 +88,11 @@ class Talk:
         conversation = await self.started(file.name)
         workspace = await self.et.workspaces.open(conversation)
         try:
-            return workspace.upload(file.name, body)
+            upload = workspace.upload(file.name, body)
         finally:
             workspace.close()
+        self.handed_in.append(upload)
+        return upload
 
     async def uploads(self) -> Sequence[Upload]:
         conversation = await self.started()
@@ -134,7 +140,7 @@ class Talk:
             self.conversation = self.known[int(name) - 1]
         else:
             self.conversation = await self.et.conversations.get(name, self.owner)
-        self.skill = None
+        self.skill, self.handed_in = None, []
         return self.conversation
 
 
