@@ -62,8 +62,7 @@ class Talk:
         """Say something; what follows is told by the turn."""
         conversation = await self.started(text)
         told = [f"[uploaded: {one.path}, {one.mime}, {one.size_bytes:,} bytes]" for one in self.handed_in]
-        self.handed_in = []
-        return await begin_turn(
+        live = await begin_turn(
             conversation,
             "\n".join([*told, text]),
             agent=self.agent,
@@ -71,6 +70,8 @@ class Talk:
             active_skill=self.skill,
             uploaded_files=[_as_file(upload) for upload in await self.uploads()],
         )
+        self.handed_in = []
+        return live
 
     async def started(self, text: str = "") -> Conversation:
         """The conversation, begun if there is none yet."""

@@ -79,7 +79,7 @@ def _variable(name: str, where: str) -> str:
 class _Running:
     """A server that is being kept."""
 
-    keeper: asyncio.Task[None]
+    keeper: asyncio.Task[None] | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     tools: Sequence[BaseTool] = ()
@@ -87,7 +87,7 @@ class _Running:
 
     async def is_alive(self) -> bool:
         """A server that died leaves its keeper waiting; only asking it tells."""
-        if self.keeper.done() or self.ping is None:
+        if self.keeper is None or self.keeper.done() or self.ping is None:
             return False
         asking = asyncio.create_task(self.ping())
         await asyncio.wait({asking}, timeout=PING_SECONDS)
@@ -118,7 +118,7 @@ class McpServers:
         """End them all."""
         for running in self._running.values():
             running.stop.set()
-        keepers = [running.keeper for running in self._running.values()]
+        keepers = [running.keeper for running in self._running.values() if running.keeper is not None]
         if keepers:
             _, late = await asyncio.wait(keepers, timeout=self._start_seconds)
             for keeper in late:
@@ -137,18 +137,18 @@ class McpServers:
             if await known.is_alive():
                 return
             known.stop.set()
-        running = _Running(keeper=asyncio.ensure_future(asyncio.sleep(0)))
-        running.keeper = asyncio.create_task(self._kept(name, running), name=f"mcp {name}")
+        running = _Running()
+        running.keeper = keeper = asyncio.create_task(self._kept(name, running), name=f"mcp {name}")
         ready = asyncio.create_task(running.ready.wait())
-        await asyncio.wait({running.keeper, ready}, timeout=self._start_seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({keeper, ready}, timeout=self._start_seconds, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if running.ready.is_set():
             self._running[name] = running
             self.problems.pop(name, None)
         else:
             self._running.pop(name, None)
-            self.problems[name] = _why(running.keeper, self._start_seconds)
-            running.keeper.cancel()
+            self.problems[name] = _why(keeper, self._start_seconds)
+            keeper.cancel()
 
     async def _kept(self, name: str, running: _Running) -> None:
         """One task opens the session and closes it: the library underneath demands it."""
