@@ -10,6 +10,7 @@ from benchmarks import (
     append,
     checkpoints,
     context_cost,
+    embedders,
     facts_kept,
     invalid_requests,
     reading,
@@ -42,8 +43,15 @@ CONTEXT: dict[str, Scenario] = {
 }
 LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run}
 TURN: dict[str, Scenario] = {"turns": turns.run, "streaming": turns.streaming, "savings": turns.savings}
-SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH, **TURN}
-GROUPS = {"log": [*LOG], "context": [*CONTEXT], "langgraph": [*LANGGRAPH], "turn": [*TURN]}
+MEANING: dict[str, Scenario] = {"embedders": embedders.run, "near": embedders.near, "chinese": embedders.chinese}
+SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH, **TURN, **MEANING}
+GROUPS = {
+    "log": [*LOG],
+    "context": [*CONTEXT],
+    "langgraph": [*LANGGRAPH],
+    "turn": [*TURN],
+    "meaning": [*MEANING],
+}
 
 
 def main() -> None:

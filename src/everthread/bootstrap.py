@@ -73,10 +73,10 @@ def open(
     of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or `s3://bucket/folder`) payloads over
     64 KiB are kept there. `workspaces` is the folder of the conversations' files: unless named, `et.db.workspaces`
     beside a SQLite file `et.db`, for PostgreSQL `workspaces` in the user's data folder, and in memory one that goes
-    with the database. `embedder` finds by meaning: "minilm" or "wordllama" (local, from `everthread models fetch`),
-    LangChain embeddings or their name ("openai:text-embedding-3-small"), an object of your own, or None for words
-    alone; unless named, MiniLM when its weights and the extra are here. `vectors` says where its vectors are kept when
-    that is not the database: "milvus:http://host:19530". `recall` is how the old is looked for. `worker`: whether
+    with the database. `embedder` finds by meaning: "minilm", "wordllama" or "m3e" (local, from `everthread models
+    fetch`), LangChain embeddings or their name ("openai:text-embedding-3-small"), an object of your own, or None for
+    words alone; unless named, MiniLM when its weights and the extra are here. `vectors` says where its vectors are kept
+    when that is not the database: "milvus:http://host:19530". `recall` is how the old is looked for. `worker`: whether
     work that waits, such as a compaction that is due, is done here in the background (at which pace); without, it waits
     for another process, such as `everthread worker`.
     """

@@ -162,7 +162,7 @@ class Settings(BaseSettings):
     """How much more those of the time count that a question names."""
     embedder: str = Field(default="auto", min_length=1)
     """What finds by meaning: `auto` (MiniLM when its weights and the extra are here, else none), `none`, `minilm`,
-    `wordllama`, or LangChain's embeddings as `provider:model`."""
+    `wordllama`, `m3e` (Chinese; research only), or LangChain's embeddings as `provider:model`."""
     vectors: str | None = Field(default=None, repr=False)
     """Where vectors are kept: `milvus:http://host:19530` or `milvus:folder`; in the database when nothing is set."""
     log_level: LogLevel = LogLevel.WARNING

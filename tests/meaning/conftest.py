@@ -26,3 +26,9 @@ def minilm_models() -> Path:
 def wordllama_models() -> Path:
     """The folder of models, with wordllama in it."""
     return _fetched("wordllama")
+
+
+@pytest.fixture(scope="session")
+def m3e_models() -> Path:
+    """The folder of models, with m3e-small in it."""
+    return _fetched("m3e")

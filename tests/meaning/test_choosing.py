@@ -48,7 +48,7 @@ def test_what_is_given_goes_before_the_settings() -> None:
 def test_a_missing_extra_means_words_alone_unless_it_was_asked_for(
     minilm_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everthread.adapters.embedders.minilm.MODULES", ("no_such_module",))
+    monkeypatch.setattr("everthread.adapters.embedders.bert.MODULES", ("no_such_module",))
     assert embedder_from("auto", lambda: minilm_models) is None
     with pytest.raises(MissingExtra, match=r"everthread\[meaning\]"):
         embedder_from("minilm", lambda: minilm_models)
@@ -75,7 +75,7 @@ def test_opening_with_an_embedder_imports_nothing_heavy(minilm_models: Path) -> 
     assert ran.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", ["minilm", "wordllama"])
+@pytest.mark.parametrize("name", ["minilm", "wordllama", "m3e"])
 def test_missing_weights_are_named_where_they_were_asked_for(name: str, tmp_path: Path) -> None:
     with pytest.raises(MissingExtra, match=f"models fetch {name}"):
         embedder_from(name, lambda: tmp_path)

@@ -15,10 +15,11 @@ pytest.importorskip("onnxruntime", reason="needs everthread[meaning]")
 import numpy as np
 from tokenizers import Tokenizer
 
-from everthread.adapters.embedders import minilm_graph
-from everthread.adapters.embedders import minilm_session as session
-from everthread.adapters.embedders.minilm import MiniLM
-from everthread.adapters.embedders.reading import latin_share, plain
+from everthread.adapters.embedders import bert_graph
+from everthread.adapters.embedders.bert import LocalBert
+from everthread.adapters.embedders.bert_session import GRAPH_FILE, read_weights
+from everthread.adapters.embedders.reading import chinese_share, latin_share, plain
+from everthread.adapters.embedders.recipes import M3E, MINILM
 from everthread.adapters.models import weights
 from everthread.core.errors import MissingExtra, ModelError
 from tests.meaning.bert import Reference
@@ -40,8 +41,8 @@ def models(minilm_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module")
-def embedder(models: Path) -> MiniLM:
-    return MiniLM(models)
+def embedder(models: Path) -> LocalBert:
+    return LocalBert(MINILM, models)
 
 
 def _linked(source: Path, target: Path) -> Path:
@@ -56,12 +57,12 @@ def _numbers(vector: bytes) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     return np.frombuffer(vector, dtype="<f4")
 
 
-async def test_its_vectors_are_those_of_the_published_model(embedder: MiniLM, models: Path) -> None:
+async def test_its_vectors_are_those_of_the_published_model(embedder: LocalBert, models: Path) -> None:
     folder = weights.folder_of(models, weights.named("minilm"))
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(256)
-    reference = Reference(folder / "model.safetensors")
+    reference = Reference(read_weights(folder / MINILM.file), heads=MINILM.heads)
     found = await embedder.passages(TEXTS)
     cosines = [
         float(_numbers(vector) @ reference.vector(tokenizer.encode(text).ids))
@@ -70,19 +71,19 @@ async def test_its_vectors_are_those_of_the_published_model(embedder: MiniLM, mo
     assert min(cosines) > 0.99, cosines
 
 
-async def test_a_vector_has_384_numbers_and_length_one(embedder: MiniLM) -> None:
+async def test_a_vector_has_384_numbers_and_length_one(embedder: LocalBert) -> None:
     for vector in await embedder.passages(["one", "", "x" * 100_000, "\ud800 half", "🎬 电影"]):
         assert len(vector) == 4 * embedder.dimension == 4 * 384
         assert float(np.linalg.norm(_numbers(vector))) == pytest.approx(1.0, abs=1e-5)
 
 
-async def test_a_text_has_the_same_vector_in_any_company(embedder: MiniLM) -> None:
+async def test_a_text_has_the_same_vector_in_any_company(embedder: LocalBert) -> None:
     alone = await embedder.query(TEXTS[1])
     among = await embedder.passages([TEXTS[4], TEXTS[1], TEXTS[0]])
     assert among[1] == alone
 
 
-async def test_meaning_is_found_where_no_word_is_shared(embedder: MiniLM) -> None:
+async def test_meaning_is_found_where_no_word_is_shared(embedder: LocalBert) -> None:
     passages = [
         "She adopted a kitten last spring",
         "The invoice is due on Friday",
@@ -93,7 +94,7 @@ async def test_meaning_is_found_where_no_word_is_shared(embedder: MiniLM) -> Non
     assert int(np.argmax([vector @ asked for vector in found])) == 0
 
 
-async def test_a_question_does_not_wait_behind_a_backlog(embedder: MiniLM) -> None:
+async def test_a_question_does_not_wait_behind_a_backlog(embedder: LocalBert) -> None:
     await embedder.query("warm")
     backlog = asyncio.ensure_future(embedder.passages(TEXTS * 20))
     await embedder.query("now")
@@ -103,16 +104,17 @@ async def test_a_question_does_not_wait_behind_a_backlog(embedder: MiniLM) -> No
 
 def test_the_graph_is_the_same_on_every_machine(models: Path) -> None:
     folder = weights.folder_of(models, weights.named("minilm"))
-    assert sha256(minilm_graph.build(folder / "model.safetensors")).hexdigest() == session.GRAPH_SHA256
+    graph = bert_graph.build(read_weights(folder / MINILM.file), heads=MINILM.heads)
+    assert sha256(graph).hexdigest() == MINILM.graph_sha256
 
 
-async def test_the_graph_is_built_once_and_a_damaged_one_is_built_again(embedder: MiniLM, models: Path) -> None:
+async def test_the_graph_is_built_once_and_a_damaged_one_is_built_again(embedder: LocalBert, models: Path) -> None:
     await embedder.query("build")
-    graph = weights.folder_of(models, weights.named("minilm")) / session.GRAPH_FILE
+    graph = weights.folder_of(models, weights.named("minilm")) / GRAPH_FILE
     whole = graph.read_bytes()
     graph.write_bytes(whole[:1000])
     expected = await embedder.query(TEXTS[1])
-    assert await MiniLM(models).query(TEXTS[1]) == expected
+    assert await LocalBert(MINILM, models).query(TEXTS[1]) == expected
     assert graph.read_bytes() == whole
 
 
@@ -124,23 +126,38 @@ async def test_damaged_weights_are_refused_and_say_how_to_mend(minilm_models: Pa
     tokenizer.unlink()
     tokenizer.write_bytes(content.replace(b"the", b"eht", 1))
     with pytest.raises(ModelError, match="everthread models fetch minilm"):
-        await MiniLM(models).query("x")
+        await LocalBert(MINILM, models).query("x")
 
 
 async def test_missing_weights_are_refused_and_say_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(MissingExtra, match="everthread models fetch minilm"):
-        MiniLM(tmp_path).require()
+        LocalBert(MINILM, tmp_path).require()
     with pytest.raises(ModelError, match="everthread models fetch minilm"):
-        await MiniLM(tmp_path).query("x")
+        await LocalBert(MINILM, tmp_path).query("x")
 
 
 async def test_a_folder_that_cannot_be_written_is_used_all_the_same(minilm_models: Path, tmp_path: Path) -> None:
     models = _linked(minilm_models, tmp_path)
     folder = weights.folder_of(models, weights.named("minilm"))
-    (folder / session.GRAPH_FILE).mkdir()  # root may write anywhere, but not over a folder
-    assert len(await MiniLM(models).query("x")) == 1536
-    shutil.rmtree(folder / session.GRAPH_FILE)
+    (folder / GRAPH_FILE).mkdir()  # root may write anywhere, but not over a folder
+    assert len(await LocalBert(MINILM, models).query("x")) == 1536
+    shutil.rmtree(folder / GRAPH_FILE)
     assert not list(folder.glob(".building-*"))
+
+
+async def test_the_one_for_chinese_is_the_published_model_too(m3e_models: Path) -> None:
+    embedder = LocalBert(M3E, m3e_models)
+    folder = weights.folder_of(m3e_models, weights.named("m3e"))
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    reference = Reference(read_weights(folder / M3E.file), heads=M3E.heads)
+    texts = ["那部科幻电影的导演是谁？", "我们周五上午在里斯本的酒店见，记得带 passport。", "好"]
+    for vector, text in zip(await embedder.passages(texts), texts, strict=True):
+        assert float(_numbers(vector) @ reference.vector(tokenizer.encode(text).ids)) > 0.99
+    passages = ["她去年春天领养了一只小猫", "发票周五到期", "我们飞去里斯本度假"]
+    found = [_numbers(vector) for vector in await embedder.passages(passages)]
+    asked = _numbers(await embedder.query("他们养了什么宠物？"))
+    assert int(np.argmax([vector @ asked for vector in found])) == 0
 
 
 @pytest.mark.parametrize(
@@ -149,6 +166,11 @@ async def test_a_folder_that_cannot_be_written_is_used_all_the_same(minilm_model
 )
 def test_it_grasps_latin_letters(text: str, share: float) -> None:
     assert latin_share(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("text", "share"), [("hello", 0.0), ("你好世界", 1.0), ("OK，好的", 0.5), ("12:30", 0.0)])
+def test_the_one_for_chinese_grasps_chinese(text: str, share: float) -> None:
+    assert chinese_share(text) == pytest.approx(share)
 
 
 def test_half_surrogate_pairs_do_not_reach_a_tokenizer() -> None:

@@ -17,12 +17,14 @@ app.add_typer(models, name="models")
 @command(models)
 def fetch(
     door: Door,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help="Which models; all if none.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME…]", help="Which models; if none, all that are for everybody.")
+    ] = None,
 ) -> None:
     """Fetch weights by hash, with the package client of this machine. What is here already stays."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
-    chosen = [weights.named(name) for name in names or weights.CATALOGUE]
+    chosen = [weights.named(name) for name in names] if names else weights.for_everybody()
     for model in chosen:
         is_new = weights.fetch(door.settings.models_dir, model, say=door.out.note)
         folder = weights.folder_of(door.settings.models_dir, model)

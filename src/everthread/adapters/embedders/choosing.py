@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-from everthread.adapters.embedders.minilm import MiniLM
+from everthread.adapters.embedders.bert import LocalBert
+from everthread.adapters.embedders.recipes import MINILM, RECIPES
 from everthread.adapters.embedders.wordllama import WordLlama
 from everthread.core.errors import EverthreadError, Invalid, MissingExtra, ModelError
 from everthread.core.meaning import Embedder
@@ -24,7 +25,7 @@ def embedder_from(given: Embedder | Embeddings | str | None, models: Callable[[]
     """What is wrong with it is said here, where it was given. `models` tells where weights are kept."""
     if isinstance(given, str):
         embedder = embedder_named(given, models)
-        if isinstance(embedder, MiniLM | WordLlama):
+        if isinstance(embedder, LocalBert | WordLlama):
             embedder.require()
         return _built(given) if isinstance(embedder, NamedEmbedder) else embedder
     if given is None or _is_embedder(given):
@@ -39,21 +40,21 @@ def embedder_named(name: str, models: Callable[[], Path]) -> Embedder | None:
         return None
     if name == AUTO:
         return _default(models())
-    if name == "minilm":
-        return MiniLM(models())
+    if name in RECIPES:
+        return LocalBert(RECIPES[name], models())
     if name == "wordllama":
         return WordLlama(models())
     if ":" in name:
         return NamedEmbedder(name)
     raise Invalid(
-        f"no embedder {name!r}; there are auto, none, minilm, wordllama, and LangChain's by provider and model, "
-        "such as openai:text-embedding-3-small",
+        f"no embedder {name!r}; there are auto, none, {', '.join(RECIPES)}, wordllama, and LangChain's by provider and "
+        "model, such as openai:text-embedding-3-small",
         field="embedder",
     )
 
 
 def _default(models: Path) -> Embedder | None:
-    minilm = MiniLM(models)
+    minilm = LocalBert(MINILM, models)
     try:
         minilm.require()
     except MissingExtra:

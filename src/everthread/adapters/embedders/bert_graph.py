@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 as an ONNX graph: published weights in, bytes for onnxruntime out.
+"""A sentence embedder of BERT's build as an ONNX graph: published weights in, bytes for onnxruntime out.
 
 Matrices are rounded to 7 bits, each column by its own scale, so that their products do not saturate on a processor
 without VNNI. Activations are rounded to 8 bits as they come, before the dense layers each token by its own scale: one
@@ -9,33 +9,30 @@ A text is run by itself: beside others it would share their scale, and its vecto
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file
 
 from everthread.adapters.embedders.onnx_file import MICROSOFT, Array, Attribute, Node, Value, model
 
-LAYERS = 6
-HEADS = 12
-DIMENSION = 384
 EPSILON = 1e-12
 MOST_TOKENS = 256
-"""What the model was trained for; its table of positions would go on to 512."""
+"""What MiniLM was trained for; the tables of positions would go on to 512."""
 _WEIGHT_STEPS = 63
 
 Floats = NDArray[np.float32]
 
 
-def build(weights: Path) -> bytes:
-    """The graph: `ids` of the tokens of a text (int32, 1 x tokens) to its `vector` (1 x 384, of length 1)."""
-    graph = _Graph(load_file(weights))
+def build(weights: Mapping[str, Floats], *, heads: int) -> bytes:
+    """The graph: `ids` of the tokens of a text (int32, 1 x tokens) to its `vector` (1 x dimension, of length 1)."""
+    graph = _Graph(weights, heads)
+    nodes = list(graph.nodes())
+    dimension = len(weights["embeddings.LayerNorm.weight"])
     return model(
-        list(graph.nodes()),
+        nodes,
         graph.constants,
         [Value(name="ids", type="int32", shape=(1, "tokens"))],
-        [Value(name="vector", type="float32", shape=(1, DIMENSION))],
+        [Value(name="vector", type="float32", shape=(1, dimension))],
     )
 
 
@@ -48,14 +45,16 @@ def rounded(matrix: Floats, axis: int, steps: int = _WEIGHT_STEPS) -> tuple[NDAr
 class _Graph:
     """Nodes as they are computed, and the constants they name."""
 
-    def __init__(self, weights: Mapping[str, Floats]) -> None:
+    def __init__(self, weights: Mapping[str, Floats], heads: int) -> None:
         self._weights = weights
+        self._heads = heads
+        self._layers = sum(name.endswith(".attention.self.query.weight") for name in weights)
         self.constants: dict[str, Array] = {}
 
     def nodes(self) -> Iterator[Node]:
         yield from self._embeddings()
         state = "state0"
-        for layer in range(LAYERS):
+        for layer in range(self._layers):
             yield from self._layer(f"encoder.layer.{layer}", state, f"state{layer + 1}")
             state = f"state{layer + 1}"
         yield from self._mean(state)
@@ -98,7 +97,7 @@ class _Graph:
         given = (f"{head}.steps", f"{head}.scale", f"{head}.zero")
         yield Node(op="DynamicQuantizeLinear", inputs=(state,), outputs=given)
         inputs = (given[0], f"{head}.w", f"{head}.b", given[1], f"{head}.s", "", given[2], f"{head}.z")
-        yield _node("QAttention", inputs, result, domain=MICROSOFT, num_heads=HEADS)
+        yield _node("QAttention", inputs, result, domain=MICROSOFT, num_heads=self._heads)
 
     def _product(self, head: str, state: str, result: str) -> Iterator[Node]:
         """A dense layer, each token brought to the range -1 to 1 before it is rounded, and back afterwards."""

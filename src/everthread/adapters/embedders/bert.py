@@ -1,5 +1,5 @@
-"""all-MiniLM-L6-v2 on this machine: no network, no torch, one thread for what is indexed and one for questions, so
-that a question never waits behind a backlog. What runs it (`minilm_session`) is imported and loaded at first use.
+"""A sentence embedder on this machine: no network, no torch, one thread for what is indexed and one for questions, so
+that a question never waits behind a backlog. What runs it (`bert_session`) is imported and loaded at first use.
 """
 
 from __future__ import annotations
@@ -12,25 +12,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from everthread.adapters.embedders.reading import latin_share
+from everthread.adapters.embedders.recipes import Recipe
 from everthread.adapters.models import weights
 from everthread.core.errors import MissingExtra, ModelError
 
 if TYPE_CHECKING:
-    from everthread.adapters.embedders.minilm_session import Session
+    from everthread.adapters.embedders.bert_session import Session
 
-MODEL = "minilm"
 MODULES = ("numpy", "onnxruntime", "safetensors", "tokenizers")
 
 
-class MiniLM:
-    """384 numbers a text; English, and other languages as far as they are written in Latin letters."""
+class LocalBert:
+    """One of the recipes, over the folder that `everthread models fetch` fills."""
 
-    name = "all-MiniLM-L6-v2/int8"
-    dimension = 384
-
-    def __init__(self, models: Path) -> None:
-        """`models` is the folder that `everthread models fetch` fills."""
+    def __init__(self, recipe: Recipe, models: Path) -> None:
+        self.recipe = recipe
+        self.name = recipe.name
+        self.dimension = recipe.dimension
         self._models = models
         self._loading = threading.Lock()
         self._session: Session | None = None
@@ -40,8 +38,8 @@ class MiniLM:
     def require(self) -> None:
         """MissingExtra when the extra or the weights are not here."""
         if any(find_spec(module) is None for module in MODULES):
-            raise MissingExtra("the embedder minilm needs an extra: pip install 'everthread[meaning]'")
-        weights.located(self._models, MODEL)
+            raise MissingExtra(f"the embedder {self.recipe.model} needs an extra: pip install 'everthread[meaning]'")
+        weights.located(self._models, self.recipe.model)
 
     async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
         """A vector for each text; of a long one, for its first 256 tokens."""
@@ -53,8 +51,8 @@ class MiniLM:
         return await asyncio.get_running_loop().run_in_executor(self._for_queries, self._vector, text)
 
     def grasp(self, text: str) -> float:
-        """The share of Latin letters."""
-        return latin_share(text)
+        """The share of the letters that the model knows."""
+        return self.recipe.grasp(text)
 
     def _vector(self, text: str) -> bytes:
         with self._loading:
@@ -66,6 +64,6 @@ class MiniLM:
             self.require()
         except MissingExtra as problem:
             raise ModelError(str(problem)) from problem
-        from everthread.adapters.embedders.minilm_session import Session  # noqa: PLC0415 - an extra
+        from everthread.adapters.embedders.bert_session import Session  # noqa: PLC0415 - an extra
 
-        return Session(self._models)
+        return Session(self.recipe, self._models)
