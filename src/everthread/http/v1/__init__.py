@@ -4,6 +4,7 @@ conversations.py  their rows        messages.py  what was said      branches.py 
 contexts.py       what a model sees  compactions.py  summaries       searching.py  finding it again
 exporting.py      files out, archives in                              keeping.py  counts, logs, proof, erasure
 chat.py           a message in, an answer out                         turns.py  following and stopping it
+memories.py       memories and knowledge                              files.py  uploads and downloads
 shapes.py         what answers look like
 """
 
@@ -20,7 +21,9 @@ from everthread.http.v1 import (
     contexts,
     conversations,
     exporting,
+    files,
     keeping,
+    memories,
     messages,
     searching,
     turns,
@@ -28,6 +31,7 @@ from everthread.http.v1 import (
 
 router = APIRouter(prefix="/api/v1", dependencies=ALWAYS, responses=EVERYWHERE)
 for part in (
-    chat, conversations, messages, branches, turns, contexts, compactions, searching, exporting, keeping
+    chat, conversations, messages, branches, turns, contexts, compactions, searching, files, memories, exporting,
+    keeping,
 ):  # fmt: skip
     router.include_router(part.router)
