@@ -3,11 +3,10 @@ OpenAPI does not declare. A few of each here, many in `make test-long`."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import anyio.from_thread
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
@@ -28,17 +27,22 @@ STREAMS = r"(/stream$|^/(assistants|threads|runs|store|info|ok))"
 QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-@pytest.fixture(scope="module")
-def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The service over a database that lives in a loop of its own, where requests come in one by one."""
-    folder: Path = tmp_path_factory.mktemp("schema")
-    chosen = Settings(
-        database="memory://", model="scripted:echo", models_dir=folder, requests_per_minute=0, max_body_bytes=65_536
-    )
-    with anyio.from_thread.start_blocking_portal() as portal:
-        et = everthread.open("memory://", worker=False)
-        with portal.wrap_async_context_manager(et) as opened:
-            yield schemathesis.openapi.from_asgi("/openapi.json", create_app(opened, chosen, needs_key=False))
+DATABASE = everthread.open("memory://", worker=False)
+APP = create_app(
+    DATABASE,
+    Settings(database="memory://", model="scripted:echo", requests_per_minute=0, max_body_bytes=65_536),
+    needs_key=False,
+)
+SCHEMA = schemathesis.openapi.from_dict(APP.openapi()).exclude(path_regex=STREAMS)
+SCHEMA.app = APP
+
+
+@pytest.fixture(scope="module", autouse=True)
+def opened() -> Iterator[None]:
+    """In memory a database belongs to no loop, so each request may have its own."""
+    asyncio.run(DATABASE.__aenter__())
+    yield
+    asyncio.run(DATABASE.close())
 
 
 def _tried(case: Any) -> None:
@@ -47,17 +51,14 @@ def _tried(case: Any) -> None:
     case.call_and_validate(checks=CHECKS)
 
 
-lazy = schemathesis.pytest.from_fixture("schema").exclude(path_regex=STREAMS)
-
-
-@lazy.parametrize()
-@settings(max_examples=4, deadline=None, suppress_health_check=QUIET, derandomize=True)
+@SCHEMA.parametrize()
+@settings(max_examples=3, deadline=None, suppress_health_check=QUIET, derandomize=True)
 def test_an_operation_keeps_to_its_schema(case: Any) -> None:
     _tried(case)
 
 
 @pytest.mark.long
-@lazy.parametrize()
+@SCHEMA.parametrize()
 @settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
 def test_an_operation_keeps_to_its_schema_whatever_comes(case: Any) -> None:
     _tried(case)

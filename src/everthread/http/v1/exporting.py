@@ -38,6 +38,7 @@ class Imported(BaseModel):
     messages: int
 
 
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The conversation, as a file.",
@@ -89,7 +90,7 @@ def _disposition(conversation: Conversation, format: str) -> str:
     "/import",
     response_model=Imported,
     openapi_extra={
-        "requestBody": {"required": True, "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+        "requestBody": {"required": True, "content": {MEDIA_TYPE: _BYTES, "application/octet-stream": _BYTES}}
     },
 )
 async def import_archive(request: Request, et: Et, caller: Asker) -> Response:
