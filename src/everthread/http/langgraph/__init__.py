@@ -7,6 +7,7 @@ threads.py     /threads: a conversation by its other name
 states.py      /threads/{id}/state and /history: checkpoints, read and written
 projecting.py  the state of a conversation that no graph has run on
 runs.py        /threads/{id}/runs and /runs: begin, follow, wait, cancel
+events.py      /threads/{id}/commands and /stream/events: the second version of the protocol
 store.py       /store: the documents that graphs keep
 info.py        /ok, /info
 doors.py       what every route takes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -89,7 +89,6 @@ class Asked:
     durability: Durability
     is_temporary: bool = False
     version: Literal[1, 2] = 1
-    extra: Json = field(default_factory=dict)
 
     def kwargs(self) -> Json:
         """As the protocol shows what a run was asked."""
@@ -108,6 +107,8 @@ class Asked:
             "resumable": True,
             "checkpoint_during": self.durability != "exit",
             "durability": self.durability,
+            "version": self.version,
+            "graph_id": self.graph_id,
         }
 
     def run_config(self, thread_id: str, run_id: str) -> Json:
@@ -125,7 +126,9 @@ class Asked:
         return {**self.config, "configurable": configurable, "metadata": metadata, "run_id": UUID(run_id)}
 
 
-def asked(body: RunBody, assistant: Mapping[str, Any], *, is_temporary: bool = False) -> Asked:
+def asked(
+    body: RunBody, assistant: Mapping[str, Any], *, is_temporary: bool = False, version: Literal[1, 2] = 1
+) -> Asked:
     """What a body asks of an assistant; Invalid where that cannot be done here."""
     if body.webhook is not None:
         raise Invalid("is not called from here: follow the run, or ask for its end with /join", field="webhook")
@@ -150,6 +153,7 @@ def asked(body: RunBody, assistant: Mapping[str, Any], *, is_temporary: bool = F
         strategy=body.multitask_strategy,
         durability=body.durability or ("exit" if body.checkpoint_during is False else "async"),
         is_temporary=is_temporary,
+        version=version,
     )
 
 

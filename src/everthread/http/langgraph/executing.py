@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import AsyncIterator
 from typing import Any
+
+from langchain_core._api import LangChainBetaWarning
 
 from everthread.http.journal import Journal
 from everthread.http.langgraph.asked import Asked
@@ -29,6 +32,9 @@ class Telling:
 async def execute(graph: Graph, asked: Asked, config: Json, journal: Journal) -> None:
     """Run the graph to its end, or to where it stops to ask. Whatever the graph raises is raised."""
     telling = Telling(journal)
+    if asked.version == 2:
+        await _execute_2(graph, asked, config, telling)
+        return
     telling.tell(Frame(METADATA, {"run_id": str(config["run_id"]), "attempt": 1}))
     framing = Framing(asked.modes)
     async for namespace, mode, chunk in _streamed(graph, asked, config):
@@ -75,3 +81,34 @@ async def _with_events(graph: Graph, given: Any, config: Json, options: Json) ->
 def _piece(piece: Any, options: Json) -> Piece:
     namespace, mode, chunk = piece if options["subgraphs"] else ((), *piece)
     return namespace, mode, chunk
+
+
+# -- the second version ----------------------------------------------------------------------------------------------
+
+VERSION_2 = "2/"
+"""Before the names of its events."""
+NAMESPACE, TIMESTAMP, INTERRUPTS = "@namespace", "@timestamp", "@interrupts"
+"""Beside the members of what an event says, so that a state is folded by its members."""
+
+
+async def _execute_2(graph: Graph, asked: Asked, config: Json, telling: Telling) -> None:
+    given = command_of(asked.command) if asked.command is not None else asked.input
+    options: Json = {"durability": asked.durability, "context": asked.context}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LangChainBetaWarning)  # it is said in the reference
+        stream: Any = await graph.astream_events(given, config, version="v3", **options)  # type: ignore[call-overload]
+    async with stream:
+        async for event in stream:
+            telling.tell(_event_2(event["method"], event["params"]))
+
+
+def _event_2(method: str, params: Json) -> Frame:
+    data = params["data"]
+    if method == "messages" and isinstance(data, tuple):
+        data = data[0]  # beside it stands what is known of the run
+    place = params["namespace"]
+    about = {NAMESPACE: place, TIMESTAMP: params["timestamp"]}
+    if params.get("interrupts") is not None:
+        about[INTERRUPTS] = params["interrupts"]
+    body = data if isinstance(data, dict) else {"@data": data}
+    return Frame(VERSION_2 + method + "".join(f"|{step}" for step in place), {**about, **body})

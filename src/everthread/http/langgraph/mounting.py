@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from everthread.http.langgraph import assistants, graphs, info, runs, states, store, threads
+from everthread.http.langgraph import assistants, events, graphs, info, runs, states, store, threads
 from everthread.http.langgraph.office import Office
 from everthread.instance import Everthread
 from everthread.settings import Settings
@@ -20,7 +20,7 @@ STOP_SECONDS = 2.0
 def mount(app: FastAPI, et: Everthread, settings: Settings) -> None:
     """Let an app speak the protocol. Invalid when a graph that is named is not there."""
     app.state.langgraph = Office(et, graphs_of(settings), settings)
-    for part in (info, assistants, threads, states, runs, store):
+    for part in (info, assistants, threads, states, runs, events, store):
         app.include_router(part.router)
 
 

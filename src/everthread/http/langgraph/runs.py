@@ -42,10 +42,12 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=64)
 # -- beginning -------------------------------------------------------------------------------------------------------
 
 
-async def _begun_on(served: Served, running: Running, owner: str, id: str, body: RunBody) -> Turn:
+async def begun_on(
+    served: Served, running: Running, owner: str, id: str, body: RunBody, *, version: Literal[1, 2] = 1
+) -> Turn:
     """A run on a thread, which is made when it is missing and that was asked for."""
     check_id(id, "thread_id")
-    what = asked(body, await assistants.found(served, owner, body.assistant_id))
+    what = asked(body, await assistants.found(served, owner, body.assistant_id), version=version)
     try:
         one = await thread(served, owner, id)
     except NotFound:
@@ -79,21 +81,21 @@ def _headers(turn: Turn, last: str | None = None) -> dict[str, str]:
 @router.post("/threads/{thread_id}/runs")
 async def create_run(thread_id: Id, body: RunBody, served: ServedHere, running: RunningHere, owner: Owner) -> Response:
     """Begin a run in the background."""
-    turn = await _begun_on(served, running, owner, thread_id, body)
+    turn = await begun_on(served, running, owner, thread_id, body)
     return Answer(run_of(turn), headers=_headers(turn))
 
 
 @router.post("/threads/{thread_id}/runs/stream")
 async def stream_run(thread_id: Id, body: RunBody, served: ServedHere, running: RunningHere, owner: Owner) -> Response:
     """Begin a run and follow it."""
-    turn = await _begun_on(served, running, owner, thread_id, body)
+    turn = await begun_on(served, running, owner, thread_id, body)
     return _followed(served, running, owner, turn, stops=body.on_disconnect == "cancel")
 
 
 @router.post("/threads/{thread_id}/runs/wait")
 async def wait_run(thread_id: Id, body: RunBody, served: ServedHere, running: RunningHere, owner: Owner) -> Response:
     """Begin a run and answer with the state it ends in."""
-    turn = await _begun_on(served, running, owner, thread_id, body)
+    turn = await begun_on(served, running, owner, thread_id, body)
     return _awaited(served, running, owner, turn, stops=body.on_disconnect == "cancel")
 
 
