@@ -105,6 +105,22 @@ async def test_i16_a_process_that_only_slept_loses_its_turn_and_writes_nothing_m
         assert (await said(conv))[: len(before)] == before
 
 
+async def test_a_server_that_keeps_watch_closes_what_dies_beside_it(et: Everthread) -> None:
+    conv = await et.conversations.create()
+    agent, other = agent_for(et), agent_for(et)
+    watch = asyncio.create_task(other.keep_watch(0.02))
+    live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text="late", delay_seconds=60)]))
+    await expire(et)
+    for _ in range(500):
+        if (await conv.turn(live.id)).state.is_final:
+            break
+        await asyncio.sleep(0.02)
+    assert (await conv.turn(live.id)).state is TurnState.INTERRUPTED
+    watch.cancel()
+    live.stop()
+    await live.ended()
+
+
 async def expire(et: Everthread) -> None:
     """As if every process had been silent for longer than its lease."""
     for _, turn in await et.store.unfinished_turns():

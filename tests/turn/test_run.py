@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -410,6 +411,29 @@ async def test_i18_a_reader_that_comes_back_gets_exactly_the_rest(et: Everthread
         assert [event.number for event in later] == numbers[after:]
     text = "".join(event.text for event in whole if isinstance(event, Token))
     assert text == LONG
+
+
+async def test_of_a_turn_whose_events_are_gone_one_is_told(et: Everthread, conv: Conversation) -> None:
+    agent = agent_for(et)
+    accepted = only(await told(conv, "long ago", agent), Accepted)
+    await et.store.prune_events(datetime.now(UTC) + timedelta(days=1))
+    (snapshot,) = [event async for event in follow(conv, accepted.turn_id, agent=agent)]
+    assert isinstance(snapshot, Done)
+    assert (snapshot.state, snapshot.text) == ("complete", "long ago")
+
+
+async def test_a_question_that_is_erased_while_it_waits_is_not_answered(et: Everthread, conv: Conversation) -> None:
+    agent = agent_for(et)
+    slow = ScriptedModel([Reply(text=LONG, pace_seconds=0.02)])
+    first = await begin_turn(conv, "first", agent=agent, model=slow)
+    second = await begin_turn(conv, {"role": "user", "content": "second", "id": "q2"}, agent=agent)
+    await conv.append([{"role": "user", "content": "second", "id": "q2"}])
+    await et.erase(conversation=conv.id, message="q2")
+    first.stop()
+    await second.ended()
+    assert only(second.teller.events, Failed).code == "erased"
+    assert (await conv.turn(second.id)).state is TurnState.FAILED
+    assert "second" not in [text for _, text in await said(conv)]
 
 
 async def test_pieces_that_a_slow_reader_has_not_taken_reach_it_as_one(et: Everthread, conv: Conversation) -> None:

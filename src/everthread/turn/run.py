@@ -30,7 +30,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
 from everthread.conversation import Conversation
-from everthread.core.errors import EverthreadError, NotFound, TurnLost, TurnRunning
+from everthread.core.errors import Erased, EverthreadError, NotFound, TurnLost, TurnRunning
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import Accepted, Done, Failed, TurnEvent
 from everthread.core.turns import Turn, TurnState
@@ -99,13 +99,23 @@ async def follow(conversation: Conversation, turn_id: str, *, agent: Agent, afte
             yield event
         return
     while True:
-        is_over = (await conversation.turn(turn_id)).state.is_final
+        turn = await conversation.turn(turn_id)
         async for event in conversation.turn_events(turn_id, after=after):
             yield event
             after = event.number
-        if is_over:
-            return
+        if turn.state.is_final:
+            break
         await asyncio.sleep(_POLL_SECONDS)
+    if not after:  # its events are pruned, or went with an erase
+        yield await _snapshot(conversation, turn)
+
+
+async def _snapshot(conversation: Conversation, turn: Turn) -> Done:
+    """What is left to tell of a turn whose events are gone."""
+    text = ""
+    with suppress(NotFound):
+        text = (await conversation.message(turn.answer_id)).text
+    return Done(number=1, state=turn.state.value, answer_id=turn.answer_id, text=text, usage=turn.usage)
 
 
 # -- the story ---------------------------------------------------------------------------------------------------
@@ -168,6 +178,8 @@ async def _its_turn(conversation: Conversation, agent: Agent, begun: turning.Beg
             if is_dead(other, agent.presence.clock()):
                 await close(store, ref, other, first_look=agent.et.first_look)
         waiting = await store.turn(ref, turn.id)
+        if waiting.state is TurnState.RECEIVED and waiting.question is None:
+            raise Erased("the question was erased while it waited; there is nothing to answer")
         turn, _, before = await store.write(ref, turning.StartTurn(turn=waiting, first_look=agent.et.first_look))
         if before:
             await agent.presence.some_end(ref, _POLL_SECONDS)
