@@ -12,7 +12,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.types import Command
 
-from everthread import Conversation, Everthread, Invalid, TurnRunning, TurnState
+from everthread import Conversation, Everthread, Invalid, StoreFull, TurnRunning, TurnState
 from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Thinking, Token, ToolCall, ToolResult
 from everthread.core.turns import EventBatch
 from everthread.testing.scripted import Reply, ScriptedModel
@@ -277,6 +277,37 @@ async def test_a_message_larger_than_the_context_is_kept_and_clamped_in_the_view
     assert only(await told(conv, large, agent_for(et), model=model), Done).state == "complete"
     assert (await conv.message_at(1)).text == large
     assert len(model.requests[0].messages[-1].text) < len(large)
+
+
+async def test_a_conversation_that_is_erased_in_mid_answer_stays_erased(et: Everthread, conv: Conversation) -> None:
+    model = ScriptedModel([Reply(text=LONG, pace_seconds=0.01)])
+    live = await begin_turn(conv, "go", agent=agent_for(et), model=model)
+    async for event in live.listen():
+        if isinstance(event, Token):
+            await et.erase(conversation=conv.id)
+            break
+    await asyncio.wait_for(live.ended(), 20)
+    assert only(live.teller.events, Failed).code == "erased"
+    assert (await et.verify()).messages == 0
+    assert await et.store.unfinished_turns() == []
+
+
+async def test_a_turn_whose_end_cannot_be_stored_says_so(
+    et: Everthread, conv: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = et.store.write
+
+    async def failing(ref: Any, intent: Any) -> Any:
+        if type(intent).__name__ == "FinishTurn":
+            raise StoreFull("no room")
+        return await write(ref, intent)
+
+    monkeypatch.setattr(et.store, "write", failing)
+    agent = agent_for(et)
+    failed = only(await told(conv, "hello", agent), Failed)
+    assert (failed.code, failed.text) == ("store_full", "hello")
+    monkeypatch.undo()
+    assert (await conv.turns())[0].state is TurnState.RUNNING, "another closes it when the lease is over"
 
 
 # -- tools that misbehave ----------------------------------------------------------------------------------

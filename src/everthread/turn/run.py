@@ -30,7 +30,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
 from everthread.conversation import Conversation
-from everthread.core.errors import Erased, EverthreadError, NotFound, TurnLost, TurnRunning
+from everthread.core.errors import Erased, EverthreadError, NotFound, StoreError, TurnLost, TurnRunning
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import Accepted, Done, Failed, TurnEvent
 from everthread.core.turns import Turn, TurnState
@@ -240,22 +240,26 @@ async def _finish(
         teller.tell(partial(_stopped, turn))
         return
     said = _last_words(scene, turn, state)
-    error = None if problem is None else described(problem)
-    event, batches = teller.last(_ending(turn, scene, said, state, problem))
-    intent = turning.FinishTurn(
-        turn_id=turn.id,
-        holder=agent.presence.holder,
-        state=state,
-        answer_id=_id_of(said),
-        messages=await prepared([said] if said is not None else []),
-        error=error,
-        usage=dict(scene.usage) if scene is not None else {},
-        jobs=scene.outcome.jobs if scene is not None else (),
-        events=batches,
-        first_look=agent.et.first_look,
-    )
-    with suppress(TurnLost, NotFound):  # closed by another, or erased: there is nothing left to write to
-        await agent.et.store.write(Ref(conversation.owner, conversation.id), intent)
+    async with teller.keeping:
+        event, batches = teller.last(_ending(turn, scene, said, state, problem))
+        intent = turning.FinishTurn(
+            turn_id=turn.id,
+            holder=agent.presence.holder,
+            state=state,
+            answer_id=_id_of(said),
+            messages=await prepared([said] if said is not None else []),
+            error=None if problem is None else described(problem),
+            usage=dict(scene.usage) if scene is not None else {},
+            jobs=scene.outcome.jobs if scene is not None else (),
+            events=batches,
+            first_look=agent.et.first_look,
+        )
+        try:
+            await agent.et.store.write(Ref(conversation.owner, conversation.id), intent)
+        except (TurnLost, NotFound, Erased):  # closed by another, or erased: there is nothing left to write to
+            pass
+        except StoreError as trouble:  # the row stays open, and is closed from its events when the lease is over
+            event = _ending(turn, scene, said, TurnState.FAILED, trouble)(event.number)
     teller.publish(event)
 
 

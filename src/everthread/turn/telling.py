@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final
 
+from everthread.core.errors import StoreError
 from everthread.core.turn_events import Thinking, Token, TurnEvent, kept
 from everthread.core.turns import EventBatch
 
@@ -32,6 +33,8 @@ class Teller:
         self.turn_id = turn_id
         self.events: list[TurnEvent] = []
         self._kept = 0
+        self.keeping = asyncio.Lock()
+        """Held while events are stored: the end of the turn waits for what is under way, so that none is missing."""
         self._is_closed = False
         self._waiting: list[asyncio.Future[None]] = []
         self._breathed = time.perf_counter()
@@ -118,8 +121,12 @@ class Teller:
         """Store what is new, twice a second, until cancelled."""
         while True:
             await asyncio.sleep(KEEP_SECONDS)
-            for batch in self.unkept():
-                await asyncio.shield(store(batch))
+            async with self.keeping:
+                for batch in self.unkept():
+                    try:
+                        await store(batch)
+                    except StoreError:  # busy, full or away: the next time, or with the end
+                        self._kept = batch.first - 1
 
 
 def _joined(events: list[TurnEvent], position: int) -> tuple[TurnEvent, int]:
