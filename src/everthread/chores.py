@@ -11,15 +11,17 @@ from everthread.compaction.later import Found
 from everthread.contexts import Means
 from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
-from everthread.core.jobs import COMPACT, REMEMBER, Job, Work
+from everthread.core.jobs import COMPACT, EMBED, REMEMBER, Job, Work
+from everthread.embedding import Meaning, catch_up
 from everthread.recall import reading
 from everthread.recall.extraction import Extractor
 from everthread.views import policy_of
 
 
 def chores(means: Means) -> Mapping[str, Work]:
-    """The kinds of jobs that this version knows how to do."""
-    return {COMPACT: partial(_compact, means), REMEMBER: partial(_remember, means)}
+    """The kinds of jobs that can be done here; what needs an embedder waits for a process that has one."""
+    every: dict[str, Work] = {COMPACT: partial(_compact, means), REMEMBER: partial(_remember, means)}
+    return every if means.meaning is None else {**every, EMBED: partial(_embed, means, means.meaning)}
 
 
 async def _compact(means: Means, job: Job) -> None:
@@ -49,3 +51,11 @@ async def _remember(means: Means, job: Job) -> None:
         return
     if outcome.model_asked:
         means.breaker.note(policy, failed=outcome.model_failed)
+
+
+async def _embed(means: Means, meaning: Meaning, job: Job) -> None:
+    """Bring the vectors of a conversation up to its log."""
+    try:
+        await catch_up(means.store, meaning, job.ref)
+    except (NotFound, Erased):
+        return

@@ -23,6 +23,7 @@ from everthread.compaction.view import one_below
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, tools_text
 from everthread.context.budget import Budget, message_tokens
+from everthread.context.ingredients import Recalled
 from everthread.context.shape import Provider, check_provider
 from everthread.context.tokens import count_tokens
 from everthread.core.blobs import Blobs
@@ -32,6 +33,7 @@ from everthread.core.documents import Read, no_reader
 from everthread.core.errors import Invalid, NotFound, StoreError
 from everthread.core.events import Listener, Silence
 from everthread.core.ids import check_id, new_id
+from everthread.core.jobs import EMBED, NewJob
 from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import Branch, ConversationInfo, Ref
@@ -150,7 +152,7 @@ class Contexts:
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-        recalled = await recalling.recalled(self._means.sources, self._ref, view, query) if query else ()
+        recalled = await self._recalled(view, query) if query else ()
         known = await self._known(query) if view.policy.memory_max_tokens else None
         render = partial(views.render, system=system, tools=tools, recalled=recalled, known=known, provider=provider)
         made = render(view, room)
@@ -179,6 +181,18 @@ class Contexts:
 
     async def _known(self, query: str | None) -> Known:
         return await memories.known(self._store, self._ref, self.info.created_at, query, self._means.embedder)
+
+    async def _recalled(self, view: views.View, query: str) -> Sequence[Recalled]:
+        found, is_behind = await recalling.recalled(self._means.sources, self._ref, view, query)
+        await self._index_later(is_behind)
+        return found
+
+    async def _index_later(self, is_behind: bool) -> None:
+        """Have made what is missing, as after messages that other doors wrote. Where nothing can be written, it can be
+        read all the same."""
+        if is_behind:
+            with suppress(StoreError):
+                await self._store.write(self._ref, intents.PutJobs(jobs=(NewJob(kind=EMBED),)))
 
     async def _left_for_later(self, made: Context, found: Found) -> Context:
         """The same context, with its compaction written as a job. Where nothing can be written it can be read all the

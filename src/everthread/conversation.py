@@ -17,7 +17,7 @@ from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.ids import check_id, check_text, new_id
-from everthread.core.jobs import REMEMBER, NewJob
+from everthread.core.jobs import EMBED, REMEMBER, NewJob
 from everthread.core.log import BranchName, BranchRow
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
@@ -33,6 +33,7 @@ from everthread.recall.remarks import CUE, READ_CHARACTERS, remarks
 MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
 _MOST_TRIES: Final = 10
+_EMBED: Final = (NewJob(kind=EMBED),)
 _EVENTS: Final = 1000
 """About how many events are read at once."""
 _OFFLOAD_BYTES: Final = 65_536
@@ -159,7 +160,7 @@ class Conversation(Contexts):
             expected_head=expected_head,
             idempotency_key=idempotency_key,
             first_look=self._means.first_look,
-            jobs=self._to_remember(prepared),
+            jobs=(*self._to_remember(prepared), *self._to_embed()),
         )
         return await self._store.write(self._ref, intent) if intent.messages else []
 
@@ -172,6 +173,10 @@ class Conversation(Contexts):
         said = (payloads.text(one.payload) for one in messages if one.role == "user")
         is_worth_it = any(CUE.search(text[:READ_CHARACTERS]) if has_model else remarks(text) for text in said)
         return (NewJob(kind=REMEMBER),) if is_worth_it else ()
+
+    def _to_embed(self) -> Sequence[NewJob]:
+        """A job that makes vectors of what is said; one waits, however much is said until it is done."""
+        return _EMBED if self._means.meaning is not None and not self.off_record else ()
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
@@ -427,6 +432,7 @@ class Conversation(Contexts):
             asked_at=None if asked_at is None else check_moment(asked_at),
             path=None if is_wide else path,
         )
+        await self._index_later(found.is_behind)
         return found.hits(limit, max_tokens)
 
 

@@ -8,14 +8,14 @@ off the record.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from everthread.core import payloads
 from everthread.core.entries import Entry, Kind, Revision
-from everthread.core.errors import StoreDamaged
+from everthread.core.errors import Erased, NotFound, StoreDamaged
 from everthread.core.meaning import Embedder, Part, Vectors
-from everthread.core.nouns import Message, Ref
+from everthread.core.nouns import ConversationInfo, Message, Ref
 from everthread.core.ports import Store
 from everthread.recall.passages import passages
 
@@ -35,8 +35,19 @@ class Meaning:
     vectors: Vectors
 
 
-async def catch_up(store: Store, meaning: Meaning, ref: Ref, on_entry: Callable[[int], None] = lambda _: None) -> int:
-    """Embed what is not embedded yet; gives how many passages that were. `on_entry` hears of each seq that is done."""
+async def index(store: Store, meaning: Meaning, info: ConversationInfo, *, anew: bool = False) -> int:
+    """Embed what is not embedded yet of a conversation, or all of it; of what was erased meanwhile, nothing."""
+    ref = Ref(info.owner, info.id)
+    try:
+        if anew:
+            await meaning.vectors.forget(ref.owner, ref.id, model=meaning.embedder.name)
+        return await catch_up(store, meaning, ref)
+    except (NotFound, Erased):
+        return 0
+
+
+async def catch_up(store: Store, meaning: Meaning, ref: Ref) -> int:
+    """Embed what is not embedded yet; gives how many passages that were."""
     if (await store.get(ref)).off_record:
         return 0
     indexed = await meaning.vectors.indexed(ref)
@@ -46,7 +57,6 @@ async def catch_up(store: Store, meaning: Meaning, ref: Ref, on_entry: Callable[
     async for entries in _pages(store, ref, known.newest_seq if known else 0):
         made += await _embed(meaning, ref, [entry for entry in entries if is_embedded(entry)])
         await _forget_replaced(meaning, ref, entries)
-        on_entry(entries[-1].seq)
     for old in indexed.keys() - {model}:
         await meaning.vectors.forget(ref.owner, ref.id, model=old)
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from everthread import recalling
+from everthread import embedding, recalling
 from everthread.chores import chores
 from everthread.compaction.policy import CompactionPolicy, laid_over, merged
 from everthread.contexts import Means
@@ -295,6 +295,38 @@ class Everthread:
         if meaning:
             return await recalling.search(self._means.sources, owner, conversation, text, limit)
         return await searching.search(self._store, text, owner=owner, conversation=conversation, limit=limit)
+
+    async def index_ready(self, conversation: Conversation) -> None:
+        """Make the vectors of all that was said in a conversation up to now, unless they are there already.
+
+        Without an embedder there is nothing to wait for: by their words, messages are found as soon as they are there.
+        """
+        ref = _ref(conversation)
+        if ref is not None and self._means.meaning is not None:
+            await embedding.catch_up(self._store, self._means.meaning, ref)
+
+    async def reindex(
+        self,
+        *,
+        owner: str | None = None,
+        conversation: str | None = None,
+        anew: bool = False,
+        on_entries: Callable[[int], None] = lambda _: None,
+    ) -> int:
+        """Make the vectors that are missing, of everything, of an owner or of one conversation; with `anew`, all of
+        them. Gives how many passages were embedded; `on_entries` hears how many entries of a log were gone through.
+
+        Conflict when there is no embedder.
+        """
+        meaning = self._means.meaning
+        if meaning is None:
+            raise Conflict("there is no embedder here, and words need no index made; see `everthread models`")
+        made = 0
+        for head in await self._store.heads():
+            if owner in (None, head.owner) and conversation in (None, head.id) and head.deleted_at is None:
+                made += await embedding.index(self._store, meaning, head, anew=anew)
+                on_entries(head.entry_count)
+        return made
 
     async def full_history(
         self,

@@ -78,6 +78,11 @@ class Findings:
     nearby: _Nearby = _Nearby()
     truncated: bool = False
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether some messages have no vectors yet."""
+        return self.nearby.is_behind
+
     def hits(self, limit: int, max_tokens: int) -> RecallHits:
         """At most so many, that together count to no more; what does not fit is passed over."""
         kept: list[RecallHit] = []
@@ -89,7 +94,7 @@ class Findings:
             if tokens <= max_tokens:
                 max_tokens -= tokens
                 kept.append(hit)
-        return RecallHits(tuple(kept), self.nearby.is_behind, self.nearby.unanswered, self.truncated)
+        return RecallHits(tuple(kept), self.is_behind, self.nearby.unanswered, self.truncated)
 
 
 async def find(
@@ -230,12 +235,12 @@ async def path_of(store: Store, ref: Ref) -> Sequence[Segment]:
 # -- episodes for a context ----------------------------------------------------------------------------------------
 
 
-async def recalled(sources: Sources, ref: Ref, view: View, query: str) -> Sequence[Recalled]:
+async def recalled(sources: Sources, ref: Ref, view: View, query: str) -> tuple[Sequence[Recalled], bool]:
     """The best episodes that go into the policy's cap, in the order in which they were said: what was found, with the
-    user's turn it belongs to and its answer."""
+    user's turn it belongs to and its answer. And whether some could not be found by meaning yet."""
     left = view.policy.recalled_max_tokens
     if not left or not sources.policy.top_k:
-        return ()
+        return (), False
     there = {one.seq for one in (*view.window, *view.pinned, *view.standing)}
     findings = await find(sources, ref.owner, ref.id, query, path=view.outlook.segments, without=there)
     episodes = await _episodes(sources, ref, view, findings)
@@ -245,7 +250,7 @@ async def recalled(sources: Sources, ref: Ref, view: View, query: str) -> Sequen
         if one.stored.seq not in kept and tokens <= left:
             left -= tokens
             kept[one.stored.seq] = one
-    return [kept[seq] for seq in sorted(kept)]
+    return [kept[seq] for seq in sorted(kept)], findings.is_behind
 
 
 async def _episodes(sources: Sources, ref: Ref, view: View, findings: Findings) -> list[list[Recalled]]:

@@ -54,7 +54,9 @@ def test_it_is_seen_when_the_assistant_is_asked_what_it_said(question: str) -> N
     assert asked(question).is_to_the_assistant
 
 
-@pytest.mark.parametrize("question", ["What did I order?", "我妈推荐的店", "Which city did Ann visit?"])
+@pytest.mark.parametrize(
+    "question", ["What did I order?", "Can you list what I ordered?", "我妈推荐的店", "Which city did Ann visit?"]
+)
 def test_other_questions_are_not_taken_for_that(question: str) -> None:
     assert not asked(question).is_to_the_assistant
 

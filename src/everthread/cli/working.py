@@ -1,4 +1,4 @@
-"""Commands about work in the background: worker, jobs."""
+"""Commands about work in the background: worker, jobs, reindex."""
 
 from __future__ import annotations
 
@@ -54,6 +54,24 @@ async def jobs(
         ],
     )
     door.out.note(f"{found.waiting} waiting, {found.running} running, {found.dead} dead")
+
+
+@command(app)
+async def reindex(
+    door: Door,
+    conversation: Annotated[str | None, typer.Argument(metavar="[CONVERSATION]", help="Only this one.")] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Make all of them again, not only what is missing.")] = False,
+) -> None:
+    """Make the vectors by which messages are found by their meaning, where some are missing; of all owners."""
+    async with door.open() as et:
+        total = (await et.stats())["entries"]
+        with door.out.progress("indexing", total) as step:
+            owner = None if conversation is None else door.owner
+            made = await et.reindex(owner=owner, conversation=conversation, anew=anew, on_entries=step)
+    if door.out.json:
+        door.out.document({"passages": made})
+    else:
+        door.out.note(f"{made:,} passages embedded")
 
 
 def _as_json(job: Job) -> dict[str, Any]:

@@ -26,6 +26,9 @@ COMPACT = "compact"
 REMEMBER = "remember"
 """Read what the user said for what is worth remembering."""
 
+EMBED = "embed"
+"""Make the vectors of what was said since the last time."""
+
 LOST = "its worker died, or lost the database, each time it was tried"
 """The error of a job that nobody lived to report on."""
 

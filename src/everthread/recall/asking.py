@@ -37,9 +37,9 @@ _DOER = re.compile(r"([a-z]{4,}[ts])or|([a-z]{5,})er")
 """Who directs is asked for as a director: stemming joins the forms of a word, but not these."""
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd]")
 _TO_THE_ASSISTANT = re.compile(
-    r"\b(?:did|do|have|had|would|were|could|can) you\b"
-    r"|\byou(?:'ve| have| had)? (?:said|say|told|suggest|recommend|mention|propos|advis|gave|give|explain|list|wrote|"
-    r"show|provid|call|warn|promis)"
+    r"\b(?:did|have|had) you\b"
+    r"|\byou(?:'ve| have| had)? (?:said|told|suggested|recommended|mentioned|proposed|advised|gave|explained|listed|"
+    r"wrote|showed|provided|called|warned|promised)\b"
     r"|\byour (?:advice|suggestion|recommendation|answer|proposal|explanation|list|plan|warning)"
     r"|你(?:之前|刚才|上次|当时|曾经?)?(?:说|讲|推荐|建议|提到|提醒|给|列|写|介绍|解释|答应)|你的(?:建议|推荐|回答|方案|说法|解释)",
     re.IGNORECASE,

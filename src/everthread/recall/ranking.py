@@ -37,6 +37,8 @@ _SATURATION, _LENGTH_SHARE = 1.2, 0.75
 """BM25's k1 and b, at their usual values."""
 _WHOLE_SHARE = 0.5
 """How much the message as a whole counts beside its best passage."""
+_ENOUGH_TO_COMPARE = 10
+"""From so many messages on, what is usual among them says which likeness is much."""
 _asks = re.compile(r"[?？]").search
 _ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})
 
@@ -53,7 +55,7 @@ class RecallWeights:
     meaning: float = 0.3
     """The share of meaning in words and meaning together, for a question that the embedder understands."""
     user: float = 0.3
-    assistant: float = 0.3
+    assistant: float = 0.5
     speaker: float = 0.3
     date: float = 0.5
     alone_tokens: int = 100
@@ -191,7 +193,7 @@ class _Room:
             max(likeness.get((one.order, part), floor) for part in range(len(spans)))
             for one, spans in zip(self.heard, self.spans, strict=True)
         ]
-        usual = max(floor, median(best))
+        usual = median(best) if len(best) >= _ENOUGH_TO_COMPARE else 0.0
         return [max(0.0, one - usual) for one in best]
 
     def _with_neighbours(self, scores: Sequence[float]) -> list[float]:
