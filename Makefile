@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-long check fmt bench peers web lock clean
+.PHONY: help run test test-long check fmt bench bench-recall peers web lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -44,6 +44,9 @@ fmt: $(DEV) ## format, and mend what lint can mend
 
 bench: $(PEERS) ## measure beside the peers, in one run
 	.venv-peers/bin/python -m benchmarks $(ARGS)
+
+bench-recall: $(DEV) ## measure how much is found again; ARGS="--embedder minilm" with meaning
+	$(BIN)/python -m benchmarks.recall $(ARGS)
 
 peers: $(PEERS) ## install the peers into .venv-peers
 

@@ -1,0 +1,196 @@
+"""How much of what a question needs is found again: the yardstick of `../shared/bench/recall`, through `conv.recall`.
+
+    python -m benchmarks.recall [--embedder minilm] [--sets locomo,beam,zh,tools] [--out FILE.json]
+    python -m benchmarks.recall --latency 1x10000,200x1000
+
+One configuration for all kinds of conversation. Each is appended to a SQLite file message by message's own time and
+name; where an embedder is given, its vectors are made first. `recallbench` is imported where it is, never copied; sets
+that are not there are named and skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import Stemmer
+
+import everthread
+from benchmarks import report
+from everthread import Conversation, Everthread
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+SETS: Mapping[str, tuple[str, str]] = {
+    "locomo": ("locomo", "locomo/dev.json"),
+    "beam": ("beam", "beam"),
+    "zh": ("generic", "recall/zh-dev.json"),
+    "tools": ("generic", "recall/tools-dev.json"),
+}
+BASELINES = ("recency-40", "bm25", "lexical-structured")
+_ROLES = {"user", "assistant", "tool", "system", ""}
+_DEEP = 60
+"""Enough hits to fill the largest budget that is counted."""
+_QUESTIONS = 60
+_WORDS = [f"{a}{b}" for a in "ka lo mi ter sun bre pal vor ne gri".split() for b in "den ra tos lin mar ek".split()]
+
+
+class ThroughTheApi:
+    """`recallbench`'s retriever over an open database."""
+
+    def __init__(self, embedder: str | None, loop: asyncio.AbstractEventLoop) -> None:
+        self._embedder = embedder
+        self._loop = loop
+        self._folder = tempfile.TemporaryDirectory(prefix="everthread-recall-")
+        self._et: Everthread | None = None
+        self._conv: Conversation | None = None
+
+    def index(self, conversation: Any) -> None:
+        """Append a whole conversation, and have its vectors made."""
+        self._loop.run_until_complete(self._index(conversation))
+
+    async def _index(self, conversation: Any) -> None:
+        url = f"sqlite:///{self._folder.name}/et.db"
+        self._et = await everthread.open(url, embedder=self._embedder, worker=False).__aenter__()
+        self._conv = await self._et.conversations.create()
+        messages = [_message(one) for one in conversation.messages]
+        for at in range(0, len(messages), 100):
+            await self._conv.append(messages[at : at + 100])
+        await self._et.index_ready(self._conv)
+
+    def search(self, query: str, k: int, asked_at: datetime | None = None) -> list[Any]:
+        """The hits, as the yardstick takes them."""
+        assert self._conv is not None
+        recall = self._conv.recall(query, limit=min(k, _DEEP), max_tokens=1_000_000, asked_at=asked_at)
+        hit = importlib.import_module("recallbench.types").Hit
+        return [hit(one.ids, one.text, one.score) for one in self._loop.run_until_complete(recall)]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._et is not None:
+            self._loop.run_until_complete(self._et.close())
+        self._folder.cleanup()
+
+
+def _message(one: Any) -> dict[str, Any]:
+    name = {} if one.speaker in _ROLES or one.role == "tool" else {"name": one.speaker}
+    when = {} if one.time is None else {"created_at": one.time.isoformat()}
+    return {"id": one.id, "role": one.role or "user", "content": one.text, **name, **when}
+
+
+def quality(sets: Sequence[str], embedder: str | None, baselines: Sequence[str]) -> list[report.Row]:
+    """One row a set and system."""
+    bench = _yardstick()
+    loop = asyncio.new_event_loop()
+    rows: list[report.Row] = []
+    for name in sets:
+        layout, place = SETS[name]
+        if not (SHARED / "data" / place).exists():
+            print(f"{name}: not there, skipped", file=sys.stderr)
+            continue
+        talks = bench["datasets"].LOADERS[layout](SHARED / "data" / place)
+        systems: dict[str, Callable[[], Any]] = {
+            **{one: bench["retrievers"].baselines(None, None)[one] for one in baselines},
+            "everthread, words": lambda: ThroughTheApi(None, loop),
+            **({f"everthread, {embedder}": lambda: ThroughTheApi(embedder, loop)} if embedder else {}),
+        }
+        for system, make in systems.items():
+            rows.append(_row(name, system, bench["runner"].evaluate(make, talks)))
+            print(rows[-1], file=sys.stderr, flush=True)
+    loop.close()
+    return rows
+
+
+def _yardstick() -> Mapping[str, Any]:
+    """`recallbench`, with our stemmer under the name of the one it asks for: both are Snowball's."""
+    if not (SHARED / "bench" / "recall").exists():
+        raise SystemExit("the yardstick is not there: ../shared/bench/recall")
+    sys.path.insert(0, str(SHARED / "bench" / "recall"))
+    lexical = importlib.import_module("recallbench.lexical")
+    vars(lexical)["_stemmer"] = lambda: Stemmer.Stemmer("english")
+    return {name: importlib.import_module(f"recallbench.{name}") for name in ("datasets", "retrievers", "runner")}
+
+
+def _row(name: str, system: str, result: Mapping[str, Any]) -> report.Row:
+    overall = result["overall"]
+    hop = result["by_category"].get("multi-hop", {}).get("frac@10")
+    return {
+        "system": system,
+        "set": name,
+        "questions": result["questions"],
+        **{score: round(100 * overall[score], 1) for score in ("all@10", "frac@10", "all@2000t", "mrr")},
+        "multi-hop frac@10": None if hop is None else round(100 * hop, 1),
+        "tokens@10": round(overall["tokens@10"]),
+    }
+
+
+async def latency(conversations: int, messages: int, embedder: str | None) -> report.Row:
+    """What a recall takes in one of so many conversations of so many messages; CPU beside the wall's time."""
+    chance = random.Random(7)
+    with tempfile.TemporaryDirectory(prefix="everthread-recall-") as folder:
+        async with everthread.open(f"sqlite:///{folder}/et.db", embedder=embedder, worker=False) as et:
+            talks = [await et.conversations.create() for _ in range(conversations)]
+            for conv in talks:
+                for _ in range(0, messages, 500):
+                    await conv.append([_said(chance) for _ in range(500)])
+            for conv in talks if embedder else ():
+                await et.index_ready(conv)
+            await talks[0].recall("warm up")
+            walls, cpus = [], []
+            for _ in range(_QUESTIONS):
+                question = "what about " + " ".join(chance.choices(_WORDS, k=5))
+                wall, cpu = time.perf_counter(), time.process_time()
+                await chance.choice(talks).recall(question)
+                walls.append(1000 * (time.perf_counter() - wall))
+                cpus.append(1000 * (time.process_time() - cpu))
+    p95 = int(0.95 * _QUESTIONS)
+    return {
+        "system": f"everthread, {embedder or 'words'}",
+        "conversations": conversations,
+        "messages": messages,
+        "p50 ms": sorted(walls)[_QUESTIONS // 2],
+        "p95 ms": sorted(walls)[p95],
+        "CPU p50 ms": sorted(cpus)[_QUESTIONS // 2],
+        "CPU p95 ms": sorted(cpus)[p95],
+    }
+
+
+def _said(chance: random.Random) -> dict[str, Any]:
+    rare = f"item{chance.randrange(5_000)}"
+    text = " ".join([*chance.choices(_WORDS, k=chance.randrange(8, 60)), rare])
+    at = datetime(2026, 1, 1) + timedelta(minutes=chance.randrange(500_000))  # noqa: DTZ001 - UTC where no zone is named
+    return {"role": chance.choice(["user", "assistant"]), "content": text, "created_at": at.isoformat()}
+
+
+def main() -> None:
+    """Parse, run, show, and write when asked to."""
+    parser = argparse.ArgumentParser(prog="benchmarks.recall", description=__doc__)
+    parser.add_argument("--embedder", default=None, help="such as minilm; none for words alone")
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--baselines", default=",".join(BASELINES))
+    parser.add_argument("--latency", default="", help="measure time instead: 1x10000,200x1000")
+    parser.add_argument("--out", type=Path, help="write JSON here")
+    given = parser.parse_args()
+    if given.latency:
+        shapes = [one.split("x") for one in given.latency.split(",")]
+        timed = [asyncio.run(latency(int(many), int(long), given.embedder)) for many, long in shapes]
+        found: dict[str, list[report.Row]] = {"recall-latency": timed}
+    else:
+        baselines = [one for one in given.baselines.split(",") if one]
+        found = {"recall": quality(given.sets.split(","), given.embedder, baselines)}
+    for title, rows in found.items():
+        report.show(title, rows)
+    if given.out:
+        report.write(given.out, found)
+
+
+if __name__ == "__main__":
+    main()
