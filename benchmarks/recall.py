@@ -27,6 +27,7 @@ import Stemmer
 import everthread
 from benchmarks import report
 from everthread import Conversation, Everthread
+from everthread.settings import Settings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 SETS: Mapping[str, tuple[str, str]] = {
@@ -40,7 +41,10 @@ _ROLES = {"user", "assistant", "tool", "system", ""}
 _DEEP = 60
 """Enough hits to fill the largest budget that is counted."""
 _QUESTIONS = 60
-_WORDS = [f"{a}{b}" for a in "ka lo mi ter sun bre pal vor ne gri".split() for b in "den ra tos lin mar ek".split()]
+_PARTS = "ka lo mi ter sun bre pal vor ne gri den ra tos".split()
+_WORDS = [f"{a}{b}{c}" for a in _PARTS for b in _PARTS for c in _PARTS]
+_OFTEN = [1 / (rank + 5) for rank in range(len(_WORDS))]
+"""How often each is said: few words very often, most seldom, as in any language."""
 
 
 class ThroughTheApi:
@@ -59,7 +63,9 @@ class ThroughTheApi:
 
     async def _index(self, conversation: Any) -> None:
         url = f"sqlite:///{self._folder.name}/et.db"
-        self._et = await everthread.open(url, embedder=self._embedder, worker=False).__aenter__()
+        self._et = await everthread.open(
+            url, settings=Settings.load(), embedder=self._embedder, worker=False
+        ).__aenter__()
         self._conv = await self._et.conversations.create()
         messages = [_message(one) for one in conversation.messages]
         for at in range(0, len(messages), 100):
@@ -136,7 +142,8 @@ async def latency(conversations: int, messages: int, embedder: str | None) -> re
     """What a recall takes in one of so many conversations of so many messages; CPU beside the wall's time."""
     chance = random.Random(7)
     with tempfile.TemporaryDirectory(prefix="everthread-recall-") as folder:
-        async with everthread.open(f"sqlite:///{folder}/et.db", embedder=embedder, worker=False) as et:
+        url = f"sqlite:///{folder}/et.db"
+        async with everthread.open(url, settings=Settings.load(), embedder=embedder, worker=False) as et:
             talks = [await et.conversations.create() for _ in range(conversations)]
             for conv in talks:
                 for _ in range(0, messages, 500):
@@ -146,7 +153,7 @@ async def latency(conversations: int, messages: int, embedder: str | None) -> re
             await talks[0].recall("warm up")
             walls, cpus = [], []
             for _ in range(_QUESTIONS):
-                question = "what about " + " ".join(chance.choices(_WORDS, k=5))
+                question = "what about " + " ".join(chance.choices(_WORDS, _OFTEN, k=5))
                 wall, cpu = time.perf_counter(), time.process_time()
                 await chance.choice(talks).recall(question)
                 walls.append(1000 * (time.perf_counter() - wall))
@@ -164,8 +171,7 @@ async def latency(conversations: int, messages: int, embedder: str | None) -> re
 
 
 def _said(chance: random.Random) -> dict[str, Any]:
-    rare = f"item{chance.randrange(5_000)}"
-    text = " ".join([*chance.choices(_WORDS, k=chance.randrange(8, 60)), rare])
+    text = " ".join(chance.choices(_WORDS, _OFTEN, k=chance.randrange(8, 60)))
     at = datetime(2026, 1, 1) + timedelta(minutes=chance.randrange(500_000))  # noqa: DTZ001 - UTC where no zone is named
     return {"role": chance.choice(["user", "assistant"]), "content": text, "created_at": at.isoformat()}
 

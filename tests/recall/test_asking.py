@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everthread.core.queries import Term
@@ -36,6 +36,7 @@ def test_a_question_without_a_word_has_no_terms(question: str) -> None:
     assert asked(question).terms == ()
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_is_a_question(question: str) -> None:
     read = asked(question)

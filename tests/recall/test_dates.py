@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everthread.recall.dates import fit, named_times
@@ -67,6 +67,7 @@ def test_a_message_without_a_time_fits_nothing() -> None:
     assert fit(None, named_times("yesterday", ASKED_AT)) == 0
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200), st.datetimes(timezones=st.just(UTC)))
 def test_any_text_at_any_moment_is_read(question: str, asked_at: datetime) -> None:
     for start, end in named_times(question, asked_at):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everthread.recall.passages import PASSAGE_TOKENS, WHOLE_TOKENS, estimated_tokens, passages
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab .\n。字！?\U0001f600"), max_size=3000))
 def test_passages_follow_each_other_without_gap_or_overlap(text: str) -> None:
     spans = passages(text)

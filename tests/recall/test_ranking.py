@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everthread.recall.asking import asked
@@ -136,6 +136,7 @@ def test_messages_around_one_with_the_words_are_worth_reading() -> None:
     assert set(orders[1:3]) == {99, 101}
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=40)), max_size=12),
     st.text(max_size=40),
