@@ -52,7 +52,7 @@ class ConversationWorkspaces:
         for one in await asyncio.to_thread(lambda: list(self._port.everything())):
             if one.in_use or one.ref in live:
                 counts["in_use"] += 1
-            elif not one.off_record and await self._used_at(one) > before:
+            elif not await self._is_idle(one, before):
                 counts["recent"] += 1
             elif dry_run or await asyncio.to_thread(self._port.remove, one.ref):
                 removed.append(one)
@@ -60,11 +60,13 @@ class ConversationWorkspaces:
                 counts["in_use"] += 1
         return CleanReport(removed=tuple(removed), dry_run=dry_run, **counts)
 
-    async def _used_at(self, one: WorkspaceInfo) -> datetime:
+    async def _is_idle(self, one: WorkspaceInfo, before: datetime) -> bool:
+        """One that no conversation here has may be another database's; or it is what a crash left off the record."""
         try:
-            return max(one.used_at, (await self._store.get(one.ref)).updated_at)
+            said_at = (await self._store.get(one.ref)).updated_at
         except NotFound:
-            return one.used_at
+            return one.off_record
+        return max(one.used_at, said_at) <= before
 
     async def erase(self, owner: str, conversation: str | None = None) -> int:
         """Destroy the files of a conversation, or of all of an owner's; how many there were."""

@@ -10,6 +10,8 @@ import pytest
 
 import everthread
 from everthread import Everthread, Invalid, NotFound
+from everthread.adapters.workspaces import FolderWorkspaces
+from everthread.core.nouns import Ref
 from everthread.core.workspaces import Workspace
 from everthread.settings import Settings
 from everthread.testing import Reply, ScriptedModel
@@ -144,3 +146,21 @@ async def test_a_workspace_whose_turn_runs_is_left_alone(url: str, tmp_path: Pat
         live.stop()
         await live.ended()
         assert len((await et.workspaces.clean(idle_days=0)).removed) == 1
+
+
+async def test_what_another_database_has_there_is_left_alone(tmp_path: Path) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path}/one.db", worker=False, workspaces=tmp_path / "ws") as one:
+        workspace = await one.workspaces.open(await one.conversations.create(id="theirs"))
+        made_idle(workspace, days=30)
+    async with everthread.open(f"sqlite:///{tmp_path}/other.db", worker=False, workspaces=tmp_path / "ws") as other:
+        report = await other.workspaces.clean(idle_days=0)
+        assert (report.removed, report.recent) == ((), 1)
+
+
+async def test_what_a_crash_left_off_the_record_is_cleaned_at_once(tmp_path: Path) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
+        left = FolderWorkspaces(et.workspaces.root).open(Ref("local", "gone"), off_record=True)
+        left.write("a", TEXT)
+        left.close()
+        assert len((await et.workspaces.clean()).removed) == 1
+        assert holding(et.workspaces.root) == []

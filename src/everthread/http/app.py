@@ -59,9 +59,10 @@ def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) ->
 
 @asynccontextmanager
 async def _while_serving(app: FastAPI) -> AsyncIterator[None]:
-    """Close the turns whose process died, and at the end let those that run end."""
+    """Close the turns whose process died, clean workspaces that are idle, and at the end let the turns that run end."""
     talk: Talk = app.state.talk
     await talk.close_dead()
+    await app.state.et.workspaces.clean()
     async with langgraph.while_serving(app):
         try:
             yield
