@@ -5,6 +5,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run test test-long check fmt bench bench-recall peers web lock clean
+.PHONY: help run demo test test-long check fmt bench peers web lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -21,7 +22,10 @@ ARGS  ?=
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-run: $(RUN) $(WEB) ## install, then show what everthread does
+run: $(RUN) $(WEB) ## install, then serve at http://127.0.0.1:8123
+	$(BIN)/everthread serve $(ARGS)
+
+demo: $(RUN) ## install, then show what everthread keeps that a framework forgets
 	$(BIN)/everthread demo $(ARGS)
 
 test: check $(WEB) ## the gates, then every test but the long ones

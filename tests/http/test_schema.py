@@ -22,8 +22,8 @@ from everthread.http.app import create_app
 from everthread.settings import Settings
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-STREAMS = r"(/stream$|^/(assistants|threads|runs|store|info|ok))"
-"""Streams have tests of their own, and LangGraph's protocol is held against its own server."""
+STREAMS = r"(/stream$|/import$|^/(assistants|threads|runs|store|info|ok))"
+"""Streams and archives have tests of their own, and LangGraph's protocol is held against its own server."""
 QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 

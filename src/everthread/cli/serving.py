@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _STOP_SECONDS = 10.0
 """Process managers kill after 10 to 30 seconds."""
 
+_HELLO = '{"message": "hello"}'
+
 key = typer.Typer(no_args_is_help=True, help="Keys of the service: who holds one speaks for an owner.")
 
 
@@ -69,7 +71,7 @@ def _tell(door: Door, address: str) -> None:
         door.out.document({"listening": address, "database": door.address})
     else:
         door.out.text(f"everthread serves {door.address} at {address}; Ctrl-C ends it")
-        door.out.text(f"try: curl {address}/readyz")
+        door.out.text(f"try: curl {address}/api/v1/chat -H 'Content-Type: application/json' -d '{_HELLO}'")
     door.out.flush()
 
 
