@@ -36,7 +36,8 @@ def remarks(text: str) -> list[Remark]:
     """What a message tells of who wrote it."""
     if CUE.search(text[:READ_CHARACTERS]) is None:
         return []
-    found = (remark for sentence in _sentences(text[:READ_CHARACTERS]) for remark in _told(sentence))
+    told = ((sentence, remark) for sentence in _sentences(text[:READ_CHARACTERS]) for remark in _told(sentence))
+    found = [remark for sentence, remark in told if not SECRET.search(sentence) and not _NOT_MEANT.search(sentence)]
     distinct = {(remark.subject or remark.text): remark for remark in found}
     return list(distinct.values())[:_MOST_REMARKS]
 
@@ -65,6 +66,13 @@ _OPENINGS = re.compile(
     r"(?:[,.!:，。！：、~\s]+|(?<=[\u4e00-\u9fff])))+",
     re.IGNORECASE,
 )
+_BEGINS = re.compile(
+    r"(?:(?:please|you can|you may|just|everyone can) )*(?:my|call me|i['’ ]|always|never|from now|going forward"
+    r"|in (?:the )?future|henceforth|remember|keep in mind|bear in mind|don['’]t forget|do not forget)"
+    r"|[我本请以今从记帮你您要一叫可就都称喊]",
+    re.IGNORECASE,
+)
+"""How a sentence begins that any rule could fit: most are told apart at once."""
 _NOT_MEANT = re.compile(
     r"\b(?:if|suppose|imagine|pretend|let['’]s say|for example|e\.g|translate|rewrite|proofread)\b"
     r"|如果|假如|假设|要是|比如|例如|翻译|改写|扮演|\?|？|吗$|呢$",
@@ -81,7 +89,7 @@ def _sentences(text: str) -> Iterator[str]:
     own = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.replace("’", "'")))
     for part in _END.split(own):
         said = _OPENINGS.sub("", part.strip(' \t"“”')).strip()
-        if 3 <= len(said) <= _LONGEST_SENTENCE and not SECRET.search(said) and not _NOT_MEANT.search(said):
+        if 3 <= len(said) <= _LONGEST_SENTENCE and _BEGINS.match(said):
             yield said
 
 

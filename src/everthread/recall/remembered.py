@@ -180,6 +180,8 @@ class _Board:
         self._seen = seen
         self._now = now
         self.changed: dict[str, Memory] = {}
+        self._written: dict[Topic, list[str]] = {}
+        """Ids of those written here, by what they are about."""
 
     def write(self, draft: Draft) -> Memory:
         _check_place(draft, self._seen)
@@ -195,6 +197,7 @@ class _Board:
         for one in known:
             self.changed[one.id] = _past(one, made, self._now)
         self.changed[made.id] = made
+        self._written.setdefault(draft.topic, []).append(made.id)
         return made
 
     def _again(self, draft: Draft) -> Memory:
@@ -207,12 +210,9 @@ class _Board:
     def _about(self, draft: Draft) -> list[Memory]:
         """The live ones about the same, as far as they still are."""
         known = {note.id: as_memory(note, self._owner) for note in self._seen.by_topic.get(draft.topic, ())}
-        written = [
-            one
-            for one in self.changed.values()
-            if (shelf_of(one.conversation_id), topic_of(one.subject, one.text)) == draft.topic[1:]
-        ]
-        known.update({one.id: one for one in written})
+        known.update(
+            {id: self.changed[id] for id in (*known, *self._written.get(draft.topic, ())) if id in self.changed}
+        )
         return [one for one in known.values() if one.is_live]
 
 

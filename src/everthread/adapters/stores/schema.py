@@ -302,6 +302,11 @@ notes = Table(
 )
 """Memories, documents and their passages, by owner; numbers are never given twice, since an index goes by them."""
 Index("notes_by_shelf", notes.c.owner, notes.c.kind, notes.c.shelf, notes.c.state, notes.c.number)
+_PINNED = text("pinned_at IS NOT NULL")
+Index(
+    "notes_pinned", notes.c.owner, notes.c.kind, notes.c.shelf,
+    sqlite_where=_PINNED, postgresql_where=_PINNED,
+)  # fmt: skip
 _ABOUT = text("topic IS NOT NULL")
 Index(
     "notes_by_topic", notes.c.owner, notes.c.kind, notes.c.shelf, notes.c.topic,

@@ -73,9 +73,12 @@ DELETE_ABOUT = "DELETE FROM notes WHERE owner = $1 AND kind = $2 AND shelf = $3 
 
 LISTING = f"""
 {_NOTE} WHERE owner = $1 AND kind = $2 AND number < $3 AND state = ANY($4::smallint[])
-  AND (NOT $5::boolean OR pinned_at IS NOT NULL) AND ($6::text[] IS NULL OR shelf = ANY($6::text[]))
-ORDER BY number DESC LIMIT $7"""
+  AND ($5::text[] IS NULL OR shelf = ANY($5::text[]))
+ORDER BY number DESC LIMIT $6"""
 """The notes of an owner, newest first."""
+
+PINNED = LISTING.replace("ORDER BY", "  AND pinned_at IS NOT NULL ORDER BY")
+"""Those of them that are pinned."""
 
 SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = $1 AND kind = $2 AND state = 0 GROUP BY shelf"
 """How many notes lie on each shelf."""
@@ -186,12 +189,11 @@ async def listed(connection: Connection, owner: str, query: NoteQuery) -> list[N
     if query.keys is not None:
         return _read(await connection.fetch(BY_KEY, owner, *_columns(query.keys)))
     rows = await connection.fetch(
-        LISTING,
+        PINNED if query.pinned_only else LISTING,
         owner,
         int(query.kind),
         1 << 62 if query.before is None else query.before,
         [int(state) for state in query.states],
-        query.pinned_only,
         None if query.shelves is None else list(query.shelves),
         query.limit,
     )

@@ -74,9 +74,12 @@ OPTIMIZE = "INSERT INTO note_words (note_words) VALUES ('optimize')"
 """Write the index anew, without what was taken out of it."""
 
 LISTING = f"""
-{_NOTE} WHERE owner = :owner AND kind = :kind AND number < :before AND state IN (SELECT value FROM json_each(:states))
-  AND (:pinned_only = 0 OR pinned_at IS NOT NULL)"""
+{_NOTE}
+WHERE owner = :owner AND kind = :kind AND number < :before AND state IN (SELECT value FROM json_each(:states))"""
 """The notes of an owner; what further narrows them is put behind it."""
+
+PINNED = LISTING.replace("FROM notes", "FROM notes INDEXED BY notes_pinned") + " AND pinned_at IS NOT NULL"
+"""Those of them that are pinned; by itself SQLite would read all of them."""
 
 ON_SHELVES = " AND shelf IN (SELECT value FROM json_each(:shelves))"
 NEWEST_FIRST = " ORDER BY number DESC LIMIT :limit"
@@ -211,13 +214,13 @@ def listed(connection: sqlite3.Connection, owner: str, query: NoteQuery) -> list
     if query.keys is not None:
         named = (_one(connection, owner, key) for key in query.keys)
         return [note for note in named if note is not None]
-    statement = LISTING + (ON_SHELVES if query.shelves is not None else "") + NEWEST_FIRST
+    base = PINNED if query.pinned_only else LISTING
+    statement = base + (ON_SHELVES if query.shelves is not None else "") + NEWEST_FIRST
     values = {
         "owner": owner,
         "kind": int(query.kind),
         "before": 1 << 62 if query.before is None else query.before,
         "states": _array(map(int, query.states)),
-        "pinned_only": int(query.pinned_only),
         "shelves": _array(query.shelves or ()),
         "limit": query.limit,
     }
