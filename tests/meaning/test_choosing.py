@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import everthread
-from everthread.adapters.embedders.choosing import embedder_from
+from everthread.adapters.embedders.choosing import embedder_from, embedder_named
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 from everthread.settings import Settings
 from everthread.testing import FakeEmbedder
@@ -30,6 +30,12 @@ def test_with_weights_minilm_is_the_default(minilm_models: Path) -> None:
     chosen = everthread.open(settings=settings).embedder
     assert chosen is not None
     assert chosen.name == found.name
+
+
+def test_a_model_is_loaded_once_for_all_who_open(minilm_models: Path, tmp_path: Path) -> None:
+    first = embedder_from("minilm", lambda: minilm_models)
+    assert embedder_from("auto", lambda: minilm_models) is first
+    assert embedder_named("minilm", lambda: tmp_path) is not first
 
 
 def test_none_is_none_whatever_is_there(minilm_models: Path) -> None:

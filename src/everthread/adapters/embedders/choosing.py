@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -41,7 +43,7 @@ def embedder_named(name: str, models: Callable[[], Path]) -> Embedder | None:
     if name == AUTO:
         return _default(models())
     if name in RECIPES:
-        return LocalBert(RECIPES[name], models())
+        return _local(name, models(), os.getpid())
     if name == "wordllama":
         return WordLlama(models())
     if ":" in name:
@@ -53,8 +55,15 @@ def embedder_named(name: str, models: Callable[[], Path]) -> Embedder | None:
     )
 
 
+@cache
+def _local(name: str, models: Path, process: int) -> LocalBert:
+    """One for all who open a database in a process: a loaded model takes a second and some 60 MB. Its threads do not
+    come along when a process forks, hence the number."""
+    return LocalBert(RECIPES[name], models)
+
+
 def _default(models: Path) -> Embedder | None:
-    minilm = LocalBert(MINILM, models)
+    minilm = _local(MINILM.model, models, os.getpid())
     try:
         minilm.require()
     except MissingExtra:
