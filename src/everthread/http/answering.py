@@ -27,6 +27,7 @@ from everthread.http.errors import Refused, problem_of
 LEASE_SECONDS = 120.0
 """A request that gave no answer for so long has died with its process."""
 _MOST_BYTES = 4 * 1024 * 1024
+_STREAMS = ("/stream", "/stream/events")
 _KEPT_HEADERS = (b"content-type", b"location", b"content-location")
 _BOUNDARY = re.compile(r"boundary=\"?([^\";]+)")
 
@@ -41,7 +42,7 @@ class SameAnswers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = Headers(scope=scope).get("idempotency-key") if scope["type"] == "http" else None
         caller = scope.get("state", {}).get("caller")
-        if key is None or caller is None or scope["method"] != "POST" or scope["path"].endswith("/stream"):
+        if key is None or caller is None or scope["method"] != "POST" or scope["path"].endswith(_STREAMS):
             await self._app(scope, receive, send)
             return
         try:

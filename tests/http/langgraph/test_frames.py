@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langgraph.types import Interrupt, Send
 
 from everthread.core.errors import Invalid
-from everthread.http.langgraph.frames import Frame, Framing, Mode, asked_of_graph
+from everthread.http.langgraph.frames import Frame, Framing, Mode, asked_of_graph, error_of
 from everthread.http.langgraph.wire import command_of, dumps, interrupt_of
 
 
@@ -87,3 +87,11 @@ def test_a_command_is_read_with_its_steps_and_writes() -> None:
 def test_what_is_no_command_is_refused_by_its_part(given: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match="command"):
         command_of(given)
+
+
+def test_an_error_is_told_in_its_own_words_but_no_secret_in_them() -> None:
+    key = "ghp_" + "a1B2" * 9
+    told = error_of(ValueError(f"401 for {key}"))
+    assert told["error"] == "ValueError"
+    assert told["message"].startswith("401 for ")
+    assert key not in told["message"]

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 
+from everthread.history.secrets import redact_secrets
 from everthread.http.langgraph.wire import Json, checkpoint_of
 
 Mode = Literal["values", "messages", "messages-tuple", "updates", "events", "tasks", "checkpoints", "debug", "custom"]
@@ -86,5 +87,5 @@ def _addressed(payload: Json) -> Json:
 
 
 def error_of(problem: BaseException) -> Json:
-    """What went wrong in a run: the kind of error, and its own words."""
-    return {"error": type(problem).__name__, "message": str(problem)}
+    """What went wrong in a run: the kind of error, and its own words without what looks like a secret in them."""
+    return {"error": type(problem).__name__, "message": redact_secrets(str(problem))}

@@ -169,7 +169,7 @@ def _followed(
     ref = Ref(owner, turn.conversation_id)
 
     async def frames() -> AsyncIterator[bytes]:
-        is_over = False
+        is_over = turn.state.is_final
         try:
             async for told in _told(served, running, ref, turn.id, after):
                 is_over = told[-1].kind == END
@@ -186,11 +186,12 @@ async def _told(served: Served, running: Running, ref: Ref, id: str, after: int)
     """What a run tells; of one whose events are no longer kept, how its thread stands."""
     is_first = True
     async for told in running.follow(ref, id, after):
+        if not told:  # the reader had the last one
+            return
         if is_first and told[-1].kind == END and told[0].number == 1:
             yield [Told(0, "values", dumps(await _values(served, ref)))]
         is_first = False
-        if told:
-            yield told
+        yield told
 
 
 def _frame(one: Told) -> bytes:
