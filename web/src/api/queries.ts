@@ -21,8 +21,8 @@ export function useAbout() {
   return useQuery({
     queryKey: ["about"],
     queryFn: async () => {
-      const about = await askJson<{ model?: { is_toy?: boolean; name?: string } }>("/about");
-      return { isToyModel: about.model?.is_toy === true };
+      const about = await askJson<{ is_toy_model: boolean }>("/about");
+      return { isToyModel: about.is_toy_model };
     },
     staleTime: Infinity,
   });
@@ -145,7 +145,8 @@ export interface TurnLine {
   readonly id: string;
   readonly state: string;
   readonly receivedAt: string;
-  readonly spent: { readonly sent: number; readonly full: number } | null;
+  /** Tokens of its requests, by the provider's word; null when it gave none. */
+  readonly sent: number | null;
 }
 
 export function useTurns(id: string | null) {
@@ -153,13 +154,14 @@ export function useTurns(id: string | null) {
     queryKey: ["turns", id],
     enabled: id !== null && id !== "",
     queryFn: async (): Promise<readonly TurnLine[]> => {
-      type Wire = { id: string; state: string; received_at: string; tokens?: { sent: number; full: number } | null };
-      const page = await askJson<WirePage<Wire>>(path`/conversations/${id ?? ""}/turns`, { query: { limit: 100 } });
-      return page.items.map((turn) => ({ id: turn.id, state: turn.state, receivedAt: turn.received_at, spent: turn.tokens ?? null }));
+      type Wire = { id: string; state: string; received_at: string; usage: Record<string, number> };
+      const page = await askJson<{ items: Wire[] }>(path`/conversations/${id ?? ""}/turns`, { query: { limit: 100 } });
+      return page.items.map((turn) => ({ id: turn.id, state: turn.state, receivedAt: turn.received_at, sent: turn.usage["input_tokens"] ?? null }));
     },
   });
 }
 
+/** A request as a model was sent it, or as it would be sent now. */
 export interface Seen {
   readonly tokens: number;
   readonly parts: readonly Part[];
@@ -170,17 +172,21 @@ export interface Seen {
 export function useSeen(id: string, turn: string | null) {
   return useQuery({
     queryKey: ["seen", id, turn],
-    queryFn: async (): Promise<Seen> => {
-      const place = turn === null ? path`/conversations/${id}/context` : path`/conversations/${id}/turns/${turn}/context`;
-      const wire = await askJson<WireContext>(place, turn === null ? { query: { messages: true } } : {});
-      return {
-        tokens: wire.tokens,
-        parts: gaugeFrom(wire).parts,
-        messages: wire.messages ?? [],
-        omitted: wire.omitted.map((one) => `#${one.first_seq}–${one.last_seq}: ${one.reason}`),
-      };
+    queryFn: async (): Promise<readonly Seen[]> => {
+      if (turn === null) return [seenFrom(await askJson<WireContext>(path`/conversations/${id}/context`, { query: { messages: true } }))];
+      const { requests } = await askJson<{ requests: WireContext[] }>(path`/conversations/${id}/turns/${turn}/context`);
+      return requests.map(seenFrom);
     },
   });
+}
+
+function seenFrom(wire: WireContext): Seen {
+  return {
+    tokens: wire.tokens,
+    parts: gaugeFrom(wire).parts,
+    messages: wire.messages ?? [],
+    omitted: wire.omitted.map((one) => `#${one.first_seq}–${one.last_seq}: ${one.reason}`),
+  };
 }
 
 // --- compaction ---

@@ -76,7 +76,6 @@ export const en = {
   } as Record<string, string>,
   perTurn: "Tokens per turn",
   sent: "sent",
-  full: "full history",
   timeline: "Compactions",
   memories: "Memories",
   forget: "Forget",
@@ -93,6 +92,7 @@ export const en = {
 
   turn: "Turn",
   newestTurn: "the next request",
+  request: "Request",
   leftOut: "Left out",
   copyJson: "Copy as JSON",
   seenTokens: (n: string) => `${n} tokens`,

@@ -77,7 +77,6 @@ export const zh: Texts = {
   },
   perTurn: "每轮 token 数",
   sent: "已发送",
-  full: "完整历史",
   timeline: "压缩记录",
   memories: "记忆",
   forget: "忘记",
@@ -94,6 +93,7 @@ export const zh: Texts = {
 
   turn: "轮次",
   newestTurn: "下一次请求",
+  request: "请求",
   leftOut: "未包含",
   copyJson: "复制为 JSON",
   seenTokens: (n) => `${n} 个 token`,

@@ -69,7 +69,7 @@ function Fullness({ conversation }: { readonly conversation: string }) {
 function PerTurn({ conversation }: { readonly conversation: string }) {
   const { t } = useTexts();
   const turns = useTurns(conversation);
-  const spent = (turns.data ?? []).flatMap((turn) => (turn.spent === null ? [] : [turn.spent])).reverse();
+  const spent = (turns.data ?? []).flatMap((turn) => (turn.sent === null ? [] : [turn.sent])).reverse();
   return spent.length === 0 ? <p className="faint">{t.none}</p> : <TokensPlot spent={spent} />;
 }
 

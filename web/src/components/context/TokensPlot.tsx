@@ -1,4 +1,4 @@
-/** Tokens of each turn: what was sent, against what the full history would have cost. */
+/** Tokens that each turn sent. */
 
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
@@ -6,12 +6,7 @@ import "uplot/dist/uPlot.min.css";
 
 import { useTexts } from "../../texts";
 
-export interface Spent {
-  readonly sent: number;
-  readonly full: number;
-}
-
-export function TokensPlot({ spent }: { readonly spent: readonly Spent[] }) {
+export function TokensPlot({ spent }: { readonly spent: readonly number[] }) {
   const { t } = useTexts();
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -28,10 +23,9 @@ export function TokensPlot({ spent }: { readonly spent: readonly Spent[] }) {
         series: [
           {},
           { label: t.sent, stroke: style.getPropertyValue("--part-window"), width: 2 },
-          { label: t.full, stroke: style.getPropertyValue("--part-recalled"), width: 2, dash: [4, 3] },
         ],
       },
-      [spent.map((_, index) => index + 1), spent.map((one) => one.sent), spent.map((one) => one.full)],
+      [spent.map((_, index) => index + 1), [...spent]],
       place.current,
     );
     return () => plot.destroy();

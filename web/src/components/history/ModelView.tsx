@@ -19,6 +19,8 @@ export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
   const { t, language } = useTexts();
   const turns = useTurns(conversation);
   const seen = useSeen(conversation, turn);
+  const [place, setPlace] = useState(-1);
+  const request = seen.data?.at(place) ?? seen.data?.at(-1);
   return (
     <div className="scroll" tabIndex={0} aria-label={t.modelView} role="region">
       <div className="row" style={{ padding: "0.5rem 1rem" }}>
@@ -31,22 +33,29 @@ export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
             ))}
           </select>
         </label>
-        {seen.data && <span className="faint">{t.seenTokens(count(seen.data.tokens, language))}</span>}
-        {seen.data && <Copy label={t.copyJson} text={() => JSON.stringify(seen.data.messages, null, 2)} />}
+        {seen.data && seen.data.length > 1 && (
+          <select aria-label={t.request} value={place < 0 ? seen.data.length - 1 : place} onChange={(event) => setPlace(Number(event.target.value))}>
+            {seen.data.map((_, index) => (
+              <option key={index} value={index}>{`${t.request} ${index + 1}/${seen.data.length}`}</option>
+            ))}
+          </select>
+        )}
+        {request && <span className="faint">{t.seenTokens(count(request.tokens, language))}</span>}
+        {request && <Copy label={t.copyJson} text={() => JSON.stringify(request.messages, null, 2)} />}
       </div>
       {seen.isError && <Trouble problem={seen.error} onRetry={() => void seen.refetch()} />}
-      {seen.data?.parts.map((part, index) => (
+      {request?.parts.map((part, index) => (
         <p key={index} className="faint" style={{ padding: "0 1rem", margin: 0 }}>
           <span style={{ color: `var(--part-${part.kind}, inherit)` }}>■</span> {t.parts[part.kind] ?? part.kind}: {count(part.tokens, language)}{" "}
           {!part.isExact && `(${t.estimated})`} <Sources seqs={part.seqs} onJump={onJump} />
         </p>
       ))}
-      {seen.data?.messages.map((message, index) => <Block key={index} message={message} />)}
-      {seen.data && seen.data.omitted.length > 0 && (
+      {request?.messages.map((message, index) => <Block key={index} message={message} />)}
+      {request && request.omitted.length > 0 && (
         <section className="notice">
           <h3>{t.leftOut}</h3>
           <ul>
-            {seen.data.omitted.map((one, index) => (
+            {request.omitted.map((one, index) => (
               <li key={index}>{one}</li>
             ))}
           </ul>
