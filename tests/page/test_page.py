@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -154,3 +155,82 @@ def test_ten_thousand_messages_are_opened_at_the_end_and_drawn_a_few_at_a_time(p
     page.get_by_role("button", name="To the first message").click()
     expect(page.get_by_text("message 0", exact=True)).to_be_visible()
     assert page.locator("article.message").count() < 100
+
+
+# --- talking ---
+
+
+def ask(page: Page, text: str) -> None:
+    page.get_by_label("Write a message").fill(text)
+    page.get_by_label("Write a message").press("Enter")
+
+
+def test_a_first_visit_asks_and_is_answered(page: Page) -> None:
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Conversations that never end")).to_be_visible()
+    ask(page, "the moon is made of stone")
+    expect(page.locator('article[data-role="assistant"]', has_text="the moon is made of stone")).to_be_visible()
+    expect(page.locator('article[data-live="true"]')).to_have_count(0)
+    expect(page.locator("article.message")).to_have_count(2)
+
+
+def test_a_draft_survives_a_reload(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("Write a message").fill("not yet sent")
+    page.reload()
+    expect(page.get_by_label("Write a message")).to_have_value("not yet sent")
+
+
+def test_an_answer_given_again_stands_beside_the_first(page: Page) -> None:
+    page.goto("/")
+    ask(page, "say it twice")
+    answer = page.locator('article[data-role="assistant"]', has_text="say it twice")
+    expect(page.locator('article[data-live="true"]')).to_have_count(0)
+    expect(answer).to_have_count(1)
+    answer.get_by_role("button", name="Answer again").click()
+    expect(answer.get_by_text("2/2")).to_be_visible()
+
+
+def test_an_edited_question_is_answered_on_a_branch_of_its_own(page: Page) -> None:
+    page.goto("/")
+    ask(page, "first wording")
+    expect(page.locator('article[data-role="assistant"]', has_text="first wording")).to_be_visible()
+    expect(page.locator('article[data-live="true"]')).to_have_count(0)
+    page.locator('article[data-role="user"]').get_by_role("button", name="Edit").click()
+    page.get_by_label("Edit", exact=True).fill("second wording")
+    page.get_by_role("button", name="Save").first.click()
+    expect(page.locator('article[data-role="assistant"]', has_text="second wording")).to_be_visible()
+    expect(page.locator('article[data-role="user"]').get_by_text("2/2")).to_be_visible()
+
+
+def test_what_a_turn_sent_can_be_looked_into(page: Page, server: str) -> None:
+    page.goto("/")
+    ask(page, "look into this")
+    expect(page.locator('article[data-live="true"]')).to_have_count(0)
+    expect(page.locator('article[data-role="assistant"]', has_text="look into this")).to_be_visible()
+    page.get_by_role("tab", name="Model view").click()
+    page.get_by_role("combobox").first.select_option(index=1)
+    id = page.url.split("/c/")[1].split("?")[0]
+    turns = httpx.get(f"{server}/api/v1/conversations/{id}/turns").json()["items"]
+    seen = httpx.get(f"{server}/api/v1/conversations/{id}/turns/{turns[0]['id']}/context").json()["requests"][-1]
+    assert seen["is_same"]
+    expect(page.locator(".block")).to_have_count(len(seen["messages"]))
+
+
+def test_exports_come_as_files(page: Page) -> None:
+    open_demo(page)
+    page.get_by_role("button", name="More").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Export as md").click()
+    text = download.value.path().read_text(encoding="utf-8")
+    assert "QX-4417-PLUM" in text
+    assert "奶奶坐长途汽车会晕车" in text
+
+
+def test_an_archive_comes_back_in(page: Page, server: str, tmp_path: Path) -> None:
+    archive = tmp_path / "demo.jsonl.zst"
+    exported = httpx.get(f"{server}/api/v1/conversations/demo-journey/export", params={"format": "archive"}, timeout=60)
+    archive.write_bytes(exported.raise_for_status().content)
+    page.goto("/")
+    page.locator('input[type="file"]').first.set_input_files(archive)
+    expect(page).to_have_url(f"{server}/#/c/demo-journey")

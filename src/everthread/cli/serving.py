@@ -53,7 +53,8 @@ async def serve(
     async with door.open(create=True, worker=False if no_worker else Pace(stop_seconds=_STOP_SECONDS)) as et:
         if not no_worker:
             et.start_worker()
-        await serving.serve(et, settings, lambda address: _tell(door, address))
+        loading = import_module("everthread.demo.loading")
+        await serving.serve(et, settings, lambda address: _tell(door, address), load_demo=loading.load)
 
 
 def _serving() -> ModuleType:
@@ -71,7 +72,8 @@ def _tell(door: Door, address: str) -> None:
         door.out.document({"listening": address, "database": door.address})
     else:
         door.out.text(f"everthread serves {door.address} at {address}; Ctrl-C ends it")
-        door.out.text(f"try: curl {address}/api/v1/chat -H 'Content-Type: application/json' -d '{_HELLO}'")
+        door.out.text(f"open {address} in a browser")
+        door.out.text(f"or try: curl {address}/api/v1/chat -H 'Content-Type: application/json' -d '{_HELLO}'")
     door.out.flush()
 
 

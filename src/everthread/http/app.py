@@ -23,6 +23,7 @@ from everthread.http.langgraph import mounting as langgraph
 from everthread.http.limits import LimitedBodies, Limits
 from everthread.http.talking import Talk
 from everthread.http.tokens import Tokens
+from everthread.http.v1.about import LoadDemo
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
@@ -30,9 +31,11 @@ STOP_SECONDS = 5.0
 """How long turns may go on when the app stops; then they end with what they have said."""
 
 
-def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) -> FastAPI:
+def create_app(
+    et: Everthread, settings: Settings, *, needs_key: bool = True, load_demo: LoadDemo | None = None
+) -> FastAPI:
     """The service over an open database. Without `needs_key`, whoever comes without one is the owner `local`: only for
-    an address that no other machine reaches."""
+    an address that no other machine reaches. `load_demo` gives a page something to show."""
     counts = RequestCounts()
     app = FastAPI(
         title="everthread",
@@ -48,6 +51,7 @@ def create_app(et: Everthread, settings: Settings, *, needs_key: bool = True) ->
     app.state.et = et
     app.state.settings = settings
     app.state.counts = counts
+    app.state.load_demo = load_demo
     app.state.talk = Talk(et, settings)
     errors.install(app)
     app.include_router(health.router)

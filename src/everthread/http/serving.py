@@ -15,6 +15,7 @@ import uvicorn
 
 from everthread.core.errors import Conflict, Invalid
 from everthread.http.app import create_app, tokens_of
+from everthread.http.v1.about import LoadDemo
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
@@ -69,9 +70,11 @@ def _address(server: uvicorn.Server) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def serve(et: Everthread, settings: Settings, on_listening: Callable[[str], None]) -> None:
+async def serve(
+    et: Everthread, settings: Settings, on_listening: Callable[[str], None], load_demo: LoadDemo | None = None
+) -> None:
     """Serve until Ctrl-C or SIGTERM."""
-    app = create_app(et, settings, needs_key=await needs_key(et, settings))
+    app = create_app(et, settings, needs_key=await needs_key(et, settings), load_demo=load_demo)
     config = uvicorn.Config(
         app,
         host=settings.host,

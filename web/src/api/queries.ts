@@ -69,8 +69,8 @@ export function useRemove() {
 
 export function useImport() {
   return useChange(async (file: File) => {
-    const report = await askJson<{ conversations: ({ id: string } | string)[] }>("/import", { method: "POST", body: file });
-    return report.conversations.map((one) => (typeof one === "string" ? one : one.id));
+    const report = await askJson<{ imported: string[]; skipped: string[] }>("/import", { method: "POST", body: file });
+    return [...report.imported, ...report.skipped];
   });
 }
 
@@ -277,12 +277,12 @@ export function useMemories() {
   return useQuery({
     queryKey: ["memories"],
     queryFn: async (): Promise<readonly Memory[]> => {
-      type Wire = { id: string; text: string; source_conversation?: string | null; source_seq?: number | null };
+      type Wire = { id: string; text: string; source: { conversation_id: string; seq: number } | null };
       const page = await askJson<{ items: Wire[] }>("/memories", { query: { limit: 100 } });
       return page.items.map((one) => ({
         id: one.id,
         text: one.text,
-        source: one.source_conversation && one.source_seq ? { conversation: one.source_conversation, seq: one.source_seq } : null,
+        source: one.source && { conversation: one.source.conversation_id, seq: one.source.seq },
       }));
     },
   });
@@ -298,8 +298,8 @@ export function useFiles(id: string) {
   return useQuery({
     queryKey: ["files", id],
     queryFn: async () => {
-      const page = await askJson<{ items: { name: string; bytes: number }[] }>(path`/conversations/${id}/files`);
-      return page.items.map((file) => ({ ...file, address: `/api/v1${path`/conversations/${id}/files/${file.name}`}` }));
+      const page = await askJson<{ items: { path: string; size_bytes: number }[] }>(path`/conversations/${id}/files`);
+      return page.items.map((file) => ({ name: file.path, bytes: file.size_bytes }));
     },
   });
 }

@@ -41,7 +41,7 @@ export type TurnEvent = { readonly number: number } & (
   | { readonly kind: "tool_call"; readonly id: string; readonly name: string; readonly arguments: unknown }
   | { readonly kind: "tool_result"; readonly id: string; readonly ok: boolean; readonly text: string }
   | { readonly kind: "compaction" | "recall" | "state" }
-  | { readonly kind: "done"; readonly state: string; readonly text: string }
+  | { readonly kind: "done" | "snapshot"; readonly state: string; readonly text: string }
   | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly retryable: boolean; readonly text: string }
 );
 
@@ -71,6 +71,7 @@ function change(answer: Answer, event: TurnEvent): Partial<Answer> {
     case "recall":
       return { note: event.kind };
     case "done":
+    case "snapshot": // the events are gone, after their days: how it ended is known
       return { state: event.state as Answer["state"], text: event.text || answer.text };
     case "failed":
       return { state: "failed", text: event.text || answer.text, error: { code: event.code, message: event.message, retryable: event.retryable } };

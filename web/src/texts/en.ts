@@ -14,7 +14,6 @@ export const en = {
   undo: "Undo",
   export: "Export",
   exportAs: (format: string) => `Export as ${format}`,
-  withThinking: "with thinking and tools",
   import: "Import an archive",
   imported: (n: number) => `Imported ${n} conversations.`,
   more: "More",

@@ -16,7 +16,6 @@ export const zh: Texts = {
   undo: "撤销",
   export: "导出",
   exportAs: (format) => `导出为 ${format}`,
-  withThinking: "包含思考与工具调用",
   import: "导入归档",
   imported: (n) => `已导入 ${n} 个对话。`,
   more: "更多",

@@ -5,7 +5,7 @@ contexts.py       what a model sees  compactions.py  summaries       searching.p
 exporting.py      files out, archives in                              keeping.py  counts, logs, proof, erasure
 chat.py           a message in, an answer out                         turns.py  following and stopping it
 memories.py       memories and knowledge                              files.py  uploads and downloads
-shapes.py         what answers look like
+about.py          what a page asks first                              shapes.py  what answers look like
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fastapi import APIRouter
 from everthread.http.asking import ALWAYS
 from everthread.http.errors import EVERYWHERE
 from everthread.http.v1 import (
+    about,
     branches,
     chat,
     compactions,
@@ -31,7 +32,7 @@ from everthread.http.v1 import (
 
 router = APIRouter(prefix="/api/v1", dependencies=ALWAYS, responses=EVERYWHERE)
 for part in (
-    chat, conversations, messages, branches, turns, contexts, compactions, searching, files, memories, exporting,
-    keeping,
+    about, chat, conversations, messages, branches, turns, contexts, compactions, searching, files, memories,
+    exporting, keeping,
 ):  # fmt: skip
     router.include_router(part.router)

@@ -68,6 +68,7 @@ class Regenerate(How):
     """Which answer is to be given again."""
 
     message_id: Id = Field(default=None, description="Of the answer; the newest without.")
+    stream: bool = Field(default=False, description="Whether to follow the answer as it is made, as events.")
 
 
 class Answered(BaseModel):
@@ -149,7 +150,7 @@ async def regenerate(conversation: Named, how: Regenerate, request: Request, cal
     if options.turn_id is None or not await _has_turn(conversation, options.turn_id):
         await conversation.fork(await _question_seq(conversation, how.message_id), activate=True)
     turn_id = await talk.begin(conversation, None, options)
-    return await answered(talk, conversation, turn_id)
+    return streamed(talk, conversation, turn_id) if how.stream else await answered(talk, conversation, turn_id)
 
 
 async def _has_turn(conversation: Conversation, id: str) -> bool:

@@ -2,6 +2,7 @@
 
 import { useRef, type ReactNode } from "react";
 
+import { downloadFile } from "../../api/actions";
 import { useCompact, useCompactions, useFiles, useForget, useGauge, useMemories, useTurns, useUpload } from "../../api/queries";
 import { bytes, count, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
@@ -123,7 +124,7 @@ function Files({ conversation }: { readonly conversation: string }) {
       <ul className="list">
         {files.data?.map((file) => (
           <li key={file.name}>
-            <a href={file.address} download>{file.name}</a> <span className="faint">{bytes(file.bytes, language)}</span>
+            <button className="plain" onClick={() => void downloadFile(conversation, file.name)}>{file.name}</button> <span className="faint">{bytes(file.bytes, language)}</span>
           </li>
         ))}
       </ul>

@@ -51,7 +51,6 @@ export function TitleBar(props: Props) {
 
 function More({ conversation, onNaming, onRemove, onProblem }: Props & { readonly onNaming: () => void }) {
   const { t } = useTexts();
-  const [isWhole, setWhole] = useState(true);
   return (
     <Menu.Root>
       <Menu.Trigger aria-label={t.more}>⋯</Menu.Trigger>
@@ -59,19 +58,10 @@ function More({ conversation, onNaming, onRemove, onProblem }: Props & { readonl
         <Menu.Content className="menu" align="end">
           <Menu.Item onSelect={() => setTimeout(onNaming)}>{t.rename}</Menu.Item>
           {FORMATS.map((format) => (
-            <Menu.Item key={format} onSelect={() => void download(conversation, format, isWhole).catch(onProblem)}>
+            <Menu.Item key={format} onSelect={() => void download(conversation, format).catch(onProblem)}>
               {t.exportAs(format)}
             </Menu.Item>
           ))}
-          <Menu.CheckboxItem
-            checked={isWhole}
-            onSelect={(event) => {
-              event.preventDefault();
-              setWhole(!isWhole);
-            }}
-          >
-            {isWhole ? "☑" : "☐"} {t.withThinking}
-          </Menu.CheckboxItem>
           <Menu.Item onSelect={onRemove}>{t.remove}</Menu.Item>
         </Menu.Content>
       </Menu.Portal>
