@@ -90,6 +90,32 @@ def test_ordinary_words_are_no_facts(text: str) -> None:
     assert _found(text) == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("张伟说明天交稿", "张伟"),
+        ("听李晓明也说过", "李晓明"),
+        ("因为陈建国负责后端", "陈建国"),
+        ("水电师傅姓白，下周来", "姓白"),
+        ("她叫欧阳雪，住二楼", "欧阳雪"),
+        ("我家猫名叫团子，三岁", "团子"),
+        ("在杭州市开会", "杭州市"),
+        ("下个月去京都玩", "京都"),
+        ("住在解放路，离公司近", "解放路"),
+    ],
+)
+def test_chinese_names_of_people_and_places_are_facts(text: str, name: str) -> None:
+    assert ("name", name) in _found(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["他很高兴说出来", "马上说", "方便说吗", "周末说好了", "谢谢推荐", "在网站上看", "哪家酒店好"],
+)
+def test_words_that_begin_like_a_chinese_name_are_no_names(text: str) -> None:
+    assert [kind for kind, _ in _found(text) if kind == "name"] == []
+
+
 def test_a_key_of_a_json_object_is_no_fact_but_its_value_is() -> None:
     assert _found('{"user_id": "mia_li_3668", "total": 1255}') == {("id", "mia_li_3668"), ("number", "1255")}
 

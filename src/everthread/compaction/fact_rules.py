@@ -2,13 +2,14 @@
 
 The order of `RULES` is their precedence: what an earlier rule has claimed no later one reports again, so
 a date inside a URL is part of the URL. Every repetition is bounded, so a hostile text costs linear time.
-English names have a module of their own, because they depend on the place in the line.
+Names have modules of their own: English ones depend on the place in the line, Chinese ones on what stands around them.
 """
 
 from __future__ import annotations
 
 import re
 
+from everthread.compaction.chinese_names import PEOPLE, PLACES
 from everthread.compaction.fact_quantities import DATES, MONEY, MONTH, NUMBERS, TIMES
 from everthread.compaction.fact_rule import Match, Rule, rule
 from everthread.compaction.names import NOT_NAMES
@@ -21,20 +22,6 @@ _FILE_TYPES = (
 )
 _URL_END = r"\s<>\"'`（）()\[\]{}，。；、！？"
 _HAN = r"[\u4e00-\u9fff]"
-_SURNAMES = (
-    "王李张刘陈杨黄赵周吴徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔"
-    "钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔向汤"
-)
-_TITLES = "总|工|老师|医生|大夫|经理|主任|教授|律师|师傅|先生|女士|阿姨|叔叔|姐|哥|导|院长|校长|同学|护士|教练"
-_INTRODUCED_BY = (
-    "叫|我是|姓名[:：]?|联系人[:：]?|同事|朋友|室友|老婆|老公|儿子|女儿|闺蜜|导师|客户|设计师|工长|房东|邻居"
-)
-_PLACES = (
-    "(?<![城超夜])市|(?<!地)区|县|街道|大街|大道|机场|大学|学院|中学|小学|医院|银行|公司|酒店|宾馆|小区|花园|公园"
-    "|博物馆|图书馆|地铁站|火车站|高铁站"
-)
-# Characters that end a Chinese name on its left: verbs of going and being, particles, pronouns.
-_NOT_IN_NAME = "的了在去到从住是和与跟给把被让叫就也还我你他她它们这那有没不说要想会能很吧呢吗啊来回往于对为以及或个一"
 _NUMBERED_LABELS = "Step|Option|Example|Phase|Task|Part|Day|Week|Method|Item|Table|Figure|Section|Chapter"
 
 
@@ -162,7 +149,7 @@ _CODE: tuple[Rule, ...] = (
 )
 
 _NAMED: tuple[Rule, ...] = (
-    rule("name", "chinese", rf"(?:(?![{_NOT_IN_NAME}]){_HAN}){{2,6}}(?:{_PLACES})"),
+    *PLACES,
     rule(
         "version",
         "digit",
@@ -185,21 +172,7 @@ _QUOTED: tuple[Rule, ...] = (
     rule("quote", "single quote", r"(?<![\w'])'(?P<fact>[^'\n]{2,60})'(?![\w'])(?!\s{0,3}:)", guard=_has_word),
 )
 
-_CHINESE_NAMES: tuple[Rule, ...] = (
-    rule(
-        "name",
-        "chinese",
-        rf"(?:老[{_SURNAMES}]|小(?!程序|于|龙虾|白菜|方桌|马路|高层|石子|金额)[{_SURNAMES}]"
-        rf"|阿(?!姨|里|富汗|根廷|拉|尔){_HAN})(?!{_HAN}?[师板家乡])",
-    ),
-    rule("name", "chinese", rf"[{_SURNAMES}](?:{_TITLES})(?![程作具人业资])"),
-    rule(
-        "name",
-        "chinese",
-        rf"(?:{_INTRODUCED_BY})(?P<fact>[{_SURNAMES}]{_HAN}{{1,2}}?)"
-        r"(?=[，。、,；;\s（(!！?？]|$|说|是|的|在|来|去|和|跟|也|给|负责)",
-    ),
-    rule("name", "list comma", rf"(?<=、)(?:(?![{_NOT_IN_NAME}又已再先]){_HAN}){{2,3}}(?=[、，。；！？\s]|$)"),
+_IN_CHINESE: tuple[Rule, ...] = (
     # In a Chinese line a Latin word is a product, a command or a name, whatever its case.
     rule(
         "code",
@@ -218,6 +191,7 @@ RULES: tuple[Rule, ...] = (
     *_NAMED,
     *NUMBERS,
     *_QUOTED,
-    *_CHINESE_NAMES,
+    *PEOPLE,
+    *_IN_CHINESE,
 )
 RULES_IN_CODE = tuple(rule for rule in RULES if rule.in_code)
