@@ -13,7 +13,7 @@ from everthread.context.budget import message_tokens
 from everthread.context.dialect import as_text
 from everthread.context.growth import coverage_end
 from everthread.context.ingredients import Stored
-from everthread.context.shape import blocks_of, calls_of, inner, is_user_turn, leading
+from everthread.context.shape import blocks_of, calls_of, inner, is_user_turn, leading, role_of
 from everthread.context.units import spans
 from everthread.core import payloads
 
@@ -84,7 +84,7 @@ def sources(stretch: Sequence[Stored]) -> list[Source]:
 
 def _source(stored: Stored) -> Source:
     payload = stored.payload
-    role = payloads.role(payload) or "user"
+    role = role_of(payload) or "user"
     fields = inner(payload)
     call_id = fields.get("tool_call_id")
     return Source(

@@ -34,7 +34,9 @@ from everthread.context.shape import (
     Provider,
     calls_of,
     is_blank,
+    is_mapping,
     is_signed,
+    legacy_call,
     role_of,
     speaks_langchain,
     thinking_of,
@@ -80,6 +82,7 @@ def mend(message: Message, *, provider: Provider | None = None) -> Mended:
     draft = Mended(_flat(message))
     if draft.message.keys() != message.keys():
         draft.note("unwrapped")
+    _mend_legacy(draft)
     _mend_surrogates(draft)
     _mend_content(draft)
     _mend_thinking(draft, provider)
@@ -95,6 +98,20 @@ def _flat(message: Message) -> Fields:
         return dict(message)
     role = role_of(message)
     return {**inner, "type": {"user": "human", "assistant": "ai"}.get(role, role)}
+
+
+def _mend_legacy(draft: Mended) -> None:
+    """OpenAI's older words for a call and its result, `function_call` and the role `function`."""
+    told = draft.message
+    if role_of(told) == "assistant" and not told.get("tool_calls") and (call := legacy_call(told)) is not None:
+        told = {key: value for key, value in told.items() if key != "function_call"}
+        if is_mapping(extra := told.get("additional_kwargs")):
+            told["additional_kwargs"] = {key: value for key, value in extra.items() if key != "function_call"}
+        draft.message = {**told, "tool_calls": [call]}
+        draft.note("call_reshaped")
+    elif payloads.role(told) == "function":
+        draft.message = {**told, "role" if "role" in told else "type": "tool"}
+        draft.note("call_reshaped")
 
 
 def _mend_surrogates(draft: Mended) -> None:

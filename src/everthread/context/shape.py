@@ -30,6 +30,8 @@ IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
 FILE_BLOCKS = frozenset({"audio", "document", "file", "input_audio", "input_file", "video"})
 
 SPOKEN_ROLES = frozenset({"user", "assistant", "tool"})
+_NEWER_ROLES = {"developer": "system", "function": "tool"}
+"""`function` is how OpenAI wrote tool results before there were several calls in a message, each with an id."""
 
 MOST_LEADING = 8
 """System messages at the beginning of a path that hold for all of it."""
@@ -112,7 +114,7 @@ def role_of(message: Message) -> str:
     found = message.get("role")
     if found not in SPOKEN_ROLES:
         found = payloads.role(message) or ""
-    return "system" if found == "developer" else found
+    return _NEWER_ROLES.get(found, found)
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -156,7 +158,8 @@ def calls_of(message: Message) -> tuple[Call, ...]:
     if role_of(message) != "assistant":
         return ()
     fields = inner(message)
-    if not fields.get("tool_calls") and not fields.get("invalid_tool_calls") and type(fields.get("content")) is str:
+    is_listed = fields.get("tool_calls") or fields.get("invalid_tool_calls") or legacy_call(fields)
+    if not is_listed and type(fields.get("content")) is str:
         return ()  # by far the most
     written = [*_listed(fields, "tool_calls"), *_listed(fields, "invalid_tool_calls")]
     _add_block_calls(written, fields.get("content"))
@@ -167,6 +170,8 @@ def calls_of(message: Message) -> tuple[Call, ...]:
 
 def _listed(fields: Message, key: Literal["tool_calls", "invalid_tool_calls"]) -> Iterator[_Written]:
     listed = fields.get(key)
+    if not listed and key == "tool_calls" and (legacy := legacy_call(fields)) is not None:
+        listed = [legacy]
     for index, entry in enumerate(listed if isinstance(listed, list) else ()):
         if is_mapping(entry):
             source, arguments = _said(entry)
@@ -176,6 +181,15 @@ def _listed(fields: Message, key: Literal["tool_calls", "invalid_tool_calls"]) -
                 arguments=arguments,
                 places=[Place(field=key, index=index)],
             )
+
+
+def legacy_call(fields: Message) -> dict[str, Any] | None:
+    """The one call of a message in OpenAI's older words (`function_call`), in the newer; LangChain keeps it aside."""
+    extra = fields.get("additional_kwargs")
+    found = fields.get("function_call") or (extra.get("function_call") if is_mapping(extra) else None)
+    if not is_mapping(found) or not isinstance(found.get("name"), str):
+        return None
+    return {"id": "", "type": "function", "function": dict(found)}
 
 
 def _said(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], object]:
