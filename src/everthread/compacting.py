@@ -33,7 +33,6 @@ from everthread.views import View, stored
 
 NOTHING_OLD: Final = "nothing is old enough to be summed up"
 _MOST_ORIGINALS = 10_000
-_LEAST_SUMMARY_TOKENS = 50
 _KEPT_AT_HARD_MARK = 2
 """Messages left alone when room must be made: the question and what is being done about it."""
 
@@ -111,11 +110,12 @@ class Compactor:
     model: Summariser | None = None
     redact: Redact = str
     room_tokens: int | None = None
-    """At the hard mark: what all summaries together should count to at most."""
+    """What all summaries together should count to at most: above it they are condensed before their levels are full."""
+    at_hard_mark: bool = False
+    """Whether room must be made: then all but the newest messages may be summed up."""
 
     async def compact(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
         """Sum up the oldest stretch that is not summed up yet; then, where a level is full, condense it."""
-        view = replace(view, policy=self._policy(view.policy))
         outcome = CompactionOutcome(compacted=False, reason=NOTHING_OLD)
         async for stretch in self._stretches(ref, view):
             outcome = await self._sum_up(ref, view, stretch, trigger)
@@ -166,12 +166,6 @@ class Compactor:
             if stretch:
                 yield stretch
 
-    def _policy(self, policy: CompactionPolicy) -> CompactionPolicy:
-        if self.room_tokens is None:
-            return policy
-        most = max(_LEAST_SUMMARY_TOKENS, self.room_tokens // 2)
-        return replace(policy, summary_max_tokens=min(policy.summary_max_tokens, most))
-
     async def _stretch(self, ref: Ref, view: View, resumes: int | None) -> list[Stored]:
         """From where the summaries end: to where they resume, or as far as one summary may reach."""
         policy = view.policy
@@ -182,7 +176,7 @@ class Compactor:
             limit=policy.leaf_max_messages + 2 * policy.max_message_history,
         )
         read = [stored(place, newest) for place, newest in await self.store.path(ref, query)]
-        left_alone = 0 if resumes is not None else None if self.room_tokens is None else _KEPT_AT_HARD_MARK
+        left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else None
         return next_stretch(read, policy, keep_recent=left_alone, opens=not view.row)
 
     def _leaf(self, view: View, stretch: Sequence[Stored], trigger: Trigger) -> Compaction:
@@ -274,7 +268,7 @@ class Compactor:
     def _parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
         oldest = to_condense(row, policy.fan_in)
         if not oldest and self.room_tokens is not None:
-            oldest = to_make_room(row, self.room_tokens)
+            oldest = to_make_room(row, max(self.room_tokens, 2 * policy.summary_max_tokens))
         if not oldest:
             return None
         began = time.monotonic()

@@ -15,7 +15,7 @@ from everthread import memories, recalling, telling, views
 from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.breaker import Breaker
 from everthread.compaction.later import Found
-from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger, check_trigger
+from everthread.compaction.policy import AUTOMATIC, NO_MODEL, CompactionPolicy, Trigger, check_trigger
 from everthread.compaction.record import UndoCompaction
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
@@ -51,7 +51,7 @@ _PAGE: Final = 200
 _MOST_IN_A_TURN: Final = 4
 """How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
 _RECORD_SHARE: Final = 4
-"""At the hard mark, what part of the limit all summaries together should take at most."""
+"""What part of the limit all summaries together should take at most; above it they are condensed."""
 _BY_MESSAGES: Final = Found()
 
 
@@ -108,7 +108,7 @@ class Means:
 
     def summariser_for(self, policy: CompactionPolicy) -> Summariser | None:
         """Who writes summaries under this policy; None while the model is left alone, or when there is none."""
-        if not self.breaker.allows(policy):
+        if policy.summary_model == NO_MODEL or not self.breaker.allows(policy):
             return None
         if policy.summary_model is None or self.summariser_named is None:
             return self.summariser
@@ -169,7 +169,7 @@ class Contexts:
             attempt = telling.Attempt(
                 ref=self._ref, view=view, trigger="hard_limit", budget=room, used_tokens=made.wanted_tokens
             )
-            work = self._compact(view, "hard_limit", _record_room("hard_limit", room.limit), may_ask=may_ask)
+            work = self._compact(view, "hard_limit", room.limit, may_ask=may_ask)
             outcome = await telling.told(self._means.listener, attempt, work)
             if not outcome.compacted:
                 break
@@ -215,14 +215,15 @@ class Contexts:
         """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
 
         The log does not change. `compaction` of the outcome is the newest of them; `on_each` is told of every one
-        when it is kept. With the `budget` that it is made for, events tell how much of it is used; for the trigger
-        `hard_limit`, summaries are condensed until they take a quarter of it at most.
+        when it is kept. With the `budget` that it is made for, events tell how much of it is used, and summaries are
+        condensed until they take a quarter of it at most, or two of them are left.
         """
         path, trigger = check_branch(branch), check_trigger(trigger)
-        room = (budget or Budget()).limit
+        known = Budget() if budget is None and trigger == "hard_limit" else budget
+        room = None if known is None else known.limit
         view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
         if dry_run:
-            return await self._compactor(_record_room(trigger, room)).plan(self._ref, view, trigger)
+            return await self._compactor(trigger, room).plan(self._ref, view, trigger)
         attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=budget)
         work = self._compact_while(lambda _: trigger, view, path, compaction, on_each or (lambda _: None), room=room)
         return await telling.told(self._means.listener, attempt, work)
@@ -258,13 +259,13 @@ class Contexts:
         compaction: Mapping[str, Any] | None,
         on_each: Callable[[CompactionOutcome], None] = lambda _: None,
         *,
-        room: int,
+        room: int | None,
     ) -> CompactionOutcome:
         """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
         done on top of it."""
         total, first, tokens = CompactionOutcome(compacted=False), view, 0
         while (trigger := why(view)) is not None:
-            latest = await self._compact(view, trigger, _record_room(trigger, room))
+            latest = await self._compact(view, trigger, room)
             if latest.compacted:
                 on_each(latest)
                 tokens += latest.tokens_of_messages
@@ -285,19 +286,24 @@ class Contexts:
         self,
         view: views.View,
         trigger: Trigger,
-        room_tokens: int | None = None,
+        limit: int | None,
         *,
         may_ask: bool = True,
     ) -> CompactionOutcome:
         model = self._means.summariser_for(view.policy) if may_ask else None
-        outcome = await self._compactor(room_tokens, model).compact(self._ref, view, trigger)
+        outcome = await self._compactor(trigger, limit, model).compact(self._ref, view, trigger)
         if outcome.model_asked:
             self._means.breaker.note(view.policy, failed=outcome.model_failed)
         return outcome
 
-    def _compactor(self, room_tokens: int | None, model: Summariser | None = None) -> Compactor:
+    def _compactor(self, trigger: Trigger, limit: int | None, model: Summariser | None = None) -> Compactor:
         return Compactor(
-            store=self._store, clock=self._clock, model=model, redact=self._means.redact, room_tokens=room_tokens
+            store=self._store,
+            clock=self._clock,
+            model=model,
+            redact=self._means.redact,
+            room_tokens=None if limit is None else limit // _RECORD_SHARE,
+            at_hard_mark=trigger == "hard_limit",
         )
 
     async def keep_context(self, context: Context) -> str:
@@ -353,11 +359,6 @@ class Contexts:
         for compaction in await self._store.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
             return compaction
         raise NotFound(f"no compaction {id!r} in conversation {self._ref.id!r}")
-
-
-def _record_room(trigger: Trigger, limit: int) -> int | None:
-    """What all summaries together may take when room must be made."""
-    return limit // _RECORD_SHARE if trigger == "hard_limit" else None
 
 
 def _check_request(system: object, query: object, tools: object, budget: object) -> None:

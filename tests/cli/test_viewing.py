@@ -141,6 +141,8 @@ def test_compacting_again_is_no_failure(compacted: Quick) -> None:
 def test_an_undone_compaction_gives_the_former_view_back(compacted: Quick) -> None:
     *_, newest = listed(compacted)
     assert compacted("compact", "c", "--undo", listed(compacted)[0]["id"]).code == 4
+    said = compacted("compact", "c", "--undo", newest["id"]).out
+    assert f"view has messages {newest['first_seq']} to {newest['last_seq']} again" in said
     undone = compacted("compact", "c", "--undo", newest["id"], "--json").json
     assert undone["undone_at"] is not None
     assert [one["state"] for one in listed(compacted)][-1] == "undone"

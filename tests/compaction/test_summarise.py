@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
+from typing import cast
+
 import pytest
 
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.sources import Leaf, Source
-from everthread.compaction.summarise import Summary, condensed, summarise
+from everthread.compaction.summarise import Summariser, Summary, condensed, summarise
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user
 from tests.views.hostile import Hostile, Manner
@@ -49,6 +53,31 @@ async def test_a_bad_answer_is_noted_and_the_extract_stands_in(manner: Manner) -
     assert made.failures
     assert all(failure.stage.startswith("model") for failure in made.failures)
     assert model.asked == (1 if manner in ("fails", "hangs") else 2)
+
+
+class Blocks:
+    """A summary model that is no coroutine, and takes its time."""
+
+    name = "blocks"
+
+    def __init__(self, seconds: float) -> None:
+        self._may_answer = threading.Event()
+        self._seconds = seconds
+
+    def summarise(self, text: str, *, kind: str, max_tokens: int, is_terse: bool) -> str:
+        self._may_answer.wait(self._seconds)
+        return "The user moved some orders, and the depots ship them by rail."
+
+
+async def test_a_summariser_that_blocks_has_its_time_limit_like_any_other() -> None:
+    made = await summarise(TALK, TOKENS, POLICY, model=cast(Summariser, Blocks(60)))
+    assert isinstance(made, Summary)
+    assert made.model is None
+    assert [failure.kind for failure in made.failures] == ["timeout"]
+    patient = replace(POLICY, summary_timeout_seconds=30.0)
+    made = await summarise(TALK, TOKENS, patient, model=cast(Summariser, Blocks(0)))
+    assert isinstance(made, Summary)
+    assert made.model == "blocks"
 
 
 async def test_after_a_refused_answer_a_terse_one_may_do() -> None:

@@ -39,7 +39,7 @@ def test_i7_i8_every_request_is_valid_and_within_the_limit(
     given = Ingredients(
         system="Be brief.",
         summaries=[summed(number) for number in range(summaries)],
-        pinned=stored([user("remember this " * 30)] * pins, first=1),
+        pinned=stored([user("remember this " * 30)] * pins, first=91),
         window=stored(history, first=101),
     )
     try:

@@ -277,6 +277,21 @@ async def test_the_prompt_of_the_request_stands_before_those_of_the_log(conv: Co
     assert slot(seen.context) == slot(context)
 
 
+async def test_an_instruction_in_mid_conversation_says_where_it_was_given(conv: Conversation) -> None:
+    await conv.append([{"role": "system", "content": "Be brief."}])
+    await tell(conv, 2)
+    await conv.append([{"role": "system", "content": "Answer in French."}])
+    before = await conv.context()
+    assert slot(before) == ["Be brief.", "[given at message 10 of the conversation] Answer in French."]
+    await tell(conv, 1, first=2)
+    after = await conv.context()
+    assert after.messages[: len(before.messages)] == before.messages
+    assert (await conv.seen_context(await conv.keep_context(after))).is_same
+    await conv.append([{"role": "system", "content": "Be brief."}])
+    assert slot(await conv.context()) == ["Be brief."]
+    await check(conv, await conv.context())
+
+
 async def test_a_pinned_system_message_stands_in_the_slot_and_is_not_quoted(conv: Conversation) -> None:
     await tell(conv, 2)
     await conv.append([{"role": "system", "content": "Answer in French.", "id": "s"}])

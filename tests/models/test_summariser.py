@@ -238,6 +238,8 @@ async def test_a_model_named_nearer_goes_before_one_named_farther_off() -> None:
         conv = await et.conversations.create()
         assert await writer(et, conv) == "ScriptedModel"
         assert await writer(et, conv, summary_model="test:two") == "test:two"
+        await et.compaction_config.set({"summary_model": "none"}, conversation=conv)
+        assert await writer(et, conv) is None
     async with everthread.open("memory://", worker=False, summariser="test:two") as et:
         assert await writer(et, await et.conversations.create()) == "test:two"
 

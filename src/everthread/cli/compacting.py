@@ -33,7 +33,7 @@ async def compact(
     conversation: ConversationArgument,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be summed up.")] = False,
     undo: Annotated[
-        str | None, typer.Option("--undo", metavar="COMPACTION", help="Have this one's messages back in the view.")
+        str | None, typer.Option("--undo", metavar="COMPACTION", help="Take this summary out of the view again.")
     ] = None,
     branch: BranchOption = None,
 ) -> None:
@@ -107,7 +107,9 @@ def _tell_undone(door: Door, undone: Compaction) -> None:
     if door.out.json:
         door.out.document(undone)
     else:
-        door.out.text(f"undone {undone.id}: messages {undone.first_seq} to {undone.last_seq} are shown again")
+        stretch = f"messages {undone.first_seq} to {undone.last_seq}"
+        shown = f"the {len(undone.children):,} summaries of {stretch}" if undone.children else stretch
+        door.out.text(f"undone {undone.id}: the model's view has {shown} again")
 
 
 async def _chosen(conversation: Conversation, given: str) -> Compaction:

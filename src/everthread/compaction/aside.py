@@ -10,7 +10,8 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -26,6 +27,29 @@ async def aside(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run it in a thread that lets the others go first."""
     with _lively():
         return await asyncio.to_thread(work, *args, **kwargs)
+
+
+async def forsakable(work: Callable[[], R]) -> R:
+    """Run what may block for ever in a thread that nobody waits for once this is cancelled, not even at the end of the
+    process: that of a pool would be joined there."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[R] = loop.create_future()
+
+    def run() -> None:
+        try:
+            answer = work()
+        except BaseException as problem:  # noqa: BLE001 - handed over whole to who waits
+            _hand_over(loop, done, partial(done.set_exception, problem))
+        else:
+            _hand_over(loop, done, partial(done.set_result, answer))
+
+    threading.Thread(target=run, name="everthread-forsakable", daemon=True).start()
+    return await done
+
+
+def _hand_over(loop: asyncio.AbstractEventLoop, done: asyncio.Future[R], settle: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(lambda: None if done.done() else settle())
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 from everthread.context.budget import Budget, check_range
 from everthread.context.growth import WindowBounds
@@ -18,6 +18,8 @@ from everthread.core.errors import Invalid
 
 Strategy = Literal["auto", "chat", "tool-heavy", "coding"]
 Trigger = Literal["threshold", "messages", "hard_limit", "manual"]
+NO_MODEL: Final = "none"
+"""The `summary_model` that switches off whatever model there is."""
 AUTOMATIC: tuple[Trigger, ...] = ("threshold", "messages")
 """Those that nothing forces: what a person has undone stays so."""
 
@@ -36,7 +38,8 @@ class CompactionPolicy:
     """How many messages the window may grow to; a little before that it begins too."""
     summary_max_tokens: int = 1000
     summary_model: str | None = None
-    """Who writes summaries; None is the extractive summariser, which needs no model."""
+    """Who writes summaries: a model by its name; None for the one that was given to `open`, if any; `none` for the
+    extractive summariser, which needs no model."""
     summary_timeout_seconds: float = 30.0
     strategy: Strategy = "auto"
     """Which kind of conversation the summariser should expect; `auto` tells them apart."""

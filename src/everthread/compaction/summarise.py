@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction
 from typing import Protocol
 
-from everthread.compaction.aside import aside
+from everthread.compaction.aside import aside, forsakable
 from everthread.compaction.condense import condense, facts_of_summaries
 from everthread.compaction.extract import extract, terse
 from everthread.compaction.facts import Fact, facts_of, kept
@@ -29,7 +31,8 @@ from everthread.core.errors import ModelError
 
 
 class Summariser(Protocol):
-    """A model that writes summaries. It may fail with ModelError, hang, or write anything."""
+    """A model that writes summaries. It may fail with ModelError, hang, or write anything. One that blocks should have
+    a plain `def summarise`: it is then given a thread, and left there when its time is up."""
 
     @property
     def name(self) -> str: ...
@@ -167,7 +170,9 @@ async def _answer(model: Summariser, asked: str, kind: Kind, max_tokens: int, *,
     """What the model writes, if it does. It is somebody else's code: whatever it raises is a ModelError here."""
     before = cancels()
     try:
-        return await model.summarise(asked, kind=kind, max_tokens=max_tokens, is_terse=is_terse)
+        call = partial(model.summarise, asked, kind=kind, max_tokens=max_tokens, is_terse=is_terse)
+        answer = call() if iscoroutinefunction(model.summarise) else await forsakable(call)
+        return await answer if isawaitable(answer) else answer
     except ModelError:
         raise
     except asyncio.CancelledError as problem:

@@ -34,9 +34,9 @@ from everthread.context.ingredients import (
 )
 from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields, text_digest
 from everthread.context.openai import to_openai
-from everthread.context.quote import recollection, record
+from everthread.context.quote import given_at, recollection, record
 from everthread.context.repair import repair_report
-from everthread.context.shape import Provider, is_system, is_user_turn
+from everthread.context.shape import Provider, content_of, is_system, is_user_turn
 from everthread.context.units import spans
 from everthread.core.errors import ContextOverflow
 from everthread.core.jobs import NewJob
@@ -74,8 +74,8 @@ class Context:
     """What it counts to; never above `limit`."""
     limit: int
     wanted_tokens: int = field(default=0)
-    """What it would count to with nothing shortened or left out, the recalled aside: what decides whether a
-    compaction is due."""
+    """What it would count to with nothing shortened or left out, the recalled aside, and of the record at most the part
+    that it may ever have: what decides whether a compaction is due, which makes no record smaller than a summary."""
     shared: Mapping[str, bytes] = field(default_factory=dict)
     """What the manifest names by its hash: the system prompt, and the tool schemas as JSON."""
     later: tuple[NewJob, ...] = ()
@@ -92,7 +92,7 @@ def assemble(
 ) -> Context:
     """The request within the budget. ContextOverflow when the system prompt leaves no room at all."""
     whole = _Draft(given, quotes_within(given), provider, policy)
-    wanted = whole.tokens - whole.recalled_tokens
+    wanted = whole.tokens - whole.recalled_tokens - whole.record_beyond(budget.limit)
     if (given.recalled or given.reminded) and whole.tokens > budget.limit:  # what is recalled is the first to go
         given = replace(given, recalled=(), reminded=())
         whole = _Draft(given, quotes_within(given), provider, policy)
@@ -206,7 +206,7 @@ class _Draft:
             if at == asked_at and (given.recalled or given.reminded):
                 recalled_at = len(laid)
                 laid.append((_recollected(given), None))
-            laid += [(message, stored.seq) for message in to_openai(stored.payload)]
+            laid += [(message, stored.seq) for message in self._placed(at, stored)]
         report = repair_report([message for message, _ in laid], given.live_calls, provider=provider)
         self.repairs = report.repairs
         self._seqs = [
@@ -225,6 +225,17 @@ class _Draft:
         ]
         self.tokens = sum(self.sizes)
 
+    def _placed(self, at: int, stored: Stored) -> list[Fields]:
+        """A message of the window. An instruction given in mid conversation will stand with the others at the start, so
+        it says where it was given; the prompt of the start, sent again, does not."""
+        told = to_openai(stored.payload)
+        if not is_system(stored.payload) or at < self._given.leading:
+            return told
+        first = (*self._given.standing, *self._given.window[: self._given.leading])
+        if content_of(stored.payload) in (self._given.system, *(content_of(one.payload) for one in first)):
+            return told
+        return [{**message, "content": given_at(message.get("content"), stored.seq)} for message in told]
+
     @property
     def _first_seqs(self) -> list[int | None]:
         return [seqs[0] if seqs else None for seqs in self._seqs]
@@ -232,6 +243,10 @@ class _Draft:
     @property
     def record_tokens(self) -> int:
         return 0 if self._record_at is None else self.sizes[self._record_at]
+
+    def record_beyond(self, limit: int) -> int:
+        """What the record takes above the largest part of the room that it may have."""
+        return max(0, self.record_tokens - max(0, limit - self.system_tokens) // RECORD_SHARES[0])
 
     @property
     def recalled_tokens(self) -> int:

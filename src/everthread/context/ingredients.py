@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from everthread.context.excerpt import excerpt, text_reference
 from everthread.context.quote import MEMORY_INTRODUCTION, frame_tokens, quoted, quoted_tokens
+from everthread.context.shape import leading
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 
 Source = TypeVar("Source")
 
+_SEAM_TOKENS = 4
+"""Two texts joined may count to a little more than each by itself."""
+_LEAST_SHOWN_TOKENS = 50
+"""Less of a summary says nothing."""
 PINNED_TOKENS = 1_000
 """A pinned message above this is an excerpt: it is carried in every request from then on."""
 
@@ -98,6 +103,12 @@ class Ingredients:
     """How many messages of the window are old, so that their long tool output is shown in part."""
     live_calls: frozenset[str] = frozenset()
 
+    @property
+    def leading(self) -> int:
+        """How many messages of the window are instructions that the path begins with."""
+        is_later = self.summaries or self.standing or self.passed_over
+        return 0 if is_later else leading(stored.payload for stored in self.window)
+
 
 class Quoted(NamedTuple):
     """A quotation between its tags, and what it counts to with the line break after it."""
@@ -159,7 +170,19 @@ def quotes_within(given: Ingredients, room: int | None = None) -> Quotes:
     pins = _newest(((stored, pinned_block(stored, min(cap, left // 4))) for stored in reversed(pinned)), left // 2)
     left -= sum(one.tokens for _, one in pins)
     told = _newest(((summary, summary_block(summary)) for summary in reversed(summaries)), left)
-    return _quotes(known, told, pins)
+    return _quotes(known, told or _in_part(summaries[-1:], left), pins)
+
+
+def _in_part(newest: Sequence[Summed], room: int) -> list[tuple[Summed, Quoted]]:
+    """The newest summary by as much as there is room for, where it is not for the whole: a summary is as long as the
+    policy says, whatever model it was first made for."""
+    for summary in newest:
+        frame = summary_block(replace(summary, text="", tokens=None)).tokens
+        shown = room - frame - _SEAM_TOKENS
+        block = summary_block(replace(summary, text=excerpt(summary.text, max(0, shown)), tokens=None))
+        if shown >= _LEAST_SHOWN_TOKENS and block.tokens <= room:
+            return [(summary, block)]
+    return []
 
 
 def _quotes(

@@ -15,7 +15,7 @@ import orjson
 
 from everthread.context.budget import Budget
 
-RENDERER = 4
+RENDERER = 5
 """The version of the rendering; a manifest names it, so that a later one does not claim to show what was sent."""
 
 Revision = tuple[int, int]

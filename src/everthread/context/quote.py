@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from everthread.context.budget import message_tokens
 from everthread.context.dialect import Fields, encodable
@@ -57,6 +58,14 @@ def quoted_tokens(block: str, text: str, text_tokens: int | None) -> int:
 def frame_tokens() -> int:
     """What the record counts to without its blocks."""
     return message_tokens(record(()))
+
+
+def given_at(content: Any, seq: int) -> Any:
+    """An instruction with where in the conversation it was given."""
+    where = f"[given at message {seq} of the conversation]"
+    if isinstance(content, list):
+        return [{"type": "text", "text": where}, *content]
+    return f"{where} {content}" if isinstance(content, str) and content.strip() else content
 
 
 def recollection(blocks: Sequence[str], memories: Sequence[str] = ()) -> Fields:
