@@ -21,7 +21,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 import everthread
 from benchmarks.scenarios import SCENES, Rig, Truth, texts_in_state
 from everthread import Invalid
-from everthread.integrations.langgraph import ArchivingSaver
+from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
 from everthread.integrations.langgraph.foreign import InertSerializer
 from tests.captures.rigs import children_of, paths_of, texts_in
 from tests.captures.test_archiving_saver import NEED_MIDDLEWARE, THREAD, echo
@@ -136,6 +136,28 @@ def test_an_archive_that_began_late_is_completed(source: str, quick: Quick, shel
     told = asyncio.run(history())
     assert [message["content"] for message in told["values"]["messages"]] == ["one", "re: one", "two", "re: two"]
     assert told["complete"]
+
+
+def test_both_savers_live_in_one_database_and_the_other_is_adopted_there(durable_url: str, quick: Quick) -> None:
+    async def play() -> list[str]:
+        async with saver_at(durable_url) as theirs:
+            await echo(theirs).ainvoke({"messages": ["one"]}, THREAD)
+        async with everthread.open(durable_url, worker=False) as et:
+            await echo(EverthreadSaver(et, owner="ada")).ainvoke({"messages": ["two"]}, THREAD)
+        async with saver_at(durable_url) as theirs:
+            await echo(theirs).ainvoke({"messages": ["three"]}, THREAD)
+            return [str(message.content) for message in (await echo(theirs).aget_state(THREAD)).values["messages"]]
+
+    async def archived(owner: str) -> list[str]:
+        async with everthread.open(durable_url, worker=False) as et:
+            return await texts_in(await et.conversations.get("t", owner))
+
+    state = asyncio.run(play())
+    assert state == ["one", "re: one", "three", "re: three"]
+    ran = quick("adopt", "--saver", durable_url, "--database", durable_url)
+    assert ran.code == 0, ran.err
+    assert asyncio.run(archived("local")) == state
+    assert asyncio.run(archived("ada")) == ["two", "re: two"]
 
 
 @pytest.mark.parametrize(

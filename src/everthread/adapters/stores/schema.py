@@ -216,7 +216,7 @@ threads = Table(
 """What a conversation with checkpoints keeps about them as a whole."""
 
 checkpoints = Table(
-    "checkpoints",
+    "agent_checkpoints",
     metadata,
     Column("key", _Number, primary_key=True, autoincrement=False),
     Column("namespace", Text, nullable=False),
@@ -235,7 +235,7 @@ Index("checkpoints_by_id", text("(key >> 32)"), checkpoints.c.namespace, checkpo
 Index("checkpoints_by_run", checkpoints.c.run_id, sqlite_where=text("run_id IS NOT NULL"))
 
 writes = Table(
-    "writes",
+    "agent_writes",
     metadata,
     Column("key", BigInteger, primary_key=True, autoincrement=False),
     Column("task_id", Text, primary_key=True),
@@ -405,8 +405,8 @@ ERASE_RULES = {
     "manifests": "rows of the conversation deleted; seqs and digests of a single message stay",
     "prompts": "rows of the conversation deleted; a program's own words, so none of a single message's",
     "threads": "numbers only: kept",
-    "checkpoints": "rows of the conversation deleted; those that only refer to an erased message leave it out",
-    "writes": "rows of the conversation deleted, and of a message those that hold its id or its text",
+    "agent_checkpoints": "rows of the conversation deleted; those that only refer to an erased message leave it out",
+    "agent_writes": "rows of the conversation deleted, and of a message those that hold its id or its text",
     "blobs": "rows of the conversation deleted, and of a message those that hold its id or its text",
     "jobs": "rows of the conversation deleted; errors, which may quote an erased message, blanked",
     "everthread_jobs.procrastinate_jobs": "the same on PostgreSQL; a row that runs is blanked, its worker deletes it",

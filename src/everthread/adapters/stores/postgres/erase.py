@@ -40,8 +40,8 @@ NOT_OWNED = "old rows of tables that this user does not own (the next opening by
 NOT_REWRITTEN = "old rows of tables that could not be rewritten (the next opening of the database tries again)"
 
 _ABOUT = {
-    "checkpoints": sql.DELETE_CHECKPOINTS_ABOUT,
-    "writes": sql.DELETE_WRITES_ABOUT,
+    "agent_checkpoints": sql.DELETE_CHECKPOINTS_ABOUT,
+    "agent_writes": sql.DELETE_WRITES_ABOUT,
     "blobs": sql.DELETE_BLOBS_ABOUT,
 }
 _WAIT_SECONDS = 10.0

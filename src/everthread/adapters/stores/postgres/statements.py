@@ -302,20 +302,20 @@ ON CONFLICT (conversation) DO UPDATE SET made = excluded.made, tip = excluded.ti
     is_closed = excluded.is_closed, erasures = excluded.erasures"""
 """Set it."""
 
-CHECKPOINT = f"SELECT {_CHECKPOINT} FROM checkpoints c WHERE c.key >> 32 = $1 AND c.namespace = $2 AND c.id = $3"
+CHECKPOINT = f"SELECT {_CHECKPOINT} FROM agent_checkpoints c WHERE c.key >> 32 = $1 AND c.namespace = $2 AND c.id = $3"
 """One checkpoint, shown or not."""
 
 NEWEST_CHECKPOINT = f"""
-SELECT {_CHECKPOINT} FROM checkpoints c
+SELECT {_CHECKPOINT} FROM agent_checkpoints c
 WHERE c.key >> 32 = $1 AND c.namespace = $2 AND c.state = 0 ORDER BY c.id DESC LIMIT 1"""
 """The checkpoint shown with the greatest id."""
 
-CHECKPOINTS = f"SELECT {_CHECKPOINT} FROM checkpoints c WHERE c.key > $1 AND c.key <= $2 ORDER BY c.key"
+CHECKPOINTS = f"SELECT {_CHECKPOINT} FROM agent_checkpoints c WHERE c.key > $1 AND c.key <= $2 ORDER BY c.key"
 """Every checkpoint of a conversation."""
 
 LIST_CHECKPOINTS = f"""
 SELECT t.id, {_CHECKPOINT}
-FROM conversations t JOIN checkpoints c ON c.key >> 32 = t.number
+FROM conversations t JOIN agent_checkpoints c ON c.key >> 32 = t.number
 WHERE t.owner = $1 AND ($2::text IS NULL OR t.id = $2) AND t.erased_at IS NULL AND c.state = 0
   AND ($3::text IS NULL OR c.namespace = $3) AND ($4::text IS NULL OR c.id = $4) AND ($5::text IS NULL OR c.id < $5)
   AND ($6::text IS NULL OR t.id COLLATE "C" > $6
@@ -325,41 +325,42 @@ ORDER BY t.id COLLATE "C", c.namespace, c.id DESC LIMIT $9"""
 
 ANCESTORS = f"""
 WITH RECURSIVE up (depth, key, parent_id) AS (
-    SELECT 0, c.key, c.parent_id FROM checkpoints c WHERE c.key >> 32 = $1 AND c.namespace = $2 AND c.id = $3
+    SELECT 0, c.key, c.parent_id FROM agent_checkpoints c WHERE c.key >> 32 = $1 AND c.namespace = $2 AND c.id = $3
     UNION ALL
     SELECT up.depth + 1, p.key, p.parent_id
-    FROM up JOIN checkpoints p ON p.key >> 32 = $1 AND p.namespace = $2 AND p.id = up.parent_id
+    FROM up JOIN agent_checkpoints p ON p.key >> 32 = $1 AND p.namespace = $2 AND p.id = up.parent_id
     WHERE up.depth + 1 < $4
 )
-SELECT {_CHECKPOINT} FROM up JOIN checkpoints c ON c.key = up.key ORDER BY up.depth"""
+SELECT {_CHECKPOINT} FROM up JOIN agent_checkpoints c ON c.key = up.key ORDER BY up.depth"""
 """A checkpoint and those it was made from, nearest first."""
 
 WRITES = f"""
-SELECT {WRITE_COLUMNS} FROM writes WHERE key = ANY($1::bigint[])
+SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key = ANY($1::bigint[])
 ORDER BY key, task_path COLLATE "C", task_id, idx"""
 """The writes on checkpoints, in the order in which they are applied."""
 
 HELD_WRITES = f"""
-SELECT {WRITE_COLUMNS} FROM writes WHERE key > $1 AND key <= $2 AND is_held = 1
+SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key > $1 AND key <= $2 AND is_held = 1
 ORDER BY key, task_path COLLATE "C", task_id, idx"""
 """The writes of a conversation, or of one checkpoint, that hold messages."""
 
 ALL_WRITES = f"""
-SELECT {WRITE_COLUMNS} FROM writes WHERE key > $1 AND key <= $2 ORDER BY key, task_path COLLATE "C", task_id, idx"""
+SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key > $1 AND key <= $2
+ORDER BY key, task_path COLLATE "C", task_id, idx"""
 """The writes of a conversation."""
 
 CHUNKS = "SELECT digest, body FROM blobs WHERE conversation = $1 AND get_byte(body, 0) >= 128"
 """The bytes of a conversation that are lists of others."""
 
 PUT_CHECKPOINT = f"""
-INSERT INTO checkpoints ({CHECKPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+INSERT INTO agent_checkpoints ({CHECKPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (key) DO UPDATE SET parent_id = excluded.parent_id, run_id = excluded.run_id, state = excluded.state,
     log_count = excluded.log_count, branch = excluded.branch, leaf_seq = excluded.leaf_seq,
     leaf_depth = excluded.leaf_depth, body = excluded.body, metadata = excluded.metadata"""
 """Write a checkpoint, new or changed."""
 
 _KEEP_WRITE = f"""
-INSERT INTO writes ({WRITE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO agent_writes ({WRITE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (key, task_id, idx) DO UPDATE SET task_path = excluded.task_path, channel = excluded.channel,
     kind = excluded.kind, value = excluded.value, is_held = excluded.is_held"""
 
@@ -378,23 +379,23 @@ BLOBS = "SELECT digest, body FROM blobs WHERE conversation = $1 AND digest = ANY
 DIGESTS = "SELECT digest FROM blobs WHERE conversation = $1"
 """What a conversation has bytes for."""
 
-DELETE_CHECKPOINTS = "DELETE FROM checkpoints WHERE key = ANY($1::bigint[])"
+DELETE_CHECKPOINTS = "DELETE FROM agent_checkpoints WHERE key = ANY($1::bigint[])"
 """Remove checkpoints."""
 
-DELETE_WRITES = "DELETE FROM writes WHERE key = ANY($1::bigint[])"
+DELETE_WRITES = "DELETE FROM agent_writes WHERE key = ANY($1::bigint[])"
 """Remove the writes on checkpoints."""
 
 DELETE_BLOBS = "DELETE FROM blobs WHERE conversation = $1 AND digest = ANY($2::bytea[])"
 """Remove bytes that nothing refers to any more."""
 
 OF_RUNS = """
-SELECT DISTINCT t.owner, t.id FROM checkpoints c JOIN conversations t ON t.number = c.key >> 32
+SELECT DISTINCT t.owner, t.id FROM agent_checkpoints c JOIN conversations t ON t.number = c.key >> 32
 WHERE c.run_id = ANY($1::text[]) AND ($2::text IS NULL OR t.owner = $2) AND t.erased_at IS NULL
 ORDER BY t.owner, t.id"""
 """Conversations that have checkpoints of runs."""
 
 WITH_HELD = """
-SELECT DISTINCT t.owner, t.id FROM writes w JOIN conversations t ON t.number = w.key >> 32
+SELECT DISTINCT t.owner, t.id FROM agent_writes w JOIN conversations t ON t.number = w.key >> 32
 WHERE w.is_held = 1 AND ($1::text IS NULL OR t.owner = $1) AND t.erased_at IS NULL ORDER BY t.owner, t.id"""
 """Conversations with writes that hold messages."""
 
@@ -593,13 +594,13 @@ DELETE_PAYLOADS = f"DELETE FROM payloads WHERE key IN (SELECT e.key FROM entries
 """Destroy large payloads."""
 
 DELETE_CHECKPOINTS_ABOUT = """
-DELETE FROM checkpoints
+DELETE FROM agent_checkpoints
 WHERE key >> 32 = ANY($1::bigint[])
   AND ($2::bytea IS NULL OR position($2 IN body) > 0 OR position($2 IN metadata) > 0)"""
 """Destroy checkpoints of conversations, or those that hold some bytes in a small value of their own."""
 
 DELETE_WRITES_ABOUT = """
-DELETE FROM writes WHERE key >> 32 = ANY($1::bigint[]) AND ($2::bytea IS NULL OR position($2 IN value) > 0)"""
+DELETE FROM agent_writes WHERE key >> 32 = ANY($1::bigint[]) AND ($2::bytea IS NULL OR position($2 IN value) > 0)"""
 """Destroy writes of conversations, or those that hold some bytes."""
 
 DELETE_BLOBS_ABOUT = """
@@ -655,8 +656,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 """Running transactions that may still see what was there before: a rewrite would keep it for them."""
 
 REWRITTEN_TABLES = (
-    "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "checkpoints", "writes",
-    "blobs", "turns", "run_events", "replies", "words", "vectors", "notes", "uses",
+    "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts",
+    "agent_checkpoints", "agent_writes", "blobs", "turns", "run_events", "replies", "words", "vectors", "notes", "uses",
     "everthread_jobs.procrastinate_jobs",
 )  # fmt: skip
 """The tables an erase takes text from."""

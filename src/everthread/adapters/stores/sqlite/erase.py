@@ -126,12 +126,12 @@ def _forget_checkpoints(
     span = (entry_key(number, 0), entry_key(number, SEQ_MASK))
     connection.execute(sql.NOTE_ERASURE, (number,))
     if traces is None:
-        reached["checkpoints"] += connection.execute(sql.DELETE_CHECKPOINTS_OF, span).rowcount
-        reached["writes"] += connection.execute(sql.DELETE_WRITES_OF, span).rowcount
+        reached["agent_checkpoints"] += connection.execute(sql.DELETE_CHECKPOINTS_OF, span).rowcount
+        reached["agent_writes"] += connection.execute(sql.DELETE_WRITES_OF, span).rowcount
         reached["blobs"] += connection.execute(sql.DELETE_BLOBS_OF, (number,)).rowcount
     for trace in traces or ():
-        reached["checkpoints"] += connection.execute(sql.DELETE_CHECKPOINTS_ABOUT, (*span, trace)).rowcount
-        reached["writes"] += connection.execute(sql.DELETE_WRITES_ABOUT, (*span, trace)).rowcount
+        reached["agent_checkpoints"] += connection.execute(sql.DELETE_CHECKPOINTS_ABOUT, (*span, trace)).rowcount
+        reached["agent_writes"] += connection.execute(sql.DELETE_WRITES_ABOUT, (*span, trace)).rowcount
         reached["blobs"] += connection.execute(sql.DELETE_BLOBS_ABOUT, (number, trace)).rowcount
 
 

@@ -403,20 +403,20 @@ THREAD = f"SELECT {THREAD_COLUMNS} FROM threads WHERE conversation = ?"
 WRITE_THREAD = f"INSERT OR REPLACE INTO threads (conversation, {THREAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 """Set it."""
 
-CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoints WHERE key >> 32 = ? AND namespace = ? AND id = ?"
+CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM agent_checkpoints WHERE key >> 32 = ? AND namespace = ? AND id = ?"
 """One checkpoint, shown or not."""
 
 NEWEST_CHECKPOINT = f"""
-SELECT {CHECKPOINT_COLUMNS} FROM checkpoints
+SELECT {CHECKPOINT_COLUMNS} FROM agent_checkpoints
 WHERE key >> 32 = ? AND namespace = ? AND state = 0 ORDER BY id DESC LIMIT 1"""
 """The checkpoint shown with the greatest id."""
 
-CHECKPOINTS = f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoints WHERE key > ? AND key <= ? ORDER BY key"
+CHECKPOINTS = f"SELECT {CHECKPOINT_COLUMNS} FROM agent_checkpoints WHERE key > ? AND key <= ? ORDER BY key"
 """Every checkpoint of a conversation."""
 
 LIST_CHECKPOINTS = f"""
 SELECT t.id, {", ".join(f"c.{column}" for column in CHECKPOINT_COLUMNS.split(", "))}
-FROM conversations t JOIN checkpoints c ON c.key >> 32 = t.number
+FROM conversations t JOIN agent_checkpoints c ON c.key >> 32 = t.number
 WHERE t.owner = :owner AND (:conversation IS NULL OR t.id = :conversation) AND t.erased_at IS NULL AND c.state = 0
   AND (:namespace IS NULL OR c.namespace = :namespace) AND (:id IS NULL OR c.id = :id)
   AND (:before IS NULL OR c.id < :before)
@@ -428,44 +428,47 @@ ORDER BY t.id, c.namespace, c.id DESC LIMIT :limit"""
 
 ANCESTORS = f"""
 WITH RECURSIVE up (depth, key, parent_id) AS (
-    SELECT 0, key, parent_id FROM checkpoints WHERE key >> 32 = :number AND namespace = :namespace AND id = :id
+    SELECT 0, key, parent_id FROM agent_checkpoints WHERE key >> 32 = :number AND namespace = :namespace AND id = :id
     UNION ALL
     SELECT up.depth + 1, p.key, p.parent_id
-    FROM up JOIN checkpoints p ON p.key >> 32 = :number AND p.namespace = :namespace AND p.id = up.parent_id
+    FROM up JOIN agent_checkpoints p ON p.key >> 32 = :number AND p.namespace = :namespace AND p.id = up.parent_id
     WHERE up.depth + 1 < :limit
 )
 SELECT {", ".join(f"c.{column}" for column in CHECKPOINT_COLUMNS.split(", "))}
-FROM up JOIN checkpoints c ON c.key = up.key ORDER BY up.depth"""
+FROM up JOIN agent_checkpoints c ON c.key = up.key ORDER BY up.depth"""
 """A checkpoint and those it was made from, nearest first."""
 
-WRITES = f"SELECT {WRITE_COLUMNS} FROM writes WHERE key = ? ORDER BY task_path, task_id, idx"
+WRITES = f"SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key = ? ORDER BY task_path, task_id, idx"
 """The writes on a checkpoint, in the order in which they are applied."""
 
 HELD_WRITES = f"""
-SELECT {WRITE_COLUMNS} FROM writes WHERE key > ? AND key <= ? AND is_held = 1 ORDER BY key, task_path, task_id, idx"""
+SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key > ? AND key <= ? AND is_held = 1
+ORDER BY key, task_path, task_id, idx"""
 """The writes of a conversation, or of one checkpoint, that hold messages."""
 
-ALL_WRITES = f"SELECT {WRITE_COLUMNS} FROM writes WHERE key > ? AND key <= ? ORDER BY key, task_path, task_id, idx"
+ALL_WRITES = (
+    f"SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key > ? AND key <= ? ORDER BY key, task_path, task_id, idx"
+)
 """The writes of a conversation."""
 
 CHUNKS = "SELECT digest, body FROM blobs WHERE conversation = ? AND substr(body, 1, 1) >= x'80'"
 """The bytes of a conversation that are lists of others."""
 
 PUT_CHECKPOINT = f"""
-INSERT INTO checkpoints ({CHECKPOINT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO agent_checkpoints ({CHECKPOINT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET parent_id = excluded.parent_id, run_id = excluded.run_id, state = excluded.state,
     log_count = excluded.log_count, branch = excluded.branch, leaf_seq = excluded.leaf_seq,
     leaf_depth = excluded.leaf_depth, body = excluded.body, metadata = excluded.metadata"""
 """Write a checkpoint, new or changed."""
 
 KEEP_WRITE = f"""
-INSERT INTO writes ({WRITE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO agent_writes ({WRITE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key, task_id, idx) DO UPDATE SET task_path = excluded.task_path, channel = excluded.channel,
     kind = excluded.kind, value = excluded.value, is_held = excluded.is_held
 WHERE excluded.idx < 0"""
 """Keep a write; of what a task has once the last one counts, else the first."""
 
-SETTLE_WRITE = f"INSERT OR REPLACE INTO writes ({WRITE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+SETTLE_WRITE = f"INSERT OR REPLACE INTO agent_writes ({WRITE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 """Put a write in the place of what it was."""
 
 KEEP_BLOB = "INSERT OR IGNORE INTO blobs (conversation, digest, body) VALUES (?, ?, ?)"
@@ -477,42 +480,42 @@ BLOB = "SELECT body FROM blobs WHERE conversation = ? AND digest = ?"
 DIGESTS = "SELECT digest FROM blobs WHERE conversation = ?"
 """What a conversation has bytes for."""
 
-DELETE_CHECKPOINT = "DELETE FROM checkpoints WHERE key = ?"
+DELETE_CHECKPOINT = "DELETE FROM agent_checkpoints WHERE key = ?"
 """Remove a checkpoint."""
 
-DELETE_WRITES = "DELETE FROM writes WHERE key = ?"
+DELETE_WRITES = "DELETE FROM agent_writes WHERE key = ?"
 """Remove the writes on a checkpoint."""
 
 DELETE_BLOB = "DELETE FROM blobs WHERE conversation = ? AND digest = ?"
 """Remove bytes that nothing refers to any more."""
 
 OF_RUN = """
-SELECT DISTINCT t.owner, t.id FROM checkpoints c JOIN conversations t ON t.number = c.key >> 32
+SELECT DISTINCT t.owner, t.id FROM agent_checkpoints c JOIN conversations t ON t.number = c.key >> 32
 WHERE c.run_id = :run_id AND (:owner IS NULL OR t.owner = :owner) AND t.erased_at IS NULL"""
 """Conversations that have checkpoints of a run."""
 
 WITH_HELD = """
-SELECT DISTINCT t.owner, t.id FROM writes w JOIN conversations t ON t.number = w.key >> 32
+SELECT DISTINCT t.owner, t.id FROM agent_writes w JOIN conversations t ON t.number = w.key >> 32
 WHERE w.is_held = 1 AND (:owner IS NULL OR t.owner = :owner) AND t.erased_at IS NULL"""
 """Conversations with writes that hold messages."""
 
-DELETE_CHECKPOINTS_OF = "DELETE FROM checkpoints WHERE key > ? AND key <= ?"
+DELETE_CHECKPOINTS_OF = "DELETE FROM agent_checkpoints WHERE key > ? AND key <= ?"
 """Destroy the checkpoints of a conversation."""
 
-DELETE_WRITES_OF = "DELETE FROM writes WHERE key > ? AND key <= ?"
+DELETE_WRITES_OF = "DELETE FROM agent_writes WHERE key > ? AND key <= ?"
 """Destroy the writes of a conversation."""
 
 DELETE_BLOBS_OF = "DELETE FROM blobs WHERE conversation = ?"
 """Destroy the bytes of a conversation's checkpoints."""
 
-DELETE_WRITES_ABOUT = "DELETE FROM writes WHERE key > ? AND key <= ? AND instr(value, ?) > 0"
+DELETE_WRITES_ABOUT = "DELETE FROM agent_writes WHERE key > ? AND key <= ? AND instr(value, ?) > 0"
 """Destroy the writes that hold some bytes."""
 
 DELETE_BLOBS_ABOUT = "DELETE FROM blobs WHERE conversation = ? AND instr(body, ?) > 0"
 """Destroy the bytes that hold some bytes."""
 
 DELETE_CHECKPOINTS_ABOUT = """
-DELETE FROM checkpoints WHERE key > ?1 AND key <= ?2 AND (instr(body, ?3) > 0 OR instr(metadata, ?3) > 0)"""
+DELETE FROM agent_checkpoints WHERE key > ?1 AND key <= ?2 AND (instr(body, ?3) > 0 OR instr(metadata, ?3) > 0)"""
 """Destroy the checkpoints that hold some bytes in a small value of their own."""
 
 NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE conversation = ?"

@@ -12,7 +12,12 @@ depends_on = None
 
 _number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
-_TEXTS = (("checkpoints", "body"), ("checkpoints", "metadata"), ("writes", "value"), ("blobs", "body"))
+_TEXTS = (
+    ("agent_checkpoints", "body"),
+    ("agent_checkpoints", "metadata"),
+    ("agent_writes", "value"),
+    ("blobs", "body"),
+)
 """Columns that an erase empties."""
 
 
@@ -27,7 +32,7 @@ def upgrade() -> None:
         sa.Column("erasures", sa.Integer, nullable=False),
     )
     op.create_table(
-        "checkpoints",
+        "agent_checkpoints",
         sa.Column("key", _number, primary_key=True, autoincrement=False),
         sa.Column("namespace", sa.Text, nullable=False),
         sa.Column("id", sa.Text, nullable=False),
@@ -41,10 +46,10 @@ def upgrade() -> None:
         sa.Column("body", sa.LargeBinary, nullable=False),
         sa.Column("metadata", sa.LargeBinary, nullable=False),
     )
-    op.execute("CREATE UNIQUE INDEX checkpoints_by_id ON checkpoints ((key >> 32), namespace, id)")
-    op.execute("CREATE INDEX checkpoints_by_run ON checkpoints (run_id) WHERE run_id IS NOT NULL")
+    op.execute("CREATE UNIQUE INDEX checkpoints_by_id ON agent_checkpoints ((key >> 32), namespace, id)")
+    op.execute("CREATE INDEX checkpoints_by_run ON agent_checkpoints (run_id) WHERE run_id IS NOT NULL")
     op.create_table(
-        "writes",
+        "agent_writes",
         sa.Column("key", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("task_id", sa.Text, primary_key=True),
         sa.Column("idx", sa.Integer, primary_key=True, autoincrement=False),
@@ -55,7 +60,7 @@ def upgrade() -> None:
         sa.Column("is_held", sa.SmallInteger, nullable=False),
         sqlite_with_rowid=False,
     )
-    op.execute("CREATE INDEX writes_held ON writes (key) WHERE is_held = 1")
+    op.execute("CREATE INDEX writes_held ON agent_writes (key) WHERE is_held = 1")
     op.create_table(
         "blobs",
         sa.Column("conversation", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -73,5 +78,5 @@ def _fit_postgresql() -> None:
     """
     for table, column in _TEXTS:
         op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
-    for table, column in (("checkpoints", "namespace"), ("checkpoints", "id"), ("writes", "task_id")):
+    for table, column in (("agent_checkpoints", "namespace"), ("agent_checkpoints", "id"), ("agent_writes", "task_id")):
         op.execute(f'ALTER TABLE {table} ALTER COLUMN {column} TYPE text COLLATE "C"')
