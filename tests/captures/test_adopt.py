@@ -8,15 +8,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypedDict
 
 import psycopg
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import _messages_delta_reducer
 
 import everthread
 from benchmarks.scenarios import SCENES, Rig, Truth, texts_in_state
@@ -42,6 +45,18 @@ async def saver_at(url: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
         async with AsyncPostgresSaver.from_conn_string(url) as postgres:
             await postgres.setup()
             yield postgres
+
+
+class DeltaState(TypedDict):
+    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer, snapshot_frequency=4)]
+
+
+def deltas(saver: BaseCheckpointSaver[Any]) -> Any:
+    """A graph that answers, its messages in a delta channel."""
+    builder = StateGraph(DeltaState)
+    builder.add_node("answer", lambda state: {"messages": [AIMessage(f"re: {state['messages'][-1].id}")]})
+    builder.add_edge(START, "answer")
+    return builder.compile(checkpointer=saver)
 
 
 @pytest.fixture
@@ -89,13 +104,13 @@ def test_a_dry_run_says_what_there_is_and_writes_nothing(source: str, quick: Qui
     truth = asyncio.run(played(source, SUMMARIES))
     left = len(asyncio.run(state_of(source)))
     file = Path(source.removeprefix("sqlite:///"))
-    before = sha256(file.read_bytes()).digest() if file.is_file() else b""
+    files = (file, Path(shell.database.removeprefix("sqlite:///")))
+    before = [sha256(one.read_bytes()).digest() if one.is_file() else b"" for one in files]
     ran = quick("adopt", "--saver", source, "--dry-run", "--json")
     (thread,) = ran.json["threads"]
     assert (thread["messages"], thread["lost"]) == (len(truth.paths[0]), len(truth.paths[0]) - left)
     assert 0 < thread["prunable_bytes"] < thread["size_bytes"]
-    assert before == (sha256(file.read_bytes()).digest() if file.is_file() else b"")
-    assert not Path(shell.database.removeprefix("sqlite:///")).exists()
+    assert before == [sha256(one.read_bytes()).digest() if one.is_file() else b"" for one in files]
     shown = quick("adopt", "--saver", source, "--dry-run").out
     assert f"{thread['lost']} are no longer in the newest states" in shown
 
@@ -112,10 +127,36 @@ def test_a_prune_frees_the_space_and_nothing_is_lost(source: str, quick: Quick, 
     assert [thread["entries"] for thread in quick("adopt", "--saver", source, "--json").json["threads"]] == [0]
 
 
-def test_a_thread_with_a_delta_channel_is_adopted_and_not_pruned(source: str, quick: Quick, shell: Any) -> None:
-    truth = asyncio.run(played(source, "deepagents with summaries"))
+def test_a_thread_with_a_delta_channel_is_pruned_to_what_its_state_is_rebuilt_from(
+    source: str, quick: Quick, shell: Any
+) -> None:
+    async def play() -> Any:
+        async with saver_at(source) as saver:
+            graph = deltas(saver)
+            for number in range(9):
+                await graph.ainvoke({"messages": [HumanMessage(f"{number}: {'long ' * 200}", id=str(number))]}, THREAD)
+            await graph.aupdate_state(THREAD, {"messages": [HumanMessage("edited", id="4")]}, as_node="answer")
+            return (await graph.aget_state(THREAD)).values
+
+    async def state() -> Any:
+        async with saver_at(source) as saver:
+            return (await deltas(saver).aget_state(THREAD)).values
+
+    before = asyncio.run(play())
+    told = quick("adopt", "--saver", source, "--dry-run", "--json").json["threads"][0]
     ran = quick("adopt", "--saver", source, "--prune", "--json")
-    assert ran.json["pruned"]["not_pruned"] == ["scene"]
+    assert ran.json["pruned"]["not_pruned"] == []
+    assert ran.json["pruned"]["freed_bytes"] >= 0.9 * told["prunable_bytes"] > 1_000
+    assert asyncio.run(state()) == before
+    assert len(asyncio.run(archive(shell.database, texts_in, "t"))) == len(before["messages"])
+
+
+def test_a_deep_agent_s_thread_is_pruned_and_its_state_stays(source: str, quick: Quick, shell: Any) -> None:
+    truth = asyncio.run(played(source, "deepagents with summaries"))
+    state = asyncio.run(state_of(source))
+    ran = quick("adopt", "--saver", source, "--prune", "--json")
+    assert ran.json["pruned"]["not_pruned"] == []
+    assert asyncio.run(state_of(source)) == state
     assert asyncio.run(archive(shell.database, texts_in)) == truth.paths[0]
 
 

@@ -104,4 +104,4 @@ def _tell_adoptions(door: Door, adoptions: Sequence[ThreadAdoption], pruned: dic
     if pruned is not None:
         door.out.text(f"pruned: {size(pruned['freed_bytes'])} freed")
         for thread in pruned["not_pruned"]:
-            door.out.note(f"not pruned: {thread} has a delta channel, which is rebuilt from older checkpoints")
+            door.out.note(f"not pruned: {thread} has checkpoints of a format that does not tell what they need")

@@ -1,21 +1,21 @@
 """The databases of LangGraph's own savers, as `adopt` reads them: SqliteSaver's file, PostgresSaver's tables.
 
 Checkpoints are read with the savers' own code, one at a time: a thread of a thousand turns may hold two gigabytes.
-What SQL there is here only counts, names and, for SQLite, prunes. Reading runs nothing: what is stored becomes the
+What SQL there is here only counts, names and prunes. Reading runs nothing: what is stored becomes the
 types that LangGraph calls safe, and anything else becomes None, since only messages are of interest.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import ormsgpack
 import psycopg
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from psycopg.rows import dict_row
@@ -46,7 +46,8 @@ class Foreign(Protocol):
         """What a thread takes, and what of that is not needed for its newest checkpoints."""
 
     def prune(self, thread_id: str) -> bool:
-        """Keep the newest checkpoint of each namespace; False where older ones are needed to rebuild it."""
+        """Keep the newest checkpoint of each namespace and those that it is rebuilt from; False where that cannot be
+        told."""
 
     def shrink(self) -> None:
         """Give the freed space back."""
@@ -101,9 +102,11 @@ def _sqlite(file: Path, read_only: bool) -> Iterator[Foreign]:
 
 _WHOLE_SINCE = 4
 """The format of checkpoints from which on one needs nothing of its parent."""
-_SQLITE_NEWEST = """\
-SELECT max(checkpoint_id) FROM checkpoints c WHERE c.thread_id = o.thread_id AND c.checkpoint_ns = o.checkpoint_ns"""
-_SQLITE_SIZE = "coalesce(length(checkpoint), 0) + coalesce(length(metadata), 0)"
+_SQLITE_SIZES = """\
+SELECT checkpoint_ns, checkpoint_id, coalesce(length(checkpoint), 0) + coalesce(length(metadata), 0)
+FROM checkpoints WHERE thread_id = :thread
+UNION ALL
+SELECT checkpoint_ns, checkpoint_id, coalesce(length(value), 0) FROM writes WHERE thread_id = :thread"""
 
 
 class SqliteForeign:
@@ -131,27 +134,21 @@ class SqliteForeign:
         return [CheckpointName(*row) for row in rows]
 
     def size_bytes(self, thread_id: str) -> tuple[int, int]:
-        row = self._connection.execute(
-            f"SELECT total(size), total(size * is_old) FROM (SELECT {_SQLITE_SIZE} AS size,"
-            f" checkpoint_id < ({_SQLITE_NEWEST}) AS is_old FROM checkpoints o WHERE thread_id = ?"
-            f" UNION ALL SELECT coalesce(length(value), 0), checkpoint_id < ({_SQLITE_NEWEST})"
-            " FROM writes o WHERE thread_id = ?)",
-            (thread_id, thread_id),
-        ).fetchone()
-        return int(row[0]), int(row[1]) if self._can_prune(thread_id) else 0
-
-    def _can_prune(self, thread_id: str) -> bool:
-        """Whether every newest checkpoint is whole: no delta channel, and none from before LangGraph's format 4."""
-        newest = {name.namespace: name.id for name in self.checkpoints(thread_id)}
-        return all(_is_whole(self.saver, thread_id, namespace, id) for namespace, id in newest.items())
+        rows = self._connection.execute(_SQLITE_SIZES, {"thread": thread_id}).fetchall()
+        kept = needed(self.saver, thread_id, self.checkpoints(thread_id))
+        old = [size for namespace, id, size in rows if kept is not None and (namespace, id) not in kept]
+        return sum(size for *_, size in rows), sum(old)
 
     def prune(self, thread_id: str) -> bool:
-        if not self._can_prune(thread_id):
+        names = self.checkpoints(thread_id)
+        kept = needed(self.saver, thread_id, names)
+        if kept is None:
             return False
+        old = [(thread_id, one.namespace, one.id) for one in names if (one.namespace, one.id) not in kept]
         with self._connection:
             for table in ("writes", "checkpoints"):
-                self._connection.execute(
-                    f"DELETE FROM {table} AS o WHERE thread_id = ? AND checkpoint_id < ({_SQLITE_NEWEST})", (thread_id,)
+                self._connection.executemany(
+                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?", old
                 )
         return True
 
@@ -160,11 +157,37 @@ class SqliteForeign:
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _is_whole(saver: BaseCheckpointSaver[Any], thread_id: str, namespace: str, id: str) -> bool:
-    found = saver.get_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": id}})
-    if found is None or found.checkpoint["v"] < _WHOLE_SINCE or found.metadata.get("counters_since_delta_snapshot"):
-        return False
-    return "messages" in found.checkpoint["channel_values"] or "messages" not in found.checkpoint["channel_versions"]
+def needed(
+    saver: BaseCheckpointSaver[Any], thread_id: str, names: Sequence[CheckpointName]
+) -> set[tuple[str, str]] | None:
+    """The newest checkpoint of each namespace, and what it is rebuilt from: a delta channel's value stands in an
+    earlier checkpoint, and the writes on all since. None where a checkpoint is of a format that does not tell."""
+    by_place = {(name.namespace, name.id): name for name in names}
+    kept: set[tuple[str, str]] = set()
+    for namespace, id in {name.namespace: name.id for name in names}.items():
+        place: tuple[str, str] | None = (namespace, id)
+        missing: set[str] | None = None
+        while place is not None and (missing is None or missing):
+            found = _found(saver, thread_id, *place)
+            if found is None or found.checkpoint["v"] < _WHOLE_SINCE:
+                return None
+            missing = _deltas(found) if missing is None else missing - found.checkpoint["channel_values"].keys()
+            kept.add(place)
+            parent = by_place[place].parent_id
+            place = None if parent is None or (namespace, parent) not in by_place else (namespace, parent)
+    return kept
+
+
+def _found(saver: BaseCheckpointSaver[Any], thread_id: str, namespace: str, id: str) -> CheckpointTuple | None:
+    place = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": id}
+    return saver.get_tuple({"configurable": place})
+
+
+def _deltas(found: CheckpointTuple) -> set[str]:
+    """The channels of a checkpoint whose values stand elsewhere."""
+    counted = set(found.metadata.get("counters_since_delta_snapshot") or ())
+    listed = {"messages"} & found.checkpoint["channel_versions"].keys()
+    return (counted | listed) - found.checkpoint["channel_values"].keys()
 
 
 # -- PostgreSQL ------------------------------------------------------------------------------------------------------
@@ -182,24 +205,31 @@ def _postgres(url: str, read_only: bool) -> Iterator[Foreign]:
 
 
 _POSTGRES_SIZES = """\
-WITH newest AS (
-    SELECT checkpoint_ns, max(checkpoint_id) AS id FROM checkpoints WHERE thread_id = %(thread)s GROUP BY 1
-), used AS (
-    SELECT c.checkpoint_ns, v.key AS channel, v.value AS version
-    FROM checkpoints c JOIN newest n ON c.checkpoint_ns = n.checkpoint_ns AND c.checkpoint_id = n.id,
-         jsonb_each_text(c.checkpoint -> 'channel_versions') v
-    WHERE c.thread_id = %(thread)s
+WITH used AS (
+    SELECT DISTINCT c.checkpoint_ns, v.key AS channel, v.value AS version
+    FROM checkpoints c, jsonb_each_text(c.checkpoint -> 'channel_versions') v
+    WHERE c.thread_id = %(thread)s AND (c.checkpoint_ns || ' ' || c.checkpoint_id) = ANY(%(kept)s)
 ), parts AS (
-    SELECT pg_column_size(checkpoint) + pg_column_size(metadata) AS size, checkpoint_id < n.id AS is_old
-    FROM checkpoints c JOIN newest n USING (checkpoint_ns) WHERE thread_id = %(thread)s
+    SELECT pg_column_size(checkpoint) + pg_column_size(metadata) AS size,
+           (checkpoint_ns || ' ' || checkpoint_id) <> ALL(%(kept)s) AS is_old
+    FROM checkpoints WHERE thread_id = %(thread)s
     UNION ALL
-    SELECT octet_length(blob), checkpoint_id < n.id
-    FROM checkpoint_writes w JOIN newest n USING (checkpoint_ns) WHERE thread_id = %(thread)s
+    SELECT octet_length(blob), (checkpoint_ns || ' ' || checkpoint_id) <> ALL(%(kept)s)
+    FROM checkpoint_writes WHERE thread_id = %(thread)s
     UNION ALL
     SELECT octet_length(blob), u.channel IS NULL
     FROM checkpoint_blobs b LEFT JOIN used u USING (checkpoint_ns, channel, version) WHERE thread_id = %(thread)s
 )
 SELECT coalesce(sum(size), 0) AS total, coalesce(sum(size) FILTER (WHERE is_old), 0) AS old FROM parts"""
+_POSTGRES_PRUNE = (
+    "DELETE FROM checkpoint_writes WHERE thread_id = %(thread)s"
+    " AND (checkpoint_ns || ' ' || checkpoint_id) <> ALL(%(kept)s)",
+    "DELETE FROM checkpoints WHERE thread_id = %(thread)s AND (checkpoint_ns || ' ' || checkpoint_id) <> ALL(%(kept)s)",
+    "DELETE FROM checkpoint_blobs b WHERE thread_id = %(thread)s AND NOT EXISTS (SELECT FROM checkpoints c"
+    " WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns"
+    " AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version)",
+)
+"""What no checkpoint that stays has a use for: writes, checkpoints, and values that none of those names."""
 
 
 class PostgresForeign:
@@ -222,15 +252,24 @@ class PostgresForeign:
         return [CheckpointName(row["checkpoint_ns"], row["checkpoint_id"], row["parent_checkpoint_id"]) for row in rows]
 
     def size_bytes(self, thread_id: str) -> tuple[int, int]:
-        row = self._connection.execute(_POSTGRES_SIZES, {"thread": thread_id}).fetchone()
+        kept = self._kept(thread_id)
+        told = {"thread": thread_id, "kept": kept or []}
+        row = self._connection.execute(_POSTGRES_SIZES, told).fetchone()
         assert row is not None
-        return int(row["total"]), int(row["old"])
+        return int(row["total"]), 0 if kept is None else int(row["old"])
+
+    def _kept(self, thread_id: str) -> list[str] | None:
+        """What a prune leaves, each as its namespace and its id."""
+        kept = needed(self.saver, thread_id, self.checkpoints(thread_id))
+        return None if kept is None else [f"{namespace} {id}" for namespace, id in kept]
 
     def prune(self, thread_id: str) -> bool:
-        try:
-            self.saver.prune([thread_id])
-        except NotImplementedError:  # a delta channel
+        kept = self._kept(thread_id)
+        if kept is None:
             return False
+        with self._connection.transaction():
+            for statement in _POSTGRES_PRUNE:
+                self._connection.execute(statement, {"thread": thread_id, "kept": kept})
         return True
 
     def shrink(self) -> None:
