@@ -68,7 +68,7 @@ def test_i13_the_turn_goes_on_whatever_the_history_the_budget_and_the_model(
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-@settings(PATIENT, max_examples=1_000)
+@settings(PATIENT, max_examples=100)
 @given(SEEDS, LIMITS, manners())
 def test_i13_the_turn_goes_on_whatever_a_long_history_the_budget_and_the_model(
     seed: int, limit: int, ways: list[Manner]
