@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
 from everthread.core.documents import Read, no_reader
-from everthread.core.errors import Invalid, NotFound, StoreError
+from everthread.core.errors import Conflict, Invalid, NotFound, StoreError
 from everthread.core.events import Listener, Silence
 from everthread.core.ids import check_id, new_id
 from everthread.core.jobs import EMBED, NewJob
@@ -42,6 +43,7 @@ from everthread.core.workspaces import Workspaces
 from everthread.embedding import Meaning
 from everthread.history import intents
 from everthread.history.arguments import check_branch
+from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
 from everthread.history.secrets import redact_secrets
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.shown import Known
@@ -318,12 +320,18 @@ class Contexts:
         return await views.seen(self._store, self._ref, check_id(id, "id"))
 
     async def compactions(self) -> AsyncIterator[Compaction]:
-        """Every compaction of this conversation, oldest first, undone and invalid ones too."""
+        """Every compaction of this conversation, oldest first, undone and invalid ones too. Summaries that a framework
+        put into its own state stand among them, with the trigger `framework` and its name as their strategy."""
+        theirs = deque(await of_frameworks(self._store, self._ref))
         after = None
         while page := await self._store.all_compactions(self._ref, after=after, limit=_PAGE):
             for compaction in page:
+                while theirs and theirs[0].created_at <= compaction.created_at:
+                    yield theirs.popleft()
                 yield compaction
             after = CompactionPosition(page[-1].created_at, page[-1].id)
+        for compaction in theirs:
+            yield compaction
 
     async def summary(self, *, branch: Branch | BranchName = None, level: int | None = None) -> str | None:
         """What stands for the part before the window, by itself; `level` 1 tells it in the most detail."""
@@ -348,6 +356,8 @@ class Contexts:
     async def undo_compaction(self, id: str) -> Compaction:
         """Have the messages back in the model's view. Conflict while another compaction builds on this one."""
         known = await self.compaction(id)
+        if known.trigger == FRAMEWORK:
+            raise Conflict(f"compaction {id!r} is a summary in the state of {known.strategy}; no view of ours uses it")
         return await self._store.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
 
     async def compaction_diff(self, id: str) -> CompactionDiff:
@@ -358,6 +368,9 @@ class Contexts:
         """One compaction, in use or not."""
         for compaction in await self._store.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
             return compaction
+        for compaction in await of_frameworks(self._store, self._ref):
+            if compaction.id == id:
+                return compaction
         raise NotFound(f"no compaction {id!r} in conversation {self._ref.id!r}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypedDict
@@ -19,7 +19,14 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 import everthread
-from benchmarks.scenarios import SCENES, deepagents_with_summaries, summaries_over_many_turns, texts_in_state
+from benchmarks.scenarios import (
+    SCENES,
+    Rig,
+    Truth,
+    deepagents_with_summaries,
+    summaries_over_many_turns,
+    texts_in_state,
+)
 from everthread import Everthread, Invalid
 from everthread.core.errors import Conflict, StoreBusy
 from everthread.core.nouns import Ref
@@ -95,6 +102,31 @@ async def test_a_summary_event_of_deepagents_is_kept_with_what_it_stands_for(mem
     kept = await (await memory.conversations.get("scene")).message(summaries[-1].id)
     assert kept.text == event["summary_message"].text
     assert kept.payload["additional_kwargs"]["cutoff_index"] == event["cutoff_index"]
+
+
+@pytest.mark.parametrize(
+    ("play", "framework"), [(summaries_over_many_turns, "langchain"), (deepagents_with_summaries, "deepagents")]
+)
+async def test_a_framework_s_summary_is_told_as_its_compaction(
+    et: Everthread, play: Callable[[Rig], Awaitable[Truth]], framework: str
+) -> None:
+    await play(archiving(et))
+    conversation = await et.conversations.get("scene")
+    made = [one async for one in conversation.compactions()]
+    assert made
+    assert {(one.trigger, one.strategy, one.is_live) for one in made} == {("framework", framework, False)}
+    newest = made[-1]
+    assert newest.summary == (await conversation.message(newest.id)).text
+    assert 0 < newest.first_seq < newest.last_seq
+    assert newest.original_count > 1
+    assert newest.tokens_after > 0
+    told = await conversation.compaction_diff(newest.id)
+    assert told.originals[-1].seq == newest.last_seq
+    assert await conversation.summary() is None
+    with pytest.raises(Conflict, match=framework):
+        await conversation.undo_compaction(newest.id)
+    await et.erase(conversation="scene", message=newest.id)
+    assert newest.id not in {one.id async for one in conversation.compactions()}
 
 
 async def test_removed_messages_are_marked_and_still_shown(memory: Everthread) -> None:

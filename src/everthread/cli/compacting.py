@@ -18,6 +18,7 @@ from everthread.compacting import CompactionDiff, CompactionOutcome
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
 from everthread.core.errors import Invalid, NotFound
+from everthread.history.framework_summaries import FRAMEWORK
 
 CompactionArgument = Annotated[
     str, typer.Argument(metavar="COMPACTION", help="Its number in `compactions`, its id, or the beginning of it.")
@@ -146,7 +147,10 @@ async def compactions(door: Door, conversation: ConversationArgument) -> None:
 
 
 def _state(one: Compaction, in_view: set[str], condensed: set[str]) -> str:
-    """`waiting`: of another branch, or after a gap that is still to be summed up again."""
+    """`waiting`: of another branch, or after a gap that is still to be summed up again. `theirs`: in the state of a
+    framework, which views of ours do not use."""
+    if one.trigger == FRAMEWORK:
+        return "theirs"
     if one.undone_at is not None:
         return "undone"
     if one.invalid_at is not None:

@@ -93,5 +93,10 @@ class Entry(NamedTuple):
         return self.kind == Kind.MESSAGE and self.how in (None, Revision.EDIT)
 
     @property
+    def is_frameworks(self) -> bool:
+        """Whether it tells what a framework did to its own list: a summary, or the mark of what it removed."""
+        return self.kind == Kind.SUMMARY or (self.kind == Kind.MARK and self.how == Mark.REMOVED)
+
+    @property
     def is_erased(self) -> bool:
         return bool(self.flags & Flag.ERASED)

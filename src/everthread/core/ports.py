@@ -105,6 +105,9 @@ class Log(Protocol):
     async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
         """Every entry with a greater seq, in order: the log itself."""
 
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        """What frameworks did to their own lists, in order: their summaries, and the marks of what they removed."""
+
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
         """All branches, oldest first, and the number of the active one."""
 

@@ -249,6 +249,9 @@ class MemoryStore:
     async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
         return self._row(ref, living=False).entries[after : after + limit]
 
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        return [entry for entry in self._row(ref).entries if entry.is_frameworks]
+
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
         row = self._row(ref)
         return [row.branches[number] for number in sorted(row.branches)], row.active

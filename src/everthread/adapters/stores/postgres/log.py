@@ -281,6 +281,12 @@ async def scan(connection: Connection, ref: Ref, after: int, limit: int) -> list
     return _entries(rows)
 
 
+async def framework_entries(connection: Connection, ref: Ref) -> list[Entry]:
+    """What frameworks did to their own lists."""
+    number, _, _ = await living_head(connection, ref)
+    return _entries(await connection.fetch(sql.FRAMEWORK_ENTRIES, entry_key(number, 0), entry_key(number, SEQ_MASK)))
+
+
 async def find(connection: Connection, ref: Ref, ids: Sequence[str], seqs: Sequence[int]) -> list[Entry]:
     """Entries by message id or by seq, in order of seq."""
     number, _, _ = await living_head(connection, ref)

@@ -113,6 +113,11 @@ ENTRIES_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key = ANY($1::bigint[])
 SCAN = f"SELECT {ENTRY} FROM entries e WHERE e.key > $1 AND e.key <= $2 ORDER BY e.key LIMIT $3"
 """The log itself, in order."""
 
+FRAMEWORK_ENTRIES = f"""
+SELECT {ENTRY} FROM entries e
+WHERE e.key > $1 AND e.key <= $2 AND (e.kind = 1 OR (e.kind = 2 AND e.how = 4)) ORDER BY e.key"""
+"""Summaries of frameworks, and marks of what they removed from their lists."""
+
 PATH = f"""
 SELECT {ENTRY} FROM entries e
 WHERE e.key > $1 AND e.key <= $2 AND e.branch = $3 AND e.kind = 0 AND (e.how IS NULL OR e.how = 2)

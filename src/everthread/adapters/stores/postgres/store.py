@@ -198,6 +198,9 @@ class PostgresStore:
     async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
         return await blobs.filled(await self._on.read(lambda c: log.scan(c, ref, after, limit)), self._blobs)
 
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        return await blobs.filled(await self._on.read(lambda c: log.framework_entries(c, ref)), self._blobs)
+
     async def _filled_pairs(self, pairs: Sequence[tuple[Entry, Entry]]) -> Sequence[tuple[Entry, Entry]]:
         """Of a revised message only the newest content is read: its place is asked for no text."""
         newest = await blobs.filled([newest for _, newest in pairs], self._blobs)

@@ -221,6 +221,13 @@ def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> li
     return [counted(_sound(row)) for row in rows]
 
 
+def framework_entries(connection: sqlite3.Connection, ref: Ref) -> list[Entry]:
+    """What frameworks did to their own lists."""
+    number, _, _ = living_head(connection, ref)
+    rows = connection.execute(sql.FRAMEWORK_ENTRIES, (entry_key(number, 0), entry_key(number, SEQ_MASK)))
+    return [counted(_sound(row)) for row in rows]
+
+
 def _sound(row: tuple[Any, ...]) -> Entry:
     """An entry whose columns have their types: SQLite keeps any type in any column, so damage can change it."""
     if not all(map(isinstance, row, _TYPES)):

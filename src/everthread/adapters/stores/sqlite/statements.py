@@ -113,6 +113,11 @@ ENTRY_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key = ?"
 SCAN = f"SELECT {ENTRY} FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e.key LIMIT ?"
 """The log itself, in order."""
 
+FRAMEWORK_ENTRIES = f"""
+SELECT {ENTRY} FROM entries e
+WHERE e.key > ? AND e.key <= ? AND (e.kind = 1 OR (e.kind = 2 AND e.how = 4)) ORDER BY e.key"""
+"""Summaries of frameworks, and marks of what they removed from their lists."""
+
 PATH = f"""
 SELECT {ENTRY} FROM entries e
 WHERE e.key > ? AND e.key < ? AND e.branch = ? AND e.kind = 0 AND (e.how IS NULL OR e.how = 2) AND e.flags & ? = 0

@@ -200,6 +200,9 @@ class SqliteStore:
     async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
         return await self._on.read(lambda c: log.scan(c, ref, after, limit))
 
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        return await self._on.read(lambda c: log.framework_entries(c, ref))
+
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
         def work(connection: sqlite3.Connection) -> tuple[Sequence[BranchRow], int]:
             number, head, _ = log.living_head(connection, ref)

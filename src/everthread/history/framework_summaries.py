@@ -1,0 +1,75 @@
+"""Summaries that frameworks put into their own state, told as compactions: whose each is, and what it stands for.
+
+The log keeps such a summary as an entry of its own kind, and what the framework removed for it as marks, written in the
+same moment. This is read from there and kept nowhere else, so an erase of the entry is an erase of the compaction. They
+are no part of our views, which is why they count as invalid from the moment they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from everthread.core import payloads
+from everthread.core.clock import from_micros
+from everthread.core.compactions import Compaction
+from everthread.core.entries import Entry, Kind
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import Log, PathQuery
+
+FRAMEWORK: Final = "framework"
+"""The trigger of a compaction that was somebody else's."""
+_CUTOFF = "cutoff_index"
+_OF_DEEPAGENTS = frozenset({_CUTOFF, "file_path"})
+
+
+async def of_frameworks(log: Log, ref: Ref) -> list[Compaction]:
+    """All that frameworks made in this conversation, oldest first."""
+    told = await log.framework_entries(ref)
+    newest = {entry.id: entry for entry in told if entry.kind == Kind.SUMMARY and not entry.is_erased}
+    return [await _compaction(log, ref, entry, _removed_with(entry, told)) for entry in newest.values()]
+
+
+def _removed_with(summary: Entry, told: Sequence[Entry]) -> list[int]:
+    """What left the framework's list in the transaction that brought the summary."""
+    marks = (entry for entry in told if entry.kind == Kind.MARK and entry.created_at == summary.created_at)
+    return sorted(mark.revises for mark in marks if mark.revises is not None)
+
+
+async def _compaction(log: Log, ref: Ref, entry: Entry, removed: Sequence[int]) -> Compaction:
+    message = Message(entry)
+    extra = payloads.fields(message.payload).get("additional_kwargs")
+    extra = extra if isinstance(extra, Mapping) else {}
+    covered = await log.find(ref, seqs=removed) if removed else await _listed_before(log, ref, extra.get(_CUTOFF))
+    first, last = (covered[0].seq, covered[-1].seq) if covered else (0, 0)
+    made_at = from_micros(entry.created_at)
+    return Compaction(
+        id=entry.id,
+        level=1,
+        first_seq=first,
+        last_seq=last,
+        after_seq=max(0, first - 1),
+        branch=entry.branch,
+        span_hash="",
+        children=(),
+        summary=message.text,
+        strategy="deepagents" if _OF_DEEPAGENTS & extra.keys() else "langchain",
+        model=None,
+        trigger=FRAMEWORK,
+        original_count=len(covered),
+        new_count=1,
+        tokens_before=sum(one.tokens for one in covered),
+        tokens_after=entry.tokens,
+        facts_total=0,
+        facts_kept=0,
+        seconds=0.0,
+        created_at=made_at,
+        invalid_at=made_at,
+    )
+
+
+async def _listed_before(log: Log, ref: Ref, cutoff: Any) -> Sequence[Entry]:
+    """deepagents removes nothing: it says how many messages of its list the summary stands for."""
+    if not isinstance(cutoff, int) or cutoff <= 0:
+        return ()
+    return [place for place, _ in await log.path(ref, PathQuery(limit=cutoff))]
