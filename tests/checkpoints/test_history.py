@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
@@ -78,8 +79,9 @@ async def test_two_equal_texts_without_ids_are_two_messages(et: Everthread) -> N
     assert (await said(et))[1:] == ["ok", "ok"]
 
 
-async def test_a_fork_is_a_branch_and_leaves_the_other_as_it_was(et: Everthread) -> None:
-    graph = build(EverthreadSaver(et))
+@pytest.mark.parametrize("schema", [State, DeltaState])
+async def test_a_fork_is_a_branch_and_leaves_the_other_as_it_was(et: Everthread, schema: type[Any]) -> None:
+    graph = build(EverthreadSaver(et), schema)
     await graph.ainvoke(ask("say 1"), THREAD)
     first = await graph.aget_state(THREAD)
     await graph.ainvoke(ask("say 2"), THREAD)
@@ -89,8 +91,9 @@ async def test_a_fork_is_a_branch_and_leaves_the_other_as_it_was(et: Everthread)
     assert await said(et, branch="main") == main
 
 
-async def test_an_edit_of_the_past_is_a_sibling_and_the_original_stays(et: Everthread) -> None:
-    graph = build(EverthreadSaver(et))
+@pytest.mark.parametrize("schema", [State, DeltaState])
+async def test_an_edit_of_the_past_is_a_sibling_and_the_original_stays(et: Everthread, schema: type[Any]) -> None:
+    graph = build(EverthreadSaver(et), schema)
     await graph.ainvoke(ask("say 1"), THREAD)
     main = await said(et)
     older = [state async for state in graph.aget_state_history(THREAD) if state.values.get("messages")][-1]
@@ -100,6 +103,24 @@ async def test_an_edit_of_the_past_is_a_sibling_and_the_original_stays(et: Evert
     entries = await et.store.scan(Ref("local", "t"), after=0, limit=100)
     assert [entry.how for entry in entries if entry.id == "say-1"] == [None, Revision.EDIT]
     assert (await et.verify()).ok
+
+
+@pytest.mark.parametrize("schema", [State, DeltaState])
+async def test_an_edit_on_a_fork_is_seen_there_and_nowhere_else(et: Everthread, schema: type[Any]) -> None:
+    ours, theirs = build(EverthreadSaver(et), schema), build(InMemorySaver(), schema)
+    states = []
+    for graph in (ours, theirs):
+        for number in range(5):
+            await graph.ainvoke(ask(f"say {number}"), THREAD)
+        older = [state async for state in graph.aget_state_history(THREAD) if len(state.values["messages"]) == 5][-1]
+        forked = await graph.aupdate_state(older.config, ask("quiet edited", id="say-1"), as_node="tail")
+        await graph.ainvoke(ask("quiet after"), forked)
+        states.append([message.text for message in (await graph.aget_state(THREAD)).values["messages"]])
+    assert states[0] == states[1]
+    assert "quiet edited" in states[0]
+    assert await said(et) == states[0]
+    assert "say 1" in await said(et, branch="main")
+    assert "quiet edited" not in await said(et, branch="main")
 
 
 async def test_what_is_first_seen_in_a_subgraph_goes_to_a_child_and_only_that(et: Everthread) -> None:

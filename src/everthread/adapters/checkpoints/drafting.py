@@ -242,8 +242,14 @@ class Draft:
             waiting=waiting or {},
             log_count=0 if self.parent is None else self.parent.log_count,
             settled=settled,
-            is_silent=not any(HISTORY in known for known in (self.lists, self.carried, self.values)) and not waiting,
+            is_silent=not self._has_history and not waiting,
         )
+
+    @property
+    def _has_history(self) -> bool:
+        """A delta channel has versions also where its value stands in earlier checkpoints."""
+        places = (self.lists, self.carried, self.values, self.checkpoint["channel_versions"])
+        return any(HISTORY in known for known in places)
 
     def _body(self, refs: Sequence[Ref], blobs: Blobs) -> bytes:
         rest = {key: value for key, value in self.checkpoint.items() if key != "channel_values"}
