@@ -27,6 +27,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import Conflict
 from everthread.core.log import BranchName, CompactionQuery, Intent
+from everthread.core.notes import Note, NoteQuery
 from everthread.core.nouns import Ref
 from everthread.core.ports import Outlook, PathQuery, Store
 from everthread.replaying.figures import Figures
@@ -56,6 +57,10 @@ class _Overlay:
 
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
         return await self._store.find(ref, ids=ids, seqs=seqs)
+
+    async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        """Memories stand in requests as they are now."""
+        return await self._store.notes(owner, query)
 
     async def write(self, ref: Ref, intent: Intent[Any]) -> object:
         """One trial is one task, so what it keeps always follows what it kept before."""
