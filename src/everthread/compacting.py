@@ -268,7 +268,7 @@ class Compactor:
     def _parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
         oldest = to_condense(row, policy.fan_in)
         if not oldest and self.room_tokens is not None:
-            oldest = to_make_room(row, max(self.room_tokens, 2 * policy.summary_max_tokens))
+            oldest = to_make_room(row, max(self.room_tokens, policy.summary_max_tokens))
         if not oldest:
             return None
         began = time.monotonic()

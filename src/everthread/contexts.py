@@ -218,7 +218,7 @@ class Contexts:
 
         The log does not change. `compaction` of the outcome is the newest of them; `on_each` is told of every one
         when it is kept. With the `budget` that it is made for, events tell how much of it is used, and summaries are
-        condensed until they take a quarter of it at most, or two of them are left.
+        condensed until they take a quarter of it at most, or are no longer than one may be.
         """
         path, trigger = check_branch(branch), check_trigger(trigger)
         known = Budget() if budget is None and trigger == "hard_limit" else budget
