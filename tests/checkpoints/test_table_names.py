@@ -13,7 +13,7 @@ from tests.captures.test_archiving_saver import THREAD, echo
 OLDER = [
     "ALTER TABLE agent_checkpoints RENAME TO checkpoints",
     "ALTER TABLE agent_writes RENAME TO writes",
-    "UPDATE alembic_version SET version_num = '0014'",
+    "UPDATE alembic_version SET version_num = '0015'",
 ]
 OLDER_INDEXES = [
     "ALTER INDEX agent_checkpoints_pkey RENAME TO checkpoints_pkey",
