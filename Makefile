@@ -4,8 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-long check fmt bench bench-recall peers web lock clean
-.PHONY: help run demo test test-long check fmt bench peers web lock clean
+.PHONY: help run demo test test-long check fmt bench bench-recall peers web lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin

@@ -11,16 +11,24 @@ from everthread.compaction.later import Found
 from everthread.contexts import Means
 from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
-from everthread.core.jobs import COMPACT, EMBED, REMEMBER, Job, Work
+from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, Work
 from everthread.embedding import Meaning, catch_up
+from everthread.history.titling import title_of
 from everthread.recall import reading
 from everthread.recall.extraction import Extractor
 from everthread.views import policy_of
 
+_FIRST = 20
+"""Among so many messages a first question is looked for."""
+
 
 def chores(means: Means) -> Mapping[str, Work]:
     """The kinds of jobs that can be done here; what needs an embedder waits for a process that has one."""
-    every: dict[str, Work] = {COMPACT: partial(_compact, means), REMEMBER: partial(_remember, means)}
+    every: dict[str, Work] = {
+        COMPACT: partial(_compact, means),
+        REMEMBER: partial(_remember, means),
+        TITLE: partial(_title, means),
+    }
     return every if means.meaning is None else {**every, EMBED: partial(_embed, means, means.meaning)}
 
 
@@ -29,6 +37,18 @@ async def _compact(means: Means, job: Job) -> None:
     try:
         conv = Conversation(means, await means.store.get(job.ref))
         await conv.compact_if_due(Found.of(job.details))
+    except (NotFound, Erased):
+        return
+
+
+async def _title(means: Means, job: Job) -> None:
+    """Name a conversation after its first question; a title that somebody gave it stays."""
+    try:
+        conv = Conversation(means, await means.store.get(job.ref))
+        async for message in conv.messages(limit=_FIRST):
+            if conv.title is None and message.role == "user" and (title := title_of(message.text)) is not None:
+                await conv.update(title=title)
+                return
     except (NotFound, Erased):
         return
 

@@ -187,6 +187,20 @@ async def test_an_answer_given_again_stands_beside_the_first(client: httpx.Async
     assert len((await client.get(f"{API}/conversations/c/branches")).json()["items"]) == 2
 
 
+async def test_a_conversation_without_a_title_gets_one_from_its_first_question(tmp_path: Path) -> None:
+    settings = Settings(database="memory://", model="scripted:echo", requests_per_minute=0)
+    title = None
+    async with (
+        everthread.open("memory://", worker=True) as et,
+        client_of(create_app(et, settings), await key_for(et, "alice")) as client,
+    ):
+        await client.post(f"{API}/chat", json={"message": "Hello! How high is Kunming?", "conversation_id": "c"})
+        for _ in range(200):
+            title = title or (await client.get(f"{API}/conversations/c")).json()["title"]
+            await asyncio.sleep(0 if title else 0.02)
+    assert title == "How high is Kunming?"
+
+
 async def test_tools_are_listed(client: httpx.AsyncClient) -> None:
     await client.post(f"{API}/conversations", json={"id": "c"})
     named = (await client.get(f"{API}/chat/tools", params={"conversation_id": "c"})).json()

@@ -29,6 +29,9 @@ REMEMBER = "remember"
 EMBED = "embed"
 """Make the vectors of what was said since the last time."""
 
+TITLE = "title"
+"""Give a conversation that has none a title, from its first question."""
+
 LOST = "its worker died, or lost the database, each time it was tried"
 """The error of a job that nobody lived to report on."""
 

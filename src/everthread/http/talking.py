@@ -17,8 +17,11 @@ from typing import Any
 from everthread import bootstrap
 from everthread.conversation import Conversation
 from everthread.core.errors import KeyReused, NotFound
+from everthread.core.jobs import TITLE, NewJob
+from everthread.core.nouns import Ref
 from everthread.core.turn_events import Done, Failed, Token, TurnEvent
 from everthread.core.turns import Turn
+from everthread.history.intents import PutJobs
 from everthread.http.json import dumps
 from everthread.instance import Everthread
 from everthread.settings import Settings
@@ -51,7 +54,11 @@ class Talk:
         """Begin a turn and give its id; the question is kept when this returns. The same turn again is not begun."""
         if options.turn_id is not None and await _is_known(conversation, options):
             return options.turn_id
-        return (await begin_turn(conversation, message, agent=self.agent, options=options)).id
+        begun = await begin_turn(conversation, message, agent=self.agent, options=options)
+        if conversation.title is None and not conversation.off_record:
+            ref = Ref(conversation.owner, conversation.id)
+            await self._et.store.write(ref, PutJobs(jobs=(NewJob(kind=TITLE),)))
+        return begun.id
 
     def follow(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
         """What a turn tells after an event, to its end."""

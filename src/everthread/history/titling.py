@@ -1,0 +1,31 @@
+"""What a conversation without a title is called: its first question, without greetings and cut at the end of a word."""
+
+from __future__ import annotations
+
+import re
+
+MOST_CHARACTERS = 60
+_GREETING = re.compile(
+    r"^(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))\b[^.!?,，。！\n]{0,20}[.!?,，。！\s]+"
+    r"|(?:你好|您好|大家好|早上好|晚上好)[，。！!,\s]*)",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[。！？])|(?<=[.!?])\s|\n")
+_MARKS = re.compile(r"[`*_#>\x00-\x1f\ud800-\udfff]+")
+
+
+def title_of(question: str) -> str | None:
+    """A title by rules; None when the question says nothing."""
+    text = " ".join(_MARKS.sub(" ", _first_sentence(question)).split())
+    if len(text) > MOST_CHARACTERS:
+        cut = text[: MOST_CHARACTERS - 1]
+        whole = cut.rpartition(" ")[0]
+        text = (whole if len(whole) > MOST_CHARACTERS // 2 else cut).rstrip(" ,;:，；：、") + "…"
+    return text.rstrip(".。") or None
+
+
+def _first_sentence(question: str) -> str:
+    """The first that is more than a greeting; a question of nothing else is called by it."""
+    said = question.strip()
+    rest = _GREETING.sub("", said, count=1).strip() or said
+    return next((part.strip() for part in _SENTENCE.split(rest) if part.strip()), "")

@@ -1,0 +1,31 @@
+"""What a conversation is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from everthread.history.titling import MOST_CHARACTERS, title_of
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("Hello! How high is Kunming? I ask for a friend.", "How high is Kunming?"),
+        ("你好，昆明有多高？谢谢", "昆明有多高？"),
+        ("hi", "hi"),
+        ("Good morning everyone, plan a trip to Dali", "plan a trip to Dali"),
+        ("# **Fix** `main.py`\nIt crashes.", "Fix main.py"),
+        ("Write it in e.g. Python 3.12", "Write it in e.g"),
+        ("", None),
+        (" \n ", None),
+    ],
+)
+def test_a_title_is_the_first_question_without_its_greeting(question: str, title: str | None) -> None:
+    assert title_of(question) == title
+
+
+def test_a_long_title_ends_with_a_word_and_says_that_it_was_cut() -> None:
+    title = title_of("Tell me everything about the history of the railway between Kunming and Hanoi") or ""
+    assert len(title) <= MOST_CHARACTERS
+    assert title.endswith("railway…")
+    assert len(title_of("昆" * 200) or "") == MOST_CHARACTERS
