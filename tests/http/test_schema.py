@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
-from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -21,9 +20,11 @@ import everthread
 from everthread.http.app import create_app
 from everthread.settings import Settings
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 STREAMS = r"(/stream$|/import$|^/(assistants|threads|runs|store|info|ok))"
 """Streams and archives have tests of their own, and LangGraph's protocol is held against its own server."""
+NOT_INSTALLED = 501
+"""What an extra would bring is no defect of a server without it."""
 QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
@@ -48,7 +49,9 @@ def opened() -> Iterator[None]:
 def _tried(case: Any) -> None:
     case.headers = {**(case.headers or {}), "Host": "127.0.0.1"}
     case.headers.pop("Idempotency-Key", None)
-    case.call_and_validate(checks=CHECKS)
+    answer = case.call()
+    assert answer.status_code < 500 or answer.status_code == NOT_INSTALLED, answer.text
+    case.validate_response(answer, checks=CHECKS)
 
 
 @SCHEMA.parametrize()
