@@ -23,9 +23,9 @@ BARE = (
 PATIENCE_SECONDS = 60.0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Debian's Chromium; for one module, since its driver keeps a loop running that tests of others could not start."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("needs chromium: sh tools/chromium.sh")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -234,3 +235,16 @@ def test_an_archive_comes_back_in(page: Page, server: str, tmp_path: Path) -> No
     page.goto("/")
     page.locator('input[type="file"]').first.set_input_files(archive)
     expect(page).to_have_url(f"{server}/#/c/demo-journey")
+
+
+def test_pictures_of_the_main_screens_are_made(page: Page, tmp_path: Path) -> None:
+    """Into the folder that EVERTHREAD_PICTURES names: those of the README were made so."""
+    folder = Path(os.environ.get("EVERTHREAD_PICTURES", tmp_path))
+    open_demo(page, "?at=225")
+    page.locator("section.band").first.get_by_role("button").first.click()
+    expect(page.get_by_role("heading", name="Originals")).to_be_visible()
+    page.screenshot(path=folder / "history.png")
+    page.goto(f"{DEMO}?view=model")
+    expect(page.locator(".block").first).to_be_visible()
+    page.screenshot(path=folder / "model-view.png")
+    assert (folder / "history.png").stat().st_size > 10_000

@@ -41,7 +41,8 @@ async def search(
     q: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="Words, or a phrase in quotes.")],
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
     limit: Limit = 20,
+    meaning: Annotated[bool, Query(description="Also what was said in other words, as recall finds it.")] = False,
 ) -> Response:
-    """Your messages by their words, in one conversation or in all, best first."""
-    hits = await et.search(q, owner=caller.owner, conversation=conversation_id, limit=limit)
+    """Your messages by their words or their meaning, in one conversation or in all, best first."""
+    hits = await et.search(q, owner=caller.owner, conversation=conversation_id, limit=limit, meaning=meaning)
     return Json({"items": [asdict(hit) for hit in hits], "truncated": hits.truncated})
