@@ -69,7 +69,9 @@ async def test_each_level_is_what_a_compaction_goes_by(et: Everthread, conv: Con
     await et.compaction_config.set({"keep_recent": 4}, conversation=conv)
     assert await kept() == 4
     assert await kept(keep_recent=20) == 20
-    assert await kept(leaf_max_messages=8) == 72
+    assert await kept(leaf_max_messages=8) == 4
+    planned = (await conv.compact(dry_run=True, compaction={"leaf_max_messages": 8})).planned
+    assert [one.last_seq - one.first_seq + 1 for one in planned][:2] == [8, 8]
 
 
 async def test_settings_survive_a_restart(durable_url: str) -> None:

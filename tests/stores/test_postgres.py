@@ -210,7 +210,7 @@ async def test_a_server_that_takes_no_writes_is_told_apart(address: str) -> None
 
 
 async def test_a_call_that_the_server_cut_off_may_be_retried(address: str) -> None:
-    pool = Pool.of(parse(f"{address}&statement_timeout=50"))
+    pool = Pool.of(parse(f"{address}&statement_timeout=2000"))
     await pool.start()
     with pytest.raises(StoreBusy, match="time limit"):
         await pool.read(lambda connection: connection.execute("SELECT pg_sleep(10)"))

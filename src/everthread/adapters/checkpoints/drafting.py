@@ -19,6 +19,7 @@ from everthread.adapters.checkpoints.lists import Snapshot, is_message_list
 from everthread.adapters.checkpoints.matching import Matching
 from everthread.adapters.checkpoints.moulds import Cast, Form, Mould, is_logged, of_payload
 from everthread.adapters.checkpoints.payloads import from_langchain, made_id
+from everthread.adapters.checkpoints.pruning import COUNTERS
 from everthread.adapters.checkpoints.putting import Awaited, Item, Put, PutResult, Waiting
 from everthread.adapters.checkpoints.remembering import Memory, Remembered
 from everthread.adapters.checkpoints.spots import Spot
@@ -242,13 +243,12 @@ class Draft:
             waiting=waiting or {},
             log_count=0 if self.parent is None else self.parent.log_count,
             settled=settled,
-            is_silent=not self._has_history and not waiting,
+            is_silent=not self._has_history(metadata) and not waiting,
         )
 
-    @property
-    def _has_history(self) -> bool:
-        """A delta channel has versions also where its value stands in earlier checkpoints."""
-        places = (self.lists, self.carried, self.values, self.checkpoint["channel_versions"])
+    def _has_history(self, metadata: Mapping[str, Any]) -> bool:
+        """The list of a delta channel may stand in earlier checkpoints; an untracked channel has none anywhere."""
+        places = (self.lists, self.carried, self.values, metadata.get(COUNTERS) or {})
         return any(HISTORY in known for known in places)
 
     def _body(self, refs: Sequence[Ref], blobs: Blobs) -> bytes:
