@@ -185,7 +185,7 @@ function seenFrom(wire: WireContext): Seen {
     tokens: wire.tokens,
     parts: gaugeFrom(wire).parts,
     messages: wire.messages ?? [],
-    omitted: wire.omitted.map((one) => `#${one.first_seq}–${one.last_seq}: ${one.reason}`),
+    omitted: wire.omitted.map((one) => `#${one.seq}${one.last_seq === null ? "" : `–${one.last_seq}`}: ${one.reason}`),
   };
 }
 

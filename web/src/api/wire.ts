@@ -21,7 +21,7 @@ export interface WirePart { kind: string; tokens: number; seqs: number[]; exact:
 
 export interface WireContext {
   tokens: number; limit: number; mark_tokens?: number; parts: WirePart[];
-  omitted: { first_seq: number; last_seq: number; reason: string }[];
+  omitted: { seq: number; last_seq: number | null; reason: string }[];
   messages?: unknown[] | null;
 }
 
