@@ -3,6 +3,7 @@ checkpoint never came. History shows them, and none is lost or doubled when the 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, TypeVar
 
 import pytest
@@ -17,9 +18,9 @@ from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
 from everthread.testing import MemoryStore
-from tests.captures.rigs import children_of, texts_in
+from tests.captures.rigs import children_of, paths_of, texts_in
 from tests.captures.stores import over
-from tests.captures.test_archiving_saver import THREAD
+from tests.captures.test_archiving_saver import THREAD, echo
 
 R = TypeVar("R")
 
@@ -113,3 +114,42 @@ async def test_a_failure_between_a_childs_entries_and_its_checkpoint_loses_and_d
         (child,) = await children_of(conversation)
         assert child == ["a question of its own", "thinking", "concluded"]
         assert (await et.verify()).problems == ()
+
+
+class Cut(ArchivingSaver):
+    """Comes as far as the question of the second turn."""
+
+    async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        if metadata["step"] == 3:
+            raise Sick
+        return await super().aput(config, checkpoint, metadata, new_versions)
+
+
+class Overtaken(ArchivingSaver):
+    """Is told of a checkpoint after the writes that belong to it, as may be: LangGraph awaits neither."""
+
+    async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        await asyncio.sleep(0.05)
+        return await super().aput(config, checkpoint, metadata, new_versions)
+
+
+@pytest.mark.parametrize("goes_on", ["with the question", "before the question"])
+async def test_writes_that_overtake_their_checkpoint_double_nothing_that_a_cut_off_run_left(
+    et: Everthread, goes_on: str
+) -> None:
+    inner = InMemorySaver()
+    await echo(ArchivingSaver(inner, et)).ainvoke({"messages": ["one"]}, THREAD)
+    answered = await inner.aget_tuple(THREAD)
+    assert answered is not None
+    with pytest.raises(Sick):
+        await echo(Cut(inner, et)).ainvoke({"messages": ["two"]}, THREAD)
+    graph = echo(Overtaken(inner, et))
+    if goes_on == "with the question":
+        await graph.ainvoke(None, THREAD)
+        await graph.ainvoke({"messages": ["three"]}, THREAD)
+    else:
+        await graph.ainvoke({"messages": ["three"]}, answered.config)
+    paths = await paths_of(await et.conversations.get("t"))
+    assert any(path[:3] == ["one", "re: one", "two"] for path in paths)
+    assert all(len(path) == len(set(path)) for path in paths)
+    assert any(path[-2:] == ["three", "re: three"] for path in paths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
@@ -333,18 +333,24 @@ class Threads:
             await self._clear(ref, pruning.Keep(pruning.other_runs(run_ids), serde), serde)
             self._memories.forget(ref)
 
-    async def settle(self, serde: SerializerProtocol, thread: Ref | None = None) -> None:
-        """Log what a crash left waiting in writes, of one thread or of all."""
+    async def settle(
+        self, serde: SerializerProtocol, thread: Ref | None = None, *, besides: Collection[str | None] = ()
+    ) -> None:
+        """Log what a crash left waiting in writes, of one thread or of all, but for those on some checkpoints."""
         for ref in [thread] if thread is not None else await self._store.with_checkpoints(None, run_ids=None):
-            await self._clear(ref, pruning.nothing, serde)
+            await self._clear(ref, pruning.nothing, serde, besides)
 
     async def _clear(
-        self, ref: Ref, remove: Callable[[CheckpointsSeen], CheckpointChanges], serde: SerializerProtocol
+        self,
+        ref: Ref,
+        remove: Callable[[CheckpointsSeen], CheckpointChanges],
+        serde: SerializerProtocol,
+        besides: Collection[str | None] = (),
     ) -> None:
         waiting: dict[HeldKey, Waiting] = {}
         for _ in range(_MOST_TRIES):
             try:
-                await self._store.write(ref, Clear(waiting=waiting, remove=remove))
+                await self._store.write(ref, Clear(waiting=waiting, remove=remove, besides=besides))
             except Unprepared as problem:
                 for write in problem.writes:
                     key = (write.checkpoint, write.task_id, write.idx)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from everthread.adapters.checkpoints.elements import Blobs, Entry, Ref
@@ -59,6 +59,8 @@ class Clear:
 
     waiting: Mapping[HeldKey, Waiting]
     remove: Callable[[CheckpointsSeen], CheckpointChanges]
+    besides: Collection[str | None] = ()
+    """Checkpoints whose writes go on waiting."""
 
     def needs(self) -> Needs:
         ready = [one.prepared for wait in self.waiting.values() for one in wait.awaited if one.prepared is not None]
@@ -72,18 +74,23 @@ class Clear:
     def decide(self, seen: Seen, now: int) -> Decision[None]:
         found = seen.checkpoints
         assert found is not None
-        unknown = [write for write in found.held if (write.checkpoint, write.task_id, write.idx) not in self.waiting]
+        held = self._held(found)
+        unknown = [write for write in held if (write.checkpoint, write.task_id, write.idx) not in self.waiting]
         if unknown:
             raise Unprepared(unknown, {row.number: row for row in found.all})
         scribe = self._scribe(seen, found, now)
         blobs: Blobs = {}
-        writes = [self._settled(write, scribe, seen, blobs) for write in found.held]
+        writes = [self._settled(write, scribe, seen, blobs) for write in held]
         changes = self.remove(found)
         return Decision(
             result=None,
             **scribe.written(),
             checkpoints=_with(changes, found, scribe, writes, blobs),
         )
+
+    def _held(self, found: CheckpointsSeen) -> list[StoredWrite]:
+        spared = {row.number for row in found.all if row.id in self.besides}
+        return [write for write in found.held if write.checkpoint not in spared]
 
     def _scribe(self, seen: Seen, found: CheckpointsSeen, now: int) -> Scribe:
         """At the end of the branch that the newest root checkpoint stands on."""

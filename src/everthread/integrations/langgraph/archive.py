@@ -20,6 +20,7 @@ from everthread.adapters.checkpoints.payloads import from_langchain, made_id
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.spots import Spot
 from everthread.adapters.checkpoints.threads import Threads, take
+from everthread.core.checkpoints import Saved
 from everthread.core.errors import StoreError
 from everthread.core.nouns import Ref
 from everthread.history.full_history import BEGAN_LATE
@@ -99,6 +100,8 @@ class Archive:
         self._begun: set[Ref] = set()
         self._met: set[Ref] = set()
         """Threads that this process has heard of."""
+        self._early: dict[Ref, set[str | None]] = {}
+        """Checkpoints of threads that are not met yet, to which this process has written already."""
         self._meeting = asyncio.Lock()
         self.serde = StrictSerializer(allowed)
 
@@ -111,7 +114,7 @@ class Archive:
     async def take(self, record: Record) -> None:
         """Log it; durable when this returns. The same again changes nothing."""
         if Ref(record.spot.owner, record.spot.thread_id) not in self._met:
-            await self._meet(record.spot)
+            await self._meet(record)
         if isinstance(record, PutRecord):
             await self._take_put(record)
         else:
@@ -133,20 +136,28 @@ class Archive:
         await self._threads.put(record.spot, checkpoint, record.metadata, record.new_versions, self.serde)
         await self._take_event(record.spot, event)
 
-    async def _meet(self, spot: Spot) -> None:
+    async def _meet(self, record: Record) -> None:
         """Before anything of a thread is first taken: log what a process that died left waiting on a checkpoint that is
         not gone on with. What waits on the one that is will be named by the next put."""
+        spot = record.spot
         ref = Ref(spot.owner, spot.thread_id)
         async with self._meeting:
-            if ref not in self._met and not spot.namespace and await self._is_abandoned(ref, spot.id):
-                await self._threads.settle(self.serde, ref)
+            if ref in self._met:
+                return
+            continued = None if spot.id is None else await self._et.store.checkpoint(ref, spot.namespace, spot.id)
+            if continued is None and isinstance(record, WritesRecord):
+                # It overtook the put of its checkpoint, and only that one tells where the thread goes on.
+                self._early.setdefault(ref, set()).add(spot.id)
+                return
+            early = self._early.pop(ref, set())
+            if not spot.namespace and await self._is_abandoned(ref, continued):
+                await self._threads.settle(self.serde, ref, besides=early)
             self._met.add(ref)
 
-    async def _is_abandoned(self, ref: Ref, continued: str | None) -> bool:
+    async def _is_abandoned(self, ref: Ref, continued: Saved | None) -> bool:
         if ref not in await self._et.store.with_checkpoints(ref.owner, run_ids=None):
             return False
-        found = None if continued is None else await self._et.store.checkpoint(ref, "", continued)
-        return found is None or not any(write.is_held for write in found.writes)
+        return continued is None or not any(write.is_held for write in continued.writes)
 
     async def _take_writes(self, record: WritesRecord) -> None:
         messages = [write for write in record.writes if write[0] == HISTORY]
