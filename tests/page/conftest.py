@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from everthread.http.page import FOLDER
 
@@ -21,6 +21,7 @@ BARE = (
     "--no-sandbox --headless --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
 ).split()
 PATIENCE_SECONDS = 60.0
+expect.set_options(timeout=PATIENCE_SECONDS * 1000)  # what is expected comes; how soon is for a benchmark to say
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,7 @@ def page(browser: Browser, server: str) -> Iterator[Page]:
     """A page that has loaded nothing yet, in English; what goes wrong in it fails the test."""
     context = browser.new_context(viewport={"width": 1400, "height": 900}, locale="en-GB", base_url=server)
     opened = context.new_page()
+    opened.set_default_timeout(PATIENCE_SECONDS * 1000)
     wrong: list[str] = []
     elsewhere: list[str] = []
     opened.on("pageerror", lambda problem: wrong.append(str(problem)))

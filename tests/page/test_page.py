@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 DEMO = "/#/c/demo-journey"
 XSS = (
@@ -190,6 +191,24 @@ def test_an_answer_given_again_stands_beside_the_first(page: Page) -> None:
     expect(answer).to_have_count(1)
     answer.get_by_role("button", name="Answer again").click()
     expect(answer.get_by_text("2/2")).to_be_visible()
+
+
+def test_an_answer_stays_when_the_history_was_read_before_it_came(page: Page) -> None:
+    slow: list[bool] = []
+
+    def hold_back(route: Route) -> None:
+        read = route.fetch()
+        if not slow:
+            slow.append(True)
+            time.sleep(1.5)  # by then the turn is over
+        route.fulfill(response=read)
+
+    page.route("**/messages?*", hold_back)
+    page.goto("/")
+    ask(page, "read too soon")
+    expect(page.locator("article.message")).to_have_count(2)
+    expect(page.locator('article[data-live="true"]')).to_have_count(0)
+    expect(page.locator('article[data-role="assistant"]', has_text="read too soon")).to_have_count(1)
 
 
 def test_an_edited_question_is_answered_on_a_branch_of_its_own(page: Page) -> None:

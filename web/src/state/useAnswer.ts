@@ -69,6 +69,7 @@ export function useAnswer(onConversation: (id: string) => void): Asking {
         await new Promise((wake) => setTimeout(wake, PAUSES[Math.min(failures, PAUSES.length - 1)]));
       }
       setConnected(true);
+      await cache.cancelQueries(); // a first answer that is still on its way may have been read before the turn's end
       await cache.invalidateQueries();
       if (now.current?.state === "complete") show(null);
     },
