@@ -7,6 +7,7 @@ headers.py   what browsers are told
 limits.py    sizes and depths, before anything is parsed
 access.py    who asks: keys, tokens, or nobody on this very machine; and how often
 answering.py the same Idempotency-Key, the same answer
+bodies.py    a body that a door reads whole, and hands on
 errors.py    status codes, and problems as RFC 9457 has them
 json.py      JSON out, whatever a message holds
 asking.py    what every route takes: the caller, pages, and no parameter that nobody knows

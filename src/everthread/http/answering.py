@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from everthread.core.errors import Erased, EverthreadError, KeyReused
 from everthread.core.ids import check_id
 from everthread.core.replies import Replies, Reply
+from everthread.http.bodies import replayed, whole_body
 from everthread.http.errors import Refused, problem_of
 
 LEASE_SECONDS = 120.0
@@ -53,7 +54,7 @@ class SameAnswers:
             await problem_of(problem)(scope, receive, send)
 
     async def _answer(self, key: str, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await _body(receive)
+        body = await whole_body(receive)
         request = _hash(scope, body)
         stands = await self._replies.begin_reply(owner, key, request, lease_seconds=LEASE_SECONDS)
         if stands is not None:
@@ -63,7 +64,7 @@ class SameAnswers:
         made: list[Message] = []
         is_kept = False
         try:
-            await self._app(scope, _replayed(body, receive), _gathered(made, send))
+            await self._app(scope, replayed(body, receive), _gathered(made, send))
             if (reply := _reply(made, request, scope["state"].get("conversation"))) is not None:
                 await self._replies.keep_reply(owner, key, reply)
                 is_kept = True
@@ -72,15 +73,6 @@ class SameAnswers:
                 await self._replies.drop_reply(owner, key, request)
         for message in made:
             await send(message)
-
-
-async def _body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 def _hash(scope: Scope, body: bytes) -> bytes:
@@ -112,19 +104,6 @@ def _again(stands: Reply, request: bytes) -> Response:
         response.headers[name] = value
     response.headers["Idempotent-Replayed"] = "true"
     return response
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    ahead: Message | None = {"type": "http.request", "body": body, "more_body": False}
-
-    async def replay() -> Message:
-        nonlocal ahead
-        if ahead is None:
-            return await receive()
-        message, ahead = ahead, None
-        return message
-
-    return replay
 
 
 def _gathered(made: list[Message], send: Send) -> Send:

@@ -52,11 +52,11 @@ def create_app(
     app.state.settings = settings
     app.state.counts = counts
     app.state.load_demo = load_demo
-    app.state.talk = Talk(et, settings)
+    app.state.talk = talk = Talk(et, settings)
     errors.install(app)
     app.include_router(health.router)
     app.include_router(v1.router)
-    langgraph.mount(app, et, settings)
+    langgraph.mount(app, et, settings, talk)
     page.install(app)
     return app
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from everthread.http.bodies import replayed, whole_body
 from everthread.http.errors import Refused
 
 MAX_DEPTH = 64
@@ -64,15 +65,7 @@ class LimitedBodies:
 
     async def _whole(self, receive: Receive) -> Receive:
         """The body, read and looked at; then as if it came in only now."""
-        parts: list[bytes] = []
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                break
-            parts.append(message.get("body", b""))
-            if not message.get("more_body", False):
-                break
-        body = b"".join(parts)
+        body = await whole_body(receive)
         if depth_of(body, self._limits.depth) > self._limits.depth:
             raise Refused(
                 422,
@@ -80,16 +73,7 @@ class LimitedBodies:
                 f"the JSON nests deeper than {self._limits.depth} levels",
                 next_step="Send it flatter.",
             )
-        ahead: Message | None = {"type": "http.request", "body": body, "more_body": False}
-
-        async def replay() -> Message:
-            nonlocal ahead
-            if ahead is None:
-                return await receive()
-            message, ahead = ahead, None
-            return message
-
-        return replay
+        return replayed(body, receive)
 
 
 def _check_announced(headers: Headers, most: int) -> None:

@@ -82,9 +82,13 @@ class Talk:
     async def stop(self, conversation: Conversation, turn_id: str) -> Turn:
         """Stop a turn wherever it runs."""
         turn = await conversation.stop_turn(turn_id)
+        self.stop_here(turn_id)
+        return turn
+
+    def stop_here(self, turn_id: str) -> None:
+        """Stop it at once, if it runs in this process."""
         if self.is_awake:
             self.agent.presence.stop(turn_id)
-        return turn
 
     async def frames(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[Frame]:
         """A turn as an event stream: each event's number is its id."""

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from everthread.http.langgraph import assistants, events, graphs, info, runs, states, store, threads
 from everthread.http.langgraph.office import Office
+from everthread.http.talking import Talk
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
@@ -17,9 +18,9 @@ STOP_SECONDS = 2.0
 """How long runs that nobody follows may go on when the app stops; those that are followed were waited for before."""
 
 
-def mount(app: FastAPI, et: Everthread, settings: Settings) -> None:
+def mount(app: FastAPI, et: Everthread, settings: Settings, talk: Talk) -> None:
     """Let an app speak the protocol. Invalid when a graph that is named is not there."""
-    app.state.langgraph = Office(et, graphs_of(settings), settings)
+    app.state.langgraph = Office(et, graphs_of(settings), talk)
     for part in (info, assistants, threads, states, runs, events, store):
         app.include_router(part.router)
 

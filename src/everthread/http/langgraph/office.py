@@ -8,16 +8,16 @@ from everthread.http.langgraph.graphs import Graphs, Offer
 from everthread.http.langgraph.own import NAME, Own
 from everthread.http.langgraph.running import Running
 from everthread.http.langgraph.served import Served
+from everthread.http.talking import Talk
 from everthread.instance import Everthread
-from everthread.settings import Settings
 
 
 class Office:
     """Made with the app, which may be before any loop runs; the rest needs one."""
 
-    def __init__(self, et: Everthread, graphs: Graphs, settings: Settings) -> None:
+    def __init__(self, et: Everthread, graphs: Graphs, talk: Talk) -> None:
         self._et = et
-        self.own = Own(et, settings)
+        self.own = Own(et, talk)
         own = Offer(id=NAME, made=self.own.drawn, description="Our own agent: it never forgets.")
         self.graphs = Graphs(offers={NAME: own, **graphs.offers})
 
@@ -35,4 +35,3 @@ class Office:
         """Let what runs end for a while, and close the rest as interrupted."""
         if "running" in self.__dict__:
             await self.running.close(seconds)
-        await self.own.close()

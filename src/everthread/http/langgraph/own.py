@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
-from functools import cached_property
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, message_chunk_to_message
 
-from everthread import bootstrap
 from everthread.conversation import Conversation
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
@@ -31,11 +29,10 @@ from everthread.http.langgraph.frames import END, ERROR, METADATA, Frame
 from everthread.http.langgraph.projecting import projected
 from everthread.http.langgraph.rows import KIND
 from everthread.http.langgraph.wire import Json, dumps
+from everthread.http.talking import Talk
 from everthread.instance import Everthread
-from everthread.settings import Settings
-from everthread.turn.agent import Agent
 from everthread.turn.options import Options
-from everthread.turn.run import begin_turn, follow
+from everthread.turn.run import begin_turn
 
 NAME = "everthread"
 OWN = "is_own_turn"
@@ -50,20 +47,15 @@ def is_own(turn: Turn) -> bool:
 
 
 class Own:
-    """Turns of our own agent."""
+    """Turns of our own agent, the one that the app talks with."""
 
-    def __init__(self, et: Everthread, settings: Settings) -> None:
+    def __init__(self, et: Everthread, talk: Talk) -> None:
         self._et = et
-        self._settings = settings
-
-    @cached_property
-    def agent(self) -> Agent:
-        """Made when the first turn comes."""
-        return bootstrap.agent(self._et, settings=self._settings)
+        self._talk = talk
 
     def drawn(self) -> Any:
         """Its graph, to be shown."""
-        return self.agent.graph
+        return self._talk.agent.graph
 
     async def begin(self, conversation: Conversation, asked: Asked) -> Turn:
         """Begin a turn; the question is kept when this returns."""
@@ -75,20 +67,19 @@ class Own:
             assistant=asked.assistant_id,
             metadata={**told, OWN: True},
         )
-        live = await begin_turn(conversation, _question(asked), agent=self.agent, options=options)
+        live = await begin_turn(conversation, _question(asked), agent=self._talk.agent, options=options)
         return await conversation.turn(live.id)
 
     def stop(self, id: str) -> None:
         """Stop a turn that runs here."""
-        if "agent" in self.__dict__:
-            self.agent.presence.stop(id)
+        self._talk.stop_here(id)
 
     async def follow(self, ref: Ref, turn: Turn, after: int) -> AsyncIterator[Sequence[Told]]:
         """What a turn tells, in the protocol's words; what was told before an event is only read."""
         conversation = await self._et.conversations.get(ref.id, ref.owner)
         words = _Words(turn)
         last = 0
-        async for event in follow(conversation, turn.id, agent=self.agent):
+        async for event in self._talk.follow(conversation, turn.id):
             last = event.number
             frame = await self._values(conversation, words) if isinstance(event, Done) else words.of(event)
             if frame is not None and last > after:
@@ -100,12 +91,6 @@ class Own:
         if "values" not in words.modes:
             return None
         return Frame("values", (await projected(self._et, conversation))["values"])
-
-    async def close(self) -> None:
-        """End what runs as cancelled, with what it has said."""
-        for live in list(self.agent.presence.live.values()) if "agent" in self.__dict__ else ():
-            live.stop()
-            await live.ended()
 
 
 def _question(asked: Asked) -> object:
