@@ -10,8 +10,6 @@ from typing import NewType
 from everthread.core.errors import Invalid
 
 Owner = NewType("Owner", str)
-ConversationId = NewType("ConversationId", str)
-MessageId = NewType("MessageId", str)
 
 LOCAL: Owner = Owner("local")
 """The owner of everything when a program serves only itself."""

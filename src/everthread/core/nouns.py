@@ -16,9 +16,6 @@ from everthread.core.errors import StoreDamaged
 
 T = TypeVar("T")
 
-MAIN = "main"
-"""The id of the branch every conversation starts with."""
-
 
 class Ref(NamedTuple):
     """A conversation's address. The owner is in it, so it is in every query."""

@@ -32,7 +32,6 @@ from everthread.history import reading
 
 VERSION = 1
 MEDIA_TYPE = "application/zstd"
-SUFFIX = ".jsonl.zst"
 _LEVEL = 9
 _CHUNK_BYTES = 64 * 1024
 

@@ -4,11 +4,6 @@ export function count(value: number, language: string): string {
   return new Intl.NumberFormat(language).format(value);
 }
 
-/** 1,234 → 1.2k: for places with little room. */
-export function brief(value: number, language: string): string {
-  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(value);
-}
-
 export function moment(value: string, language: string): string {
   const date = new Date(value);
   if (Number.isNaN(date.getTime())) return "";

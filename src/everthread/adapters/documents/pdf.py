@@ -9,7 +9,6 @@ import logging
 import time
 
 from pypdf import PdfReader
-from pypdf.errors import PyPdfError
 
 from everthread.core.errors import Invalid
 
@@ -26,10 +25,6 @@ def pages(data: bytes) -> list[str]:
         found = _read(data)
     except Invalid:
         raise
-    except (PyPdfError, RecursionError, MemoryError) as problem:
-        raise Invalid(
-            f"is a broken PDF ({type(problem).__name__}); save it anew and try again", field="source"
-        ) from problem
     except Exception as problem:  # the edge of the reader: a broken file makes it raise anything
         raise Invalid(
             f"is a broken PDF ({type(problem).__name__}); save it anew and try again", field="source"

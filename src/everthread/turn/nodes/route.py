@@ -16,7 +16,6 @@ from everthread.turn.scene import Scene
 from everthread.turn.state import AppState
 
 _MENTION = re.compile(r"(?<![\w@])@([A-Za-z][\w.-]{0,63})")
-VISION = "vision"
 
 
 async def route(state: AppState, scene: Scene) -> dict[str, Any]:
