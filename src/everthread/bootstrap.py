@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -86,6 +87,7 @@ def open(
     place = blobs if blobs is not None or settings is None else settings.blobs
     kept = None if place is None else blobs_at(place)
     store = store_for(address, clock, kept)
+    address_of_models = None if settings is None else settings.model_base_url
     elsewhere = vectors if vectors is not None or settings is None else settings.vectors
     means = Means(
         store=store,
@@ -93,8 +95,8 @@ def open(
         blobs=kept,
         workspaces=_workspaces(str(address), workspaces, settings, clock),
         policy=policy if summariser is None else replace(policy, summary_model=None),
-        summariser=None if summariser is None else summariser_from(summariser),
-        summariser_named=NamedSummariser,
+        summariser=None if summariser is None else summariser_from(summariser, address_of_models),
+        summariser_named=partial(NamedSummariser, base_url=address_of_models),
         read=read_document,
         redact=redact,
         listener=LogsAndMetrics(clock),

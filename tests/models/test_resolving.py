@@ -33,7 +33,8 @@ from everthread import (
 )
 from everthread.adapters.models.failing import translated
 from everthread.adapters.models.local import LocalModel
-from everthread.adapters.models.resolving import KEYS, LOCAL_DEFAULT, NamedModels, resolved
+from everthread.adapters.models.providers import KEYS
+from everthread.adapters.models.resolving import LOCAL_DEFAULT, NamedModels, resolved
 from everthread.adapters.models.voices import AskedModel, Patience, window_of
 from everthread.context import Budget
 from everthread.models import named_models, resolve

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from everthread.adapters.models.summariser import ModelSummariser
 
 
-def summariser_from(given: Summariser | BaseChatModel | Runnable[Any, Any] | str) -> Summariser:
+def summariser_from(
+    given: Summariser | BaseChatModel | Runnable[Any, Any] | str, base_url: str | None = None
+) -> Summariser:
     """Built at once, so that what is wrong with it is said where it was given."""
     if isinstance(given, str):
-        return _built(given)
+        return _built(given, base_url)
     return given if _is_summariser(given) else _adapted(given)
 
 
@@ -33,8 +35,9 @@ class NamedSummariser:
     Building imports the provider's package, which takes a second or so, hence the thread.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, base_url: str | None = None) -> None:
         self.name = name
+        self._base_url = base_url
 
     async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
         """As the model does; ModelError when there is no such model, too."""
@@ -47,19 +50,19 @@ class NamedSummariser:
         return await model.extract(text, max_tokens=max_tokens)
 
     async def _model(self) -> ModelSummariser:
-        (model,) = await asyncio.gather(asyncio.to_thread(_built, self.name), return_exceptions=True)
+        (model,) = await asyncio.gather(asyncio.to_thread(_built, self.name, self._base_url), return_exceptions=True)
         if isinstance(model, BaseException):
             said = str(model) if isinstance(model, EverthreadError) else type(model).__name__
             raise ModelError(f"the summary model {self.name} cannot be used: {said}") from model
         return model
 
 
-def _built(name: str) -> ModelSummariser:
+def _built(name: str, base_url: str | None) -> ModelSummariser:
     try:
         from everthread.adapters.models.summariser import built  # noqa: PLC0415 - an extra
     except ImportError as problem:
         raise _missing() from problem
-    return built(name)
+    return built(name, base_url)
 
 
 def _adapted(model: object) -> Summariser:

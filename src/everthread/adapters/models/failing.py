@@ -9,6 +9,7 @@ from typing import Final
 
 from langchain_core import exceptions as theirs
 
+from everthread.adapters.models.providers import key_variable
 from everthread.adapters.models.summariser import kind_of
 from everthread.core.errors import (
     EverthreadError,
@@ -26,7 +27,6 @@ _TYPED: Final = (
     (theirs.ModelAPIError, ModelBusy),
     (theirs.ModelTimeoutError, ModelTimeout),
     (theirs.ModelConnectionError, ModelUnreachable),
-    (theirs.ModelError, ModelRefused),
     (TimeoutError, ModelTimeout),
     (ConnectionError, ModelUnreachable),
 )
@@ -35,6 +35,8 @@ _TOO_LONG: Final = re.compile(
     r"|exceed\w* the (?:available )?context|input is too long",
     re.IGNORECASE,
 )
+_LOST_LINE: Final = re.compile("Connect|RemoteProtocol|ReadError|WriteError")
+"""What httpx, under most clients, calls a connection that is not made or breaks off."""
 _SAID: Final = {
     ModelOverflow: "found the request too long",
     ModelBusy: "has no capacity for it now; try again later",
@@ -50,7 +52,25 @@ def translated(problem: BaseException, name: str) -> EverthreadError:
     if isinstance(problem, EverthreadError):
         return problem
     kind = _kind(problem)
-    return kind(f"the model {name} {_SAID[kind]} ({kind_of(problem)}); what was said is kept")
+    said = _refusal(problem, name) if kind is ModelRefused else _SAID[kind]
+    return kind(f"the model {name} {said} ({kind_of(problem)}); what was said is kept")
+
+
+def _refusal(problem: BaseException, name: str) -> str:
+    """A key that is not taken is named by its variable."""
+    variable = key_variable(name)
+    if variable is None or getattr(problem, "status_code", None) not in (401, 403):
+        return _SAID[ModelRefused]
+    return f"does not take its key; check what is set in {variable}"
+
+
+def pause_asked_for(problem: BaseException) -> float:
+    """The seconds after which a busy provider wants to be asked again; 0 when it does not say."""
+    headers = getattr(getattr(problem, "response", None), "headers", None) or {}
+    try:
+        return max(0.0, float(headers.get("retry-after", 0)))
+    except ValueError:  # a date: rare, and another clock's
+        return 0.0
 
 
 def _kind(problem: BaseException) -> type[ModelError]:
@@ -62,10 +82,12 @@ def _kind(problem: BaseException) -> type[ModelError]:
         return ModelOverflow
     if isinstance(status, int):
         return _by_status(status)
+    if isinstance(problem, theirs.ModelError):
+        return ModelRefused
     word = type(problem).__name__
     if "Timeout" in word:
         return ModelTimeout
-    return ModelUnreachable if "Connect" in word else ModelError
+    return ModelUnreachable if _LOST_LINE.search(word) else ModelError
 
 
 def _by_status(status: int) -> type[ModelError]:

@@ -20,37 +20,31 @@ from langchain_core.language_models import BaseChatModel
 
 from everthread.adapters.models import weights
 from everthread.adapters.models.local import ANSWER_TOKENS, TOY_NOTICE, WINDOW_TOKENS, LocalModel
+from everthread.adapters.models.providers import addressed, check_key, without_retries
 from everthread.adapters.models.scripted import ScriptedModel, scripted_by_name
 from everthread.adapters.models.summariser import kind_of
 from everthread.adapters.models.voices import AskedModel, Patience, window_of
 from everthread.context.budget import Budget
 from everthread.context.shape import Provider
-from everthread.core.errors import Invalid, MissingExtra, ModelKeyMissing
+from everthread.core.errors import Invalid, MissingExtra
 
 LOCAL_DEFAULT: Final = "local:smollm2"
-KEYS: Final[Mapping[str, str]] = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "fireworks": "FIREWORKS_API_KEY",
-    "google_genai": "GOOGLE_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "mistralai": "MISTRAL_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "perplexity": "PPLX_API_KEY",
-    "together": "TOGETHER_API_KEY",
-    "xai": "XAI_API_KEY",
-}
-"""The variable in which each provider's package looks for its key."""
 _RULES: Final[Mapping[str, Provider]] = {"openai": "openai", "anthropic": "anthropic"}
 _EXAMPLES: Final = "openai:gpt-5-mini, gguf:/path/to/model.gguf, local:smollm2 or scripted:echo"
 
 
 def resolved(
-    name: str, *, models_dir: Path, base_url: str | None = None, environ: Mapping[str, str] | None = None
+    name: str,
+    *,
+    models_dir: Path,
+    base_url: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> BaseChatModel:
-    """The chat model by this name; Invalid, MissingExtra or ModelKeyMissing say what is wrong and what to do."""
+    """The chat model by this name; Invalid, MissingExtra or ModelKeyMissing say what is wrong and what to do.
+
+    `options` go to the provider's package.
+    """
     provider, separator, model = name.partition(":")
     if not separator or not model:
         raise Invalid(f"{name!r} names no model; write provider:name, such as {_EXAMPLES}", field="model")
@@ -60,7 +54,9 @@ def resolved(
         return LocalModel(path=_fetched(models_dir, model))
     if provider == "gguf":
         return LocalModel(path=Path(model).expanduser())
-    return _of_provider(name, provider, base_url, os.environ if environ is None else environ)
+    known = os.environ if environ is None else environ
+    check_key(name, base_url, known)
+    return _of_provider(name, {**addressed(provider, base_url, known), **options})
 
 
 def _fetched(models_dir: Path, name: str) -> Path:
@@ -71,13 +67,7 @@ def _fetched(models_dir: Path, name: str) -> Path:
     return weights.located(models_dir, name) / files[0]
 
 
-def _of_provider(name: str, provider: str, base_url: str | None, environ: Mapping[str, str]) -> BaseChatModel:
-    key = KEYS.get(provider)
-    if key is not None and base_url is None and not environ.get(key):
-        raise ModelKeyMissing(f"the model {name} needs a key: set {key}, or choose another with EVERTHREAD_MODEL")
-    options: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
-    if base_url is not None and key is not None and not environ.get(key):
-        options["api_key"] = "none"  # a server of one's own often asks for none, but the package wants one
+def _of_provider(name: str, options: Mapping[str, Any]) -> BaseChatModel:
     try:
         model = init_chat_model(name, **options)
     except ImportError as problem:
@@ -114,9 +104,17 @@ class NamedModels:
             return self._asked(given, type(given).__name__ if not _name_of(given) else _name_of(given), "")
         name = given or self.name_for(preference)
         if name not in self._made:
-            model = await asyncio.to_thread(resolved, name, models_dir=self.models_dir, base_url=self.base_url)
+            model = await asyncio.to_thread(self._made_of, name)
             self._made[name] = self._asked(model, name, name.partition(":")[0])
         return self._made[name]
+
+    def _made_of(self, name: str) -> BaseChatModel:
+        """A model that leaves it to us to try again, and to say how long it may be silent."""
+        options = without_retries(name.partition(":")[0])
+        model = resolved(name, models_dir=self.models_dir, base_url=self.base_url, **options)
+        if hasattr(model, "stream_chunk_timeout"):
+            model.stream_chunk_timeout = None
+        return model
 
     def _asked(self, model: BaseChatModel, name: str, provider: str) -> AskedModel:
         return AskedModel(
@@ -124,7 +122,7 @@ class NamedModels:
             name=name,
             provider=_RULES.get(provider),
             window=_window(model),
-            is_exact=isinstance(model, ScriptedModel) or provider == "openai",
+            is_exact=isinstance(model, ScriptedModel) or (provider == "openai" and self.base_url is None),
             patience=self.patience,
             notice=TOY_NOTICE if name == LOCAL_DEFAULT else None,
         )

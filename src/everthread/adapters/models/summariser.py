@@ -7,6 +7,7 @@ names its kind only; the provider's own is its `__cause__`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -24,6 +25,7 @@ from everthread.adapters.models.prompt import (
     language_of_transcript,
     without_delimiters,
 )
+from everthread.adapters.models.providers import addressed, check_key
 from everthread.compaction.kinds import Kind
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 
@@ -69,10 +71,13 @@ class ModelSummariser:
 
 
 @cache
-def built(name: str) -> ModelSummariser:
-    """The model by this name; Invalid when there is none, MissingExtra when its package is not installed."""
+def built(name: str, base_url: str | None = None) -> ModelSummariser:
+    """The model by this name; Invalid when there is none, MissingExtra when its package is not installed,
+    ModelKeyMissing when its key is not set."""
+    check_key(name, base_url, os.environ)
+    options = addressed(name.partition(":")[0], base_url, os.environ)
     try:
-        return ModelSummariser(init_chat_model(name), name)
+        return ModelSummariser(init_chat_model(name, **options), name)
     except ImportError as problem:
         raise MissingExtra(f"the summary model {name!r} needs a package that is not installed: {problem}") from problem
     except ValueError as problem:

@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from everthread.adapters.models.failing import translated
+from everthread.adapters.models.failing import pause_asked_for, translated
 from everthread.context.budget import Budget, Calibration, calibrated, overflowed, with_calibration
 from everthread.context.shape import Provider
 from everthread.core.errors import ModelTimeout
@@ -33,9 +33,12 @@ class Patience:
     """Before the second attempt; doubled before each further one, with some chance in it."""
     silence_seconds: float = 120.0
     """So long may nothing come."""
+    longest_pause_seconds: float = 30.0
+    """So long is waited at most when the provider says when to ask again."""
 
-    def pause(self, attempt: int) -> float:
-        return self.pause_seconds * 2.0**attempt * random.uniform(0.8, 1.2)
+    def pause(self, attempt: int, asked_for: float = 0.0) -> float:
+        own = self.pause_seconds * 2.0**attempt * random.uniform(0.8, 1.2)
+        return max(own, min(asked_for, self.longest_pause_seconds))
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +88,7 @@ class AskedModel:
                 failure = translated(problem, self.name)
                 if has_come or not failure.retryable or attempt + 1 == self.patience.attempts:
                     raise failure from (None if failure is problem else problem)
-                await asyncio.sleep(self.patience.pause(attempt))
+                await asyncio.sleep(self.patience.pause(attempt, pause_asked_for(problem)))
             else:
                 return
 
