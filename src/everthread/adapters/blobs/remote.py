@@ -14,6 +14,10 @@ from everthread.core.errors import Invalid, MissingExtra, StoreError
 _TIMES = ("LastModified", "mtime", "created", "last_modified")
 """What the file systems call the time of the last write."""
 
+_FLAT = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss"})
+"""Where there are no folders: to make one would be to ask for the bucket with each blob, and to make one that a typing
+error names."""
+
 
 class RemoteBlobs:
     """Blobs under an address of fsspec."""
@@ -23,13 +27,15 @@ class RemoteBlobs:
         if scheme not in fsspec.available_protocols():
             raise Invalid(f"no blob store is known for {scheme!r}; write s3://bucket/folder or the like", field="blobs")
         try:
+            self._has_folders = scheme not in _FLAT
             self._files, self._root = fsspec.core.url_to_fs(url)
         except ImportError as problem:
             raise MissingExtra(f"this kind of blob store needs a package of its own: {problem}") from problem
 
     def put(self, name: str, body: bytes) -> None:
         try:
-            self._files.makedirs(self._parent(name), exist_ok=True)
+            if self._has_folders:
+                self._files.makedirs(self._parent(name), exist_ok=True)
             self._files.pipe_file(self._path(name), body)
         except OSError as problem:
             raise StoreError(f"a blob could not be written ({problem}); nothing of this call was stored") from problem
