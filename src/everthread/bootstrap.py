@@ -211,7 +211,7 @@ def agent(
     known = settings or _settings()
     hands = _hands(known, parts)
     checkpointer = saver or LogSaver(et, bridge=Bridge.here())
-    named = parts.pop("models", None) or models.named_models(known)
+    named = parts.pop("models", None) or replace(models.named_models(known), calibrations=et.store)
     return agents.Agent(
         et=et,
         saver=checkpointer,

@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import RunnableConfig
 
+import everthread
 from everthread import (
     EverthreadError,
     Invalid,
@@ -36,7 +37,9 @@ from everthread.adapters.models.local import LocalModel
 from everthread.adapters.models.providers import KEYS
 from everthread.adapters.models.resolving import LOCAL_DEFAULT, NamedModels, resolved
 from everthread.adapters.models.voices import AskedModel, Patience, window_of
+from everthread.adapters.stores.memory import MemoryStore
 from everthread.context import Budget
+from everthread.core.ports import Calibrations
 from everthread.models import named_models, resolve
 from everthread.settings import Settings
 from everthread.testing.scripted import Reply, ScriptedModel
@@ -210,14 +213,76 @@ def test_what_providers_raise_becomes_ours(problem: Exception, kind: type[ModelE
     assert type(translated(problem, "m")) is kind
 
 
-def test_reported_usage_makes_the_count_better() -> None:
+async def test_reported_usage_makes_the_count_better() -> None:
     voice = AskedModel(ScriptedModel(["x"]), "m")
     assert voice.budget.factor == 1.3
-    voice.heard(counted=1_000, usage={"input_tokens": 1_100})
+    await voice.heard(counted=1_000, usage={"input_tokens": 1_100})
     assert 1.1 < voice.budget.factor < 1.2
     before = voice.budget.limit
-    voice.refused(counted=200_000)
+    await voice.refused(counted=200_000)
     assert voice.budget.limit < before
+
+
+class Writing(MemoryStore):
+    """Counts what is kept."""
+
+    writes = 0
+
+    async def keep_calibration(self, model: str, factor: float, samples: int) -> None:
+        self.writes += 1
+        await super().keep_calibration(model, factor, samples)
+
+
+async def voice_of(store: Calibrations, tmp_path: Path, base_url: str | None = None) -> AskedModel:
+    models = NamedModels(models_dir=tmp_path, calibrations=store, base_url=base_url)
+    return await models.voice(f"gguf:{tmp_path / 'some.gguf'}" if base_url is None else "openai:small")
+
+
+async def test_what_is_learnt_of_a_models_counting_outlives_the_process(durable_url: str, tmp_path: Path) -> None:
+    async with everthread.open(durable_url, worker=False) as et:
+        voice = await voice_of(et.store, tmp_path)
+        await voice.heard(counted=1_000, usage={"input_tokens": 2_000})
+        learnt = voice.budget.factor
+        assert learnt > 2
+    async with everthread.open(durable_url, worker=False) as et:
+        again = await voice_of(et.store, tmp_path)
+        assert again.budget.factor == learnt
+        await again.heard(counted=1_000, usage={"input_tokens": 1_000})
+        assert 1.02 < again.budget.factor < learnt  # eased, not begun anew
+
+
+async def test_a_refusal_is_remembered_too(durable_url: str, tmp_path: Path) -> None:
+    async with everthread.open(durable_url, worker=False) as et:
+        voice = await voice_of(et.store, tmp_path)
+        await voice.refused(counted=200_000)
+        limit = voice.budget.limit
+    async with everthread.open(durable_url, worker=False) as et:
+        assert (await voice_of(et.store, tmp_path)).budget.limit == limit
+
+
+async def test_only_a_change_that_matters_is_written(tmp_path: Path) -> None:
+    store = Writing()
+    voice = await voice_of(store, tmp_path)
+    for _ in range(20):
+        await voice.heard(counted=1_000, usage={"input_tokens": 1_500})
+    assert store.writes == 1
+
+
+async def test_one_name_at_two_servers_is_two_models(tmp_path: Path) -> None:
+    pytest.importorskip("langchain_openai")
+    store = MemoryStore()
+    first = await voice_of(store, tmp_path, "http://user:secret@127.0.0.1:1/v1")
+    await first.heard(counted=1_000, usage={"input_tokens": 3_000})
+    second = await voice_of(store, tmp_path, "http://127.0.0.1:2/v1")
+    assert second.budget.factor == 1.3
+    assert first.counting.model == "openai:small@127.0.0.1:1"
+
+
+async def test_turns_with_a_model_object_go_on_with_what_was_learnt(tmp_path: Path) -> None:
+    models = NamedModels(models_dir=tmp_path, calibrations=MemoryStore())
+    model = LocalModel(path=tmp_path / "some.gguf")
+    await (await models.voice(model)).heard(counted=1_000, usage={"input_tokens": 2_000})
+    assert (await models.voice(model)).budget.factor > 2
 
 
 # -- a model on this machine -------------------------------------------------------------------------------

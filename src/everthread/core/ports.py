@@ -183,6 +183,16 @@ class Views(Protocol):
         """What a model was shown; NotFound when nothing was kept by this id."""
 
 
+class Calibrations(Protocol):
+    """How far our counts of tokens are from those of each model."""
+
+    async def calibration(self, model: str) -> tuple[float, int] | None:
+        """The model's tokens per token of our count, and from how many reports; None: nothing is known."""
+
+    async def keep_calibration(self, model: str, factor: float, samples: int) -> None:
+        """Remember it; of two at once the later stays."""
+
+
 class Checkpoints(Protocol):
     """Reading the checkpoints of agent graphs; they are written by intents, like the log."""
 
@@ -341,7 +351,21 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(Conversations, Log, Views, Checkpoints, Items, Turns, Notes, Search, Keeping, Keys, Replies, Protocol):
+class Store(
+    Conversations,
+    Log,
+    Views,
+    Calibrations,
+    Checkpoints,
+    Items,
+    Turns,
+    Notes,
+    Search,
+    Keeping,
+    Keys,
+    Replies,
+    Protocol,
+):
     """One database."""
 
     @property

@@ -31,7 +31,7 @@ async def ask(
     try:
         return await _asked(scene, config, tools, context, messages)
     except ModelOverflow:
-        scene.voice.refused(counted=context.tokens)
+        await scene.voice.refused(counted=context.tokens)
         return await _asked(scene, config, tools, *await _request(state, scene, tools, must_answer))
 
 
@@ -63,7 +63,7 @@ async def _asked(
     message = await _heard(scene, messages, tools, config)
     usage = {name: count for name, count in (message.usage_metadata or {}).items() if isinstance(count, int)}
     scene.usage.update(usage)
-    scene.voice.heard(counted=context.tokens, usage=usage)
+    await scene.voice.heard(counted=context.tokens, usage=usage)
     return message
 
 

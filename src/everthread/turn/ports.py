@@ -43,10 +43,10 @@ class Voice(Protocol):
     ) -> AsyncIterator[AIMessageChunk]:
         """The answer in pieces. Raises ModelError only; tried again only while nothing has come."""
 
-    def heard(self, *, counted: int, usage: Mapping[str, int]) -> None:
+    async def heard(self, *, counted: int, usage: Mapping[str, int]) -> None:
         """What the provider reports for a request that we counted to this."""
 
-    def refused(self, *, counted: int) -> None:
+    async def refused(self, *, counted: int) -> None:
         """The provider found this request too long."""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,14 +20,16 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
 from everthread.adapters.models import weights
+from everthread.adapters.models.calibrating import Counting, name_at
 from everthread.adapters.models.local import ANSWER_TOKENS, TOY_NOTICE, WINDOW_TOKENS, LocalModel
-from everthread.adapters.models.providers import addressed, check_key, without_retries
+from everthread.adapters.models.providers import address_for, addressed, check_key, without_retries
 from everthread.adapters.models.scripted import ScriptedModel, scripted_by_name
 from everthread.adapters.models.summariser import kind_of
 from everthread.adapters.models.voices import AskedModel, Patience, window_of
 from everthread.context.budget import Budget
 from everthread.context.shape import Provider
-from everthread.core.errors import Invalid, MissingExtra
+from everthread.core.errors import Invalid, MissingExtra, StoreError
+from everthread.core.ports import Calibrations
 
 LOCAL_DEFAULT: Final = "local:smollm2"
 _RULES: Final[Mapping[str, Provider]] = {"openai": "openai", "anthropic": "anthropic"}
@@ -92,7 +95,10 @@ class NamedModels:
     """vision, code, reasoning; where none is set, the default."""
     base_url: str | None = None
     patience: Patience = field(default_factory=Patience)
+    calibrations: Calibrations | None = None
+    """Where what is learnt of their counting is kept."""
     _made: dict[str, AskedModel] = field(default_factory=dict)
+    _countings: dict[str, Counting] = field(default_factory=dict)
 
     def name_for(self, preference: str | None = None) -> str:
         """Which model is meant when none is named."""
@@ -101,11 +107,11 @@ class NamedModels:
     async def voice(self, given: str | BaseChatModel | None, preference: str | None = None) -> AskedModel:
         """The model to ask. Making one imports a provider's package or loads weights, hence the thread."""
         if isinstance(given, BaseChatModel):
-            return self._asked(given, type(given).__name__ if not _name_of(given) else _name_of(given), "")
+            return await self._asked(given, _name_of(given) or type(given).__name__, "")
         name = given or self.name_for(preference)
         if name not in self._made:
             model = await asyncio.to_thread(self._made_of, name)
-            self._made[name] = self._asked(model, name, name.partition(":")[0])
+            self._made[name] = await self._asked(model, name, name.partition(":")[0])
         return self._made[name]
 
     def _made_of(self, name: str) -> BaseChatModel:
@@ -116,16 +122,26 @@ class NamedModels:
             model.stream_chunk_timeout = None
         return model
 
-    def _asked(self, model: BaseChatModel, name: str, provider: str) -> AskedModel:
+    async def _asked(self, model: BaseChatModel, name: str, provider: str) -> AskedModel:
+        address, is_scripted = address_for(provider, self.base_url), isinstance(model, ScriptedModel)
         return AskedModel(
             model=model,
             name=name,
             provider=_RULES.get(provider),
             window=_window(model),
-            is_exact=isinstance(model, ScriptedModel) or (provider == "openai" and self.base_url is None),
+            is_exact=is_scripted or (provider == "openai" and address is None),
+            counting=Counting(name) if is_scripted else await self._counting(name_at(name, address)),
             patience=self.patience,
             notice=TOY_NOTICE if name == LOCAL_DEFAULT else None,
         )
+
+    async def _counting(self, name: str) -> Counting:
+        if name not in self._countings:
+            counting = Counting(name, place=self.calibrations)
+            with suppress(StoreError):  # a guess will do until the database is back
+                await counting.begin()
+            self._countings.setdefault(name, counting)
+        return self._countings[name]
 
 
 def _window(model: BaseChatModel) -> Budget:

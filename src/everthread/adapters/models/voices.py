@@ -14,8 +14,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from everthread.adapters.models.calibrating import Counting
 from everthread.adapters.models.failing import pause_asked_for, translated
-from everthread.context.budget import Budget, Calibration, calibrated, overflowed, with_calibration
+from everthread.context.budget import Budget, with_calibration
 from everthread.context.shape import Provider
 from everthread.core.errors import ModelTimeout
 
@@ -52,26 +53,28 @@ class AskedModel:
     is_exact: bool = False
     """Whether our count is the model's own."""
     patience: Patience = field(default_factory=Patience)
-    _known: Calibration = field(default_factory=Calibration)
+    counting: Counting = field(default_factory=lambda: Counting(""))
+    """What its reports of usage have shown; shared by all that ask a model of its name."""
     notice: str | None = None
     """What its users must know of it."""
     _bound: tuple[list[Mapping[str, Any]], Runnable[Any, Any]] | None = None
 
     @property
     def budget(self) -> Budget:
-        return self.window if self.is_exact and not self._known.samples else with_calibration(self.window, self._known)
+        known = self.counting.known
+        return self.window if self.is_exact and not known.samples else with_calibration(self.window, known)
 
     @property
     def uses_tools(self) -> bool:
         """Whether it can call tools at all."""
         return type(self.model).bind_tools is not BaseChatModel.bind_tools
 
-    def heard(self, *, counted: int, usage: Mapping[str, int]) -> None:
+    async def heard(self, *, counted: int, usage: Mapping[str, int]) -> None:
         if not self.is_exact:
-            self._known = calibrated(self._known, counted=counted, reported=usage.get("input_tokens", 0))
+            await self.counting.heard(counted=counted, reported=usage.get("input_tokens", 0))
 
-    def refused(self, *, counted: int) -> None:
-        self._known = overflowed(self._known, counted=counted, room=self.window.window - self.window.output_reserve)
+    async def refused(self, *, counted: int) -> None:
+        await self.counting.refused(counted=counted, room=self.window.window - self.window.output_reserve)
 
     async def stream(
         self, messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]], config: RunnableConfig

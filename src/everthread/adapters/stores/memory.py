@@ -111,6 +111,7 @@ class MemoryStore:
         self._erasures: list[tuple[str, str | None, str | None, datetime]] = []
         self._is_open = False
         self._policy: bytes | None = None
+        self._calibrations: dict[str, tuple[float, int]] = {}
         self._items = Drawer()
         self._notes = Noticeboard()
         self._turns = Diary()
@@ -299,6 +300,12 @@ class MemoryStore:
 
     async def policy(self, ref: Ref | None) -> bytes | None:
         return self._policy if ref is None else self._row(ref).policy
+
+    async def calibration(self, model: str) -> tuple[float, int] | None:
+        return self._calibrations.get(model)
+
+    async def keep_calibration(self, model: str, factor: float, samples: int) -> None:
+        self._calibrations[model] = factor, samples
 
     async def keep_manifest(
         self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()

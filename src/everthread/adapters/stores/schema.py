@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Column,
+    Double,
     Index,
     Integer,
     LargeBinary,
@@ -180,6 +181,15 @@ policies = Table(
     Column("policy", LargeBinary, nullable=False),
 )
 """How a conversation is compacted; the row of number 0 is the server's."""
+
+calibrations = Table(
+    "calibrations",
+    metadata,
+    Column("model", Text, primary_key=True),
+    Column("factor", Double, nullable=False),
+    Column("samples", BigInteger, nullable=False),
+)
+"""The tokens of a model per token of our count, and how many reports that is learnt from."""
 
 manifests = Table(
     "manifests",
@@ -402,6 +412,7 @@ ERASE_RULES = {
     "answers": "rows of the conversation deleted; of an erased message's answer only the key kept, to refuse a retry",
     "compactions": "rows over an erased message deleted, with the summaries in them",
     "policies": "row of the conversation deleted",
+    "calibrations": "names of models and numbers only: kept",
     "manifests": "rows of the conversation deleted; seqs and digests of a single message stay",
     "prompts": "rows of the conversation deleted; a program's own words, so none of a single message's",
     "threads": "numbers only: kept",

@@ -273,6 +273,14 @@ ON CONFLICT (conversation) DO UPDATE SET policy = excluded.policy"""
 DELETE_POLICY = "DELETE FROM policies WHERE conversation = ANY($1::bigint[])"
 """Take that back."""
 
+CALIBRATION = "SELECT factor, samples FROM calibrations WHERE model = $1"
+"""How far our counts are from a model's own."""
+
+KEEP_CALIBRATION = """
+INSERT INTO calibrations (model, factor, samples) VALUES ($1, $2, $3)
+ON CONFLICT (model) DO UPDATE SET factor = excluded.factor, samples = excluded.samples"""
+"""Remember that."""
+
 KEEP_MANIFEST = """
 INSERT INTO manifests (conversation, id, manifest, created_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (conversation, id) DO UPDATE SET manifest = excluded.manifest"""

@@ -383,6 +383,12 @@ SET_POLICY = "INSERT OR REPLACE INTO policies (conversation, policy) VALUES (?, 
 DELETE_POLICY = "DELETE FROM policies WHERE conversation = ?"
 """Take that back."""
 
+CALIBRATION = "SELECT factor, samples FROM calibrations WHERE model = ?"
+"""How far our counts are from a model's own."""
+
+KEEP_CALIBRATION = "INSERT OR REPLACE INTO calibrations (model, factor, samples) VALUES (?, ?, ?)"
+"""Remember that."""
+
 KEEP_MANIFEST = "INSERT OR REPLACE INTO manifests (conversation, id, manifest, created_at) VALUES (?, ?, ?, ?)"
 """Remember what a model was shown."""
 

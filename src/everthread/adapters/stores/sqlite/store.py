@@ -227,6 +227,13 @@ class SqliteStore:
     async def policy(self, ref: Ref | None) -> bytes | None:
         return await self._on.read(lambda c: views.policy(c, ref))
 
+    async def calibration(self, model: str) -> tuple[float, int] | None:
+        found = await self._on.read(lambda c: c.execute(sql.CALIBRATION, (model,)).fetchone())
+        return None if found is None else (found[0], found[1])
+
+    async def keep_calibration(self, model: str, factor: float, samples: int) -> None:
+        await self._on.write(lambda c: c.execute(sql.KEEP_CALIBRATION, (model, factor, samples)))
+
     async def keep_manifest(
         self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
     ) -> None:
