@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
+from typing import Any
+
+import orjson
 
 from everthread.context.ingredients import Recalled, recalled_block
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.clock import Clock, system_clock
+from everthread.core.entries import Entry
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
 from everthread.core.meaning import Near
@@ -31,7 +36,7 @@ from everthread.recall.dates import named_times
 from everthread.recall.nearness import Places, rarities, worth_reading
 from everthread.recall.passages import WHOLE_TOKENS, Span, estimated_tokens
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
-from everthread.recall.ranking import Evidence, Heard, Ranked, rank
+from everthread.recall.ranking import Evidence, Heard, Ranked, Ranking, RecallWeights, rank
 from everthread.views import View, stored
 
 _READ = 300
@@ -72,7 +77,7 @@ class _Nearby:
 class Findings:
     """What was found, best first, before it is cut to what is asked for."""
 
-    ranked: Sequence[Ranked] = ()
+    ranked: Ranking | Sequence[Ranked] = ()
     placed: Mapping[int, Placed] = field(default_factory=dict)
     """The messages by order."""
     nearby: _Nearby = _Nearby()
@@ -120,17 +125,22 @@ async def find(
     named = list(dict.fromkeys((near.conversation_id, near.seq) for near in nearby.found))
     read = await sources.store.placed(owner, orders, named) if orders or named else ()
     placed = {one.order: one for one in read if path is None or is_on(path, one.branch, one.seq)}
+    times = named_times(question[:MOST_CHARACTERS], asked_at or sources.clock())
     evidence = Evidence(
         places=_along(places.of, {one.order for one in read} - placed.keys()),
         rarity=rarity,
         likeness=_likeness(nearby.found, placed.values()),
         grasp=nearby.grasp,
-        times=named_times(question[:MOST_CHARACTERS], asked_at or sources.clock()),
+        times=times,
     )
-    heard = [one for place in placed.values() for one in _heard(place)]
-    ranked = await asyncio.to_thread(rank, wanted, heard, evidence, sources.policy.weights)
-    shown = [one for one in ranked if placed[one.heard.order].seq not in without]
+    ranked = await asyncio.to_thread(_ranked, wanted, placed.values(), evidence, sources.policy.weights)
+    shown = ranked.without({one.order for one in placed.values() if one.seq in without})
     return Findings(ranked=shown, placed=placed, nearby=nearby, truncated=places.truncated)
+
+
+def _ranked(wanted: Asked, placed: Iterable[Placed], evidence: Evidence, weights: RecallWeights) -> Ranking:
+    heard = [one for place in placed for one in _heard(place, is_dated=bool(evidence.times))]
+    return rank(wanted, heard, evidence, weights)
 
 
 async def _word_places(store: Store, owner: str, conversation: str | None, wanted: Asked) -> WordPlaces:
@@ -173,24 +183,25 @@ def _likeness(found: Iterable[Near], placed: Iterable[Placed]) -> dict[tuple[int
     return {(order, near.part): near.score for order, near in known if order is not None}
 
 
-def _heard(place: Placed) -> list[Heard]:
+def _heard(place: Placed, *, is_dated: bool) -> list[Heard]:
     """A message as ranking takes it; a damaged one is left out, of which `verify` tells."""
-    message = Message(place.entry)
+    entry = place.entry
     try:
-        payload = message.payload
+        payload = _payload(entry)
     except StoreDamaged:
         return []
-    return [
-        Heard(
-            order=place.order,
-            place=place.depth,
-            conversation_id=place.conversation_id,
-            role=place.entry.role,
-            name=payloads.name(payload),
-            text=payloads.searchable(payload),
-            said_at=message.said_at or message.created_at,
-        )
-    ]
+    said_at = (payloads.said_at(payload) or Message(entry).created_at) if is_dated else None
+    name, text = payloads.name(payload), payloads.searchable(payload)
+    return [Heard(place.order, place.depth, place.conversation_id, entry.role, name, text, said_at)]
+
+
+def _payload(entry: Entry) -> Mapping[str, Any]:
+    """As `Message` decodes it, five times as fast: only where numbers are shown that orjson would round, not by it."""
+    if entry.raw and b"tool_" not in entry.raw:
+        with suppress(orjson.JSONDecodeError):
+            decoded: dict[str, Any] = orjson.loads(entry.raw)
+            return decoded
+    return Message(entry).payload
 
 
 def _hit(one: Ranked, place: Placed) -> RecallHit:

@@ -8,7 +8,6 @@ because the same thing is seldom said with the same two characters twice. Other 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -53,6 +52,30 @@ class Reading(NamedTuple):
     length: int
 
 
+class Reader:
+    """Counts the terms of a question in texts of a few hundred words: hundreds of them for each question."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._at = {term.token: at for at, term in enumerate(terms) if not term.is_prefix}.get
+        self._firsts = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
+        self._none = (0,) * len(terms)
+
+    def read(self, text: str) -> Reading:
+        """Count the terms in a text."""
+        found = tokens(text)
+        there = [at for at in map(self._at, found) if at is not None]
+        characters = () if text.isascii() else self._firsts
+        if not there and not characters:
+            return Reading(self._none, len(found))
+        counts = [*self._none]
+        for at in there:
+            counts[at] += 1
+        plain = normal(text) if characters else ""
+        for at, first in characters:  # each such character of a text begins a token
+            counts[at] = plain.count(first)
+        return Reading(counts, len(found))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A question, as it is looked for."""
@@ -63,12 +86,9 @@ class Asked:
     is_to_the_assistant: bool = False
     """Whether it asks what the assistant said: `what did you recommend`."""
 
-    def read(self, text: str) -> Reading:
-        """Count the terms in a text."""
-        found = tokens(text)
-        seen = Counter(found)
-        firsts = Counter(token[0] for token in found) if any(term.is_prefix for term in self.terms) else seen
-        return Reading([(firsts if term.is_prefix else seen)[term.token] for term in self.terms], len(found))
+    def reader(self) -> Reader:
+        """What counts the terms in one text after the other."""
+        return Reader(self.terms)
 
     def without(self, words: Mapping[str, str]) -> tuple[bool, ...]:
         """For each term whether it counts when these names, by their tokens, do not; all when nothing else is asked."""

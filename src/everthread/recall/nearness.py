@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
@@ -23,6 +23,7 @@ MOST_LENDING = 1_000
 """Of the messages that have a word, the best so many lend to those around them."""
 _LENT = 0.3
 """What the next message lends of what it has; half of it at each further step."""
+_LENT_STEPS = [(step, _LENT / 2 ** (step - 1)) for step in range(1, REACH + 1)]
 
 Places = Mapping[Term, Sequence[int]]
 """Of each term the messages that have it, in rising order."""
@@ -38,36 +39,61 @@ def rarities(places: Places, total: int) -> dict[Term, float]:
 
 def worth_reading(places: Places, rarity: Mapping[Term, float], most: int) -> list[int]:
     """The messages that are likeliest to be found, at most so many; among them some that have none of the words."""
-    own: defaultdict[int, float] = defaultdict(float)
+    own = _own(places, rarity)
+    tally = Counter(own.values())
+    with_lent = defaultdict(float, own)
+    for order in _best(own, MOST_LENDING, tally):
+        has = own[order]
+        for step, share in _LENT_STEPS:
+            lent = share * has
+            with_lent[order + step] += lent
+            with_lent[order - step] += lent
+    least = _cut(tally, most)  # with what is lent nobody has less, so that it takes this much at least
+    likeliest = {order: score for order, score in with_lent.items() if score >= least}
+    return _best(likeliest, most, Counter(likeliest.values()))
+
+
+def _own(places: Places, rarity: Mapping[Term, float]) -> dict[int, float]:
+    """What each message has of the question."""
+    own: dict[int, float] = {}
+    has = own.get
     for term, having in places.items():
         weight = rarity[term]
-        for order in having:
-            own[order] += weight
-    with_lent = own.copy()
-    for order in _best(own, MOST_LENDING):
-        share = _LENT * own[order]
-        for step in range(1, REACH + 1):
-            with_lent[order + step] += share
-            with_lent[order - step] += share
-            share /= 2
-    return _best(with_lent, most)
+        if not own:
+            own.update(dict.fromkeys(having, weight))
+        else:
+            for order in having:
+                own[order] = has(order, 0.0) + weight
+    return own
 
 
-def _best(scores: Mapping[int, float], most: int) -> list[int]:
+def _best(scores: Mapping[int, float], most: int, tally: Mapping[float, int]) -> list[int]:
     """The greatest, best first. Among thousands, finding where they end is ten times as fast as a heap of them."""
-    cut = sorted(scores.values())[-most] if 0 < most < len(scores) else -1.0
-    above = sorted((order for order, score in scores.items() if score > cut), key=scores.__getitem__, reverse=True)
+    cut = _cut(tally, most)
+    above = sorted([order for order, score in scores.items() if score > cut], key=scores.__getitem__, reverse=True)
     level = (order for order, score in scores.items() if score == cut)
     return [*above, *islice(level, max(0, most - len(above)))][:most]
 
 
-def talk_around(order: int, places: Places, rarity: Mapping[Term, float]) -> float:
-    """How much of the question is talked about where this message stands: each term counts once, and a little more
+def _cut(tally: Mapping[float, int], most: int) -> float:
+    """The least of the greatest, -1 where all are. Many messages have the very same words, so that there are far fewer
+    scores to put in order than messages."""
+    for score in sorted(tally, reverse=True):
+        most -= tally[score]
+        if most <= 0:
+            return score
+    return -1.0
+
+
+def talk_around(orders: Sequence[int], places: Places, rarity: Mapping[Term, float]) -> list[float]:
+    """How much of the question is talked about where these messages stand: each term counts once, and a little more
     when it is said again."""
-    found = 0.0
+    found = [0.0] * len(orders)
     for term, having in places.items():
-        first = bisect_left(having, order - AROUND)
-        times = bisect_right(having, order + AROUND, first) - first
-        if times:
-            found += rarity[term] * times / (times + 1)
+        weight = rarity[term]
+        for at, order in enumerate(orders):
+            first = bisect_left(having, order - AROUND)
+            times = bisect_right(having, order + AROUND, first) - first
+            if times:
+                found[at] += weight * times / (times + 1)
     return found

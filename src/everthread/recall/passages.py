@@ -8,7 +8,8 @@ text does: at an empty line, else at a line's end, else at a sentence's, else an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 WHOLE_TOKENS = 210
@@ -18,7 +19,7 @@ PASSAGE_TOKENS = 180
 _PLAIN_CHARACTERS = 4
 """Characters of a token where words are spaced; elsewhere each counts as one."""
 
-_wide = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]").findall
+_WIDE = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _ENDS = (re.compile(r"\n[^\S\n]*\n\s*"), re.compile(r"\n\s*"), re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])"))
 
 
@@ -33,41 +34,52 @@ def estimated_tokens(text: str) -> int:
     """About what a text counts to: exact enough to cut by, a hundred times as fast as counting."""
     if text.isascii():
         return -(-len(text) // _PLAIN_CHARACTERS)
-    wide = len(_wide(text))
-    return wide - (wide - len(text)) // _PLAIN_CHARACTERS
+    return _estimate(len(_WIDE.findall(text)), len(text))
+
+
+def _estimate(wide: int, length: int) -> int:
+    return wide - (wide - length) // _PLAIN_CHARACTERS
 
 
 def passages(text: str) -> list[Span]:
     """The passages of a message's text, in order; one, of the whole, unless it is long."""
     if estimated_tokens(text) <= WHOLE_TOKENS:
         return [Span(0, len(text))]
-    return list(_packed(text, _pieces(text, Span(0, len(text)), 0)))
+    return _Cutter(text).passages()
 
 
-def _pieces(text: str, span: Span, level: int) -> Iterator[Span]:
-    """What is small enough, cut at the strongest ends that make it so."""
-    if estimated_tokens(text[span.start : span.end]) <= PASSAGE_TOKENS:
-        yield span
-    elif level < len(_ENDS):
-        start = span.start
-        for end in (*(found.end() for found in _ENDS[level].finditer(text, *span)), span.end):
-            if end > start:
-                yield from _pieces(text, Span(start, end), level + 1)
-                start = end
-    else:
-        wide = _PLAIN_CHARACTERS if text[span.start : span.end].isascii() else 1
-        step = PASSAGE_TOKENS * wide
-        yield from (Span(at, min(at + step, span.end)) for at in range(span.start, span.end, step))
+class _Cutter:
+    """A long text on its way to passages: its wide characters are looked for once, not in every piece."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._wide: Sequence[int] = () if text.isascii() else [one.start() for one in _WIDE.finditer(text)]
 
-def _packed(text: str, pieces: Iterator[Span]) -> Iterator[Span]:
-    """Neighbouring pieces together, as many as go into a passage."""
-    held = next(pieces)
-    for piece in pieces:
-        joined = Span(held.start, piece.end)
-        if estimated_tokens(text[joined.start : joined.end]) <= PASSAGE_TOKENS:
-            held = joined
-        else:
-            yield held
-            held = piece
-    yield held
+    def passages(self) -> list[Span]:
+        """Neighbouring pieces together, as many as go into a passage."""
+        found: list[Span] = []
+        start = held = 0
+        for end in self._ends(0, len(self._text), 0):
+            if held > start and not self._fits(start, end):
+                found.append(Span(start, held))
+                start = held
+            held = end
+        return [*found, Span(start, held)]
+
+    def _fits(self, start: int, end: int) -> bool:
+        wide = bisect_left(self._wide, end) - bisect_left(self._wide, start) if self._wide else 0
+        return _estimate(wide, end - start) <= PASSAGE_TOKENS
+
+    def _ends(self, start: int, end: int, level: int) -> Iterator[int]:
+        """Where pieces end that are small enough, cut at the strongest ends that make them so."""
+        if level == len(_ENDS):
+            step = PASSAGE_TOKENS * (_PLAIN_CHARACTERS if self._text[start:end].isascii() else 1)
+            yield from (min(at + step, end) for at in range(start, end, step))
+            return
+        for cut in (*(found.end() for found in _ENDS[level].finditer(self._text, start, end)), end):
+            if self._fits(start, cut):
+                if cut > start:
+                    yield cut
+            else:
+                yield from self._ends(start, cut, level + 1)
+            start = cut

@@ -19,12 +19,13 @@ kinds is measured on the messages themselves. `docs/benchmarks/recall.md` has th
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from statistics import median
+from typing import NamedTuple, overload
 
 from everthread.core.queries import Term
 from everthread.history.words import normal, tokens
@@ -39,7 +40,6 @@ _WHOLE_SHARE = 0.5
 """How much the message as a whole counts beside its best passage."""
 _ENOUGH_TO_COMPARE = 10
 """From so many messages on, what is usual among them says which likeness is much."""
-_asks = re.compile(r"[?？]").search
 _ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})
 
 
@@ -64,8 +64,7 @@ class RecallWeights:
     """How much less neighbours lend for each share of the messages that are results of tools."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Heard(NamedTuple):
     """A message that was read."""
 
     order: int
@@ -76,7 +75,8 @@ class Heard:
     role: str
     name: str | None
     text: str
-    said_at: datetime | None
+    said_at: datetime | None = None
+    """Where the question names a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,16 +104,47 @@ class Ranked:
     """Whether it has nothing of the question itself, only messages around it have."""
 
 
-def rank(asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: RecallWeights) -> list[Ranked]:
+def rank(asked: Asked, heard: Sequence[Heard], evidence: Evidence, weights: RecallWeights) -> Ranking:
     """The messages that have something to do with the question, best first; of equals the newer one."""
-    room = _Room(asked, sorted(heard, key=lambda one: one.order), evidence, weights)
-    scores = room.scores()
-    found = [
-        Ranked(heard=one, span=room.span(at), score=scores[at], is_borrowed=room.is_borrowed(at))
-        for at, one in enumerate(room.heard)
-        if scores[at] > 0
-    ]
-    return sorted(found, key=lambda one: (-one.score, -one.heard.order))
+    return Ranking(_Room(asked, sorted(heard, key=lambda one: one.order), evidence, weights))
+
+
+class Ranking(Sequence[Ranked]):
+    """Messages in their order. Of hundreds that were compared a few are looked at: only for those the passage to show
+    is chosen."""
+
+    def __init__(self, room: _Room) -> None:
+        scores = room.scores()
+        newest_first = range(len(scores) - 1, -1, -1)
+        self._room = room
+        self._scores = scores
+        self._order = sorted((at for at in newest_first if scores[at] > 0), key=scores.__getitem__, reverse=True)
+
+    def without(self, orders: Collection[int]) -> Ranking:
+        """The same, without these messages."""
+        if not orders:
+            return self
+        fewer = copy(self)
+        fewer._order = [at for at in self._order if self._room.heard[at].order not in orders]
+        return fewer
+
+    @overload
+    def __getitem__(self, index: int) -> Ranked: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Ranked]: ...
+    def __getitem__(self, index: int | slice) -> Ranked | list[Ranked]:
+        if isinstance(index, slice):
+            return [self._ranked(at) for at in self._order[index]]
+        return self._ranked(self._order[index])
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def _ranked(self, at: int) -> Ranked:
+        room = self._room
+        return Ranked(
+            heard=room.heard[at], span=room.span(at), score=self._scores[at], is_borrowed=room.is_borrowed(at)
+        )
 
 
 class _Room:
@@ -125,19 +156,19 @@ class _Room:
         self.evidence = evidence
         self.weights = weights
         self.spans = [passages(one.text) for one in heard]
-        self.readings = [self._read(one.text, spans) for one, spans in zip(heard, self.spans, strict=True)]
-        self.needs = [1 / (1 + (estimated_tokens(one.text) / weights.alone_tokens) ** 2) for one in heard]
-
-    def _read(self, text: str, spans: Sequence[Span]) -> list[Reading]:
-        return [self.asked.read(text[span.start : span.end]) for span in spans]
+        read = asked.reader().read
+        self.readings = [
+            [read(one.text[start:end]) for start, end in spans] for one, spans in zip(heard, self.spans, strict=True)
+        ]
 
     # -- the shape of the conversation -------------------------------------------------------------------------
 
     @cached_property
     def speakers(self) -> Mapping[str, str]:
         """The names people speak under, by the first token of each; none where speakers are bare roles."""
-        names = {normal(one.name) for one in self.heard if one.name and one.role not in ("tool", "function")}
-        return {token: name for name in sorted(names - _ROLES) for token in tokens(name)[:1]}
+        names = {one.name for one in self.heard if one.name and not _is_of_tool(one)}
+        plain = set(map(normal, names)) - _ROLES
+        return {token: name for name in sorted(plain) for token in tokens(name)[:1]}
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -152,6 +183,36 @@ class _Room:
         share = sum(map(_is_of_tool, self.heard)) / max(1, len(self.heard))
         return self.weights.neighbours * max(0.0, 1 - self.weights.tool_damping * share)
 
+    @cached_property
+    def flows(self) -> list[tuple[int, int, float, float]]:
+        """Which two messages lend to each other, and what share the later and the earlier of them gets."""
+        if not self.lent:
+            return []
+        alone = self.weights.alone_tokens
+        needs = [1 / (1 + (estimated_tokens(one.text) / alone) ** 2) for one in self.heard]
+        return [
+            (at, later, needs[later] * self._lent_after(at, steps), needs[at] * self.lent * 0.5 ** (steps - 1))
+            for at, later, steps in self._neighbours()
+        ]
+
+    def _lent_after(self, at: int, steps: int) -> float:
+        is_answered = steps == 1 and _asks(self.heard[at].text)
+        return self.lent * 0.5 ** (steps - 1) * (self.weights.asking if is_answered else 1.0)
+
+    def _neighbours(self) -> Iterator[tuple[int, int, int]]:
+        """Each two that are within reach, and how many steps; results of tools have no neighbours."""
+        heard = self.heard
+        for at, one in enumerate(heard):
+            if _is_of_tool(one):
+                continue
+            for later in range(at + 1, min(at + REACH + 1, len(heard))):
+                other = heard[later]
+                steps = other.place - one.place
+                if not 0 < steps <= REACH or other.conversation_id != one.conversation_id:
+                    break
+                if not _is_of_tool(other):
+                    yield at, later, steps
+
     # -- scores ------------------------------------------------------------------------------------------------
 
     def scores(self) -> list[float]:
@@ -159,12 +220,12 @@ class _Room:
             return []
         weights, evidence = self.weights, self.evidence
         total = _at_most_one(self._with_neighbours(self._words()))
-        around = _at_most_one([talk_around(one.order, evidence.places, evidence.rarity) for one in self.heard])
+        around = _at_most_one(talk_around([one.order for one in self.heard], evidence.places, evidence.rarity))
         total = _at_most_one([score + weights.around * near for score, near in zip(total, around, strict=True)])
         if weights.meaning * evidence.grasp and evidence.likeness:
             meant = _at_most_one(self._with_neighbours(self._meaning()))
             total = [self._both(*of_one) for of_one in zip(self.heard, total, meant, strict=True)]
-        return [score * self._prior(one) for score, one in zip(total, self.heard, strict=True)]
+        return [score * prior for score, prior in zip(total, self._priors(), strict=True)]
 
     def _both(self, one: Heard, words: float, likeness: float) -> float:
         share = 0.0 if _is_of_tool(one) else self.weights.meaning * self.evidence.grasp
@@ -199,28 +260,22 @@ class _Room:
     def _with_neighbours(self, scores: Sequence[float]) -> list[float]:
         """Each score with what flows in from the messages around it."""
         total = list(scores)
-        for at, one in enumerate(self.heard):
-            for later in range(at + 1, min(at + REACH + 1, len(self.heard))):
-                other = self.heard[later]
-                steps = other.place - one.place
-                if not 0 < steps <= REACH or other.conversation_id != one.conversation_id:
-                    break
-                if _is_of_tool(one) or _is_of_tool(other):
-                    continue
-                lent = self.lent * 0.5 ** (steps - 1)
-                is_answer = steps == 1 and _asks(one.text) is not None
-                total[later] += self.needs[later] * lent * scores[at] * (self.weights.asking if is_answer else 1.0)
-                total[at] += self.needs[at] * lent * scores[later]
+        for at, later, forward, back in self.flows:
+            total[later] += forward * scores[at]
+            total[at] += back * scores[later]
         return total
 
-    def _prior(self, one: Heard) -> float:
-        weights = self.weights
-        prior = 1 + weights.date * fit(one.said_at, self.evidence.times)
+    def _priors(self) -> list[float]:
+        """What speaks for each message beside what it says: when it was said, and by whom."""
+        weights, times = self.weights, self.evidence.times
+        dates = [1 + weights.date * fit(one.said_at, times) if times else 1.0 for one in self.heard]
         if self.speakers:
-            return prior * (1 + weights.speaker * (one.name is not None and normal(one.name) in self.named))
-        if self.asked.is_to_the_assistant:
-            return prior * (1 + weights.assistant * (one.role == "assistant"))
-        return prior * (1 + weights.user * (one.role == "user"))
+            named = {one.name for one in self.heard if one.name is not None and normal(one.name) in self.named}
+            return [
+                date * (1 + weights.speaker * (one.name in named)) for date, one in zip(dates, self.heard, strict=True)
+            ]
+        role, weight = ("assistant", weights.assistant) if self.asked.is_to_the_assistant else ("user", weights.user)
+        return [date * (1 + weight * (one.role == role)) for date, one in zip(dates, self.heard, strict=True)]
 
     def is_borrowed(self, at: int) -> bool:
         order = self.heard[at].order
@@ -242,6 +297,10 @@ class _Room:
         return spans[best]
 
 
+def _asks(text: str) -> bool:
+    return "?" in text or "？" in text
+
+
 def _is_of_tool(one: Heard) -> bool:
     return one.role in ("tool", "function")
 
@@ -257,8 +316,11 @@ def _joined(readings: Sequence[Reading]) -> Reading:
 
 def _bm25(readings: Sequence[Reading], rarity: Sequence[float]) -> list[float]:
     average = sum(reading.length for reading in readings) / len(readings) or 1.0
-    scores = []
+    scores: list[float] = []
     for counts, length in readings:
+        if not any(counts):
+            scores.append(0.0)
+            continue
         norm = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / average)
         scores.append(
             sum(

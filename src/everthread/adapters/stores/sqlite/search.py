@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+
+import orjson
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
 from everthread.adapters.stores.sqlite import log
@@ -58,8 +60,8 @@ def word_places(
     found: dict[Term, list[int]] = {}
     for term in terms:
         match = fts5_match(Query(groups=(Group(terms=(term,)),)), scope)
-        keys = (row[0] for row in connection.execute(sql.TERM_PLACES, (match, first, last, cap)))
-        found[term] = list(keys if conversation is not None else _owned(connection, owner, keys))[::-1]
+        keys = sorted(orjson.loads(connection.execute(sql.TERM_PLACES, (match, first, last, cap)).fetchone()[0]))
+        found[term] = keys if conversation is not None else list(_owned(connection, owner, keys))
     total = connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0]
     return WordPlaces(found, total, any(len(having) >= cap for having in found.values()))
 
@@ -87,7 +89,7 @@ def _is_large(connection: sqlite3.Connection, owner: str) -> bool:
     return bool(owned >= _LARGE_SHARE * (of_all or 0))
 
 
-def _owned(connection: sqlite3.Connection, owner: str, keys: Iterator[int]) -> Iterator[int]:
+def _owned(connection: sqlite3.Connection, owner: str, keys: Iterable[int]) -> Iterator[int]:
     """Those of this owner; each conversation is asked for its owner once."""
     known: dict[int, bool] = {}
     for key in keys:
