@@ -250,7 +250,7 @@ async def recalled(sources: Sources, ref: Ref, view: View, query: str) -> tuple[
     """The best episodes that go into the policy's cap, in the order in which they were said: what was found, with the
     user's turn it belongs to and its answer. And whether some could not be found by meaning yet."""
     left = view.policy.recalled_max_tokens
-    if not left or not sources.policy.top_k:
+    if not left or not sources.policy.top_k or _is_all_in_view(view):
         return (), False
     there = {one.seq for one in (*view.window, *view.pinned, *view.standing)}
     findings = await find(sources, ref.owner, ref.id, query, path=view.outlook.segments, without=there)
@@ -264,19 +264,29 @@ async def recalled(sources: Sources, ref: Ref, view: View, query: str) -> tuple[
     return [kept[seq] for seq in sorted(kept)], findings.is_behind
 
 
+def _is_all_in_view(view: View) -> bool:
+    """Whether nothing was said before the window, so that nothing can be brought back."""
+    return not view.row and view.passed_over is None
+
+
 async def _episodes(sources: Sources, ref: Ref, view: View, findings: Findings) -> list[list[Recalled]]:
     """Each with what was found first, then what belongs to it."""
     by_turn: dict[int, list[Recalled]] = {}
     others: dict[int, list[Recalled]] = {}
+    depths: list[int] = []
     best = findings.ranked[0].score if findings.ranked else 0.0
     for one in findings.ranked[:_CONTEXT_HITS]:
         if one.is_borrowed or one.score < _LEAST_SHARE * best:
             continue
         place = findings.placed[one.heard.order]
+        is_full = len(by_turn) == sources.policy.top_k
+        if is_full and all(abs(place.depth - depth) > 2 * _TURN_REACH for depth in depths):
+            continue  # too far from each to be of its turn, so that its own need not be read
         turn = await _turn_around(sources.store, ref, view, place.seq)
         first = turn[0].stored.seq if turn else place.seq
-        if first not in by_turn and len(by_turn) == sources.policy.top_k:
+        if first not in by_turn and is_full:
             continue
+        depths.append(place.depth)
         found = [part for part in turn if part.stored.seq == place.seq]
         by_turn.setdefault(first, []).extend(_passage(part, one) for part in found)
         others.setdefault(first, [part for part in turn if _is_short(part)])

@@ -36,7 +36,7 @@ def heard(said: Sequence[Said]) -> list[Heard]:
 
 def ranked(
     question: str, messages: Sequence[Heard], weights: RecallWeights | None = None, **known: object
-) -> list[Ranked]:
+) -> Sequence[Ranked]:
     wanted = asked(question)
     places = {
         term: [one.order for one in messages if wanted.reader().read(one.text).counts[at]]
@@ -99,7 +99,7 @@ def test_what_the_assistant_said_is_not_sunk_by_the_prior_for_users() -> None:
 def test_a_named_day_brings_what_was_said_then() -> None:
     old, new = NOW - timedelta(days=40), NOW - timedelta(days=1)
     both = [
-        replace(one, said_at=when)
+        one._replace(said_at=when)
         for one, when in zip(heard([("user", "lunch with Ann"), ("user", "lunch with Bob")]), (old, new), strict=True)
     ]
     assert texts(ranked("whom did I have lunch with yesterday?", both))[0] == "lunch with Bob"
@@ -125,7 +125,7 @@ def test_of_a_long_message_the_passage_with_the_words_is_shown() -> None:
 
 def test_messages_of_two_conversations_are_no_neighbours() -> None:
     one, two = heard([("user", "the director"), ("user", "short")])
-    found = ranked("director", [one, replace(two, conversation_id="other")], RecallWeights(around=0))
+    found = ranked("director", [one, two._replace(conversation_id="other")], RecallWeights(around=0))
     assert texts(found) == ["the director"]
 
 
