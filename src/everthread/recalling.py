@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from everthread.context.ingredients import Recalled, recalled_block
+from everthread.context.ingredients import Recalled, Stored, recalled_block
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.clock import Clock, system_clock
@@ -273,37 +273,84 @@ async def _episodes(sources: Sources, ref: Ref, view: View, findings: Findings) 
     """Each with what was found first, then what belongs to it."""
     by_turn: dict[int, list[Recalled]] = {}
     others: dict[int, list[Recalled]] = {}
-    depths: list[int] = []
     best = findings.ranked[0].score if findings.ranked else 0.0
-    for one in findings.ranked[:_CONTEXT_HITS]:
-        if one.is_borrowed or one.score < _LEAST_SHARE * best:
-            continue
+    hits = [one for one in findings.ranked[:_CONTEXT_HITS] if not one.is_borrowed and one.score >= _LEAST_SHARE * best]
+    turns = _Turns(sources.store, ref, view)
+    await turns.read([findings.placed[one.heard.order] for one in hits[: 2 * sources.policy.top_k]])
+    for one in hits:
         place = findings.placed[one.heard.order]
         is_full = len(by_turn) == sources.policy.top_k
-        if is_full and all(abs(place.depth - depth) > 2 * _TURN_REACH for depth in depths):
-            continue  # too far from each to be of its turn, so that its own need not be read
-        turn = await _turn_around(sources.store, ref, view, place.seq)
+        if is_full and not turns.is_near(place):
+            continue
+        turn = await turns.around(place)
         first = turn[0].stored.seq if turn else place.seq
         if first not in by_turn and is_full:
             continue
-        depths.append(place.depth)
         found = [part for part in turn if part.stored.seq == place.seq]
         by_turn.setdefault(first, []).extend(_passage(part, one) for part in found)
         others.setdefault(first, [part for part in turn if _is_short(part)])
     return [[*found, *others[first]] for first, found in by_turn.items()]
 
 
-async def _turn_around(store: Store, ref: Ref, view: View, seq: int) -> list[Recalled]:
-    """The user's turn that a message belongs to: what the user said, the message, and the answer after it."""
-    before = PathQuery(branch=view.leaf_seq, before=seq + 1, limit=_TURN_REACH, newest_first=True)
-    after = PathQuery(branch=view.leaf_seq, after=seq, limit=1)
-    earlier = [stored(*pair) for pair in await store.path(ref, before)]
-    later = [stored(*pair) for pair in await store.path(ref, after)]
-    answers = list(takewhile(lambda one: payloads.role(one.payload) != "user", earlier))
-    opening = earlier[len(answers) : len(answers) + 1]
-    itself = earlier[:1] if answers else []
-    answer = [one for one in later if payloads.role(one.payload) == "assistant"]
-    return [Recalled(stored=one, start=0, end=len(payloads.text(one.payload))) for one in [*opening, *itself, *answer]]
+class _Turns:
+    """The users' turns that messages belong to. Those of a turn mostly stand side by side in the log, so that one read
+    has the turns of many; the path is asked where something is missing in between, or was revised."""
+
+    def __init__(self, store: Store, ref: Ref, view: View) -> None:
+        self._store = store
+        self._ref = ref
+        self._view = view
+        self._by_depth: dict[int, Placed] = {}
+        self._asked: list[int] = []
+
+    async def read(self, places: Sequence[Placed]) -> None:
+        """Read what is around these messages."""
+        orders = {order for one in places for order in range(one.order - _TURN_REACH + 1, one.order + 2)}
+        if orders:
+            near = await self._store.placed(self._ref.owner, sorted(orders), ())
+            on_path = (one for one in near if is_on(self._view.outlook.segments, one.branch, one.seq))
+            self._by_depth = {one.depth: one for one in on_path}
+
+    def is_near(self, place: Placed) -> bool:
+        """Whether a message can be of a turn that was asked for."""
+        return any(abs(place.depth - depth) <= 2 * _TURN_REACH for depth in self._asked)
+
+    async def around(self, place: Placed) -> list[Recalled]:
+        """What the user said, the message, and the answer after it."""
+        self._asked.append(place.depth)
+        earlier, later = self._side_by_side(place) or await self._along_path(place.seq)
+        answers = list(takewhile(lambda one: payloads.role(one.payload) != "user", earlier))
+        opening = earlier[len(answers) : len(answers) + 1]
+        itself = earlier[:1] if answers else []
+        answer = [one for one in later if payloads.role(one.payload) == "assistant"]
+        parts = [*opening, *itself, *answer]
+        return [Recalled(stored=one, start=0, end=len(payloads.text(one.payload))) for one in parts]
+
+    def _side_by_side(self, place: Placed) -> tuple[list[Stored], list[Stored]] | None:
+        """The message and those before it up to the user's, newest first, and the one after it; None if not known."""
+        earlier: list[Stored] = []
+        for depth in range(place.depth, max(0, place.depth - _TURN_REACH), -1):
+            one = self._known(depth)
+            if one is None:
+                return None
+            earlier.append(one)
+            if payloads.role(one.payload) == "user":
+                break
+        if place.depth == self._view.outlook.leaf_depth:
+            return earlier, []
+        after = self._known(place.depth + 1)
+        return None if after is None else (earlier, [after])
+
+    def _known(self, depth: int) -> Stored | None:
+        one = self._by_depth.get(depth)
+        return None if one is None or one.entry.seq != one.seq else stored(one.entry, one.entry)
+
+    async def _along_path(self, seq: int) -> tuple[list[Stored], list[Stored]]:
+        leaf = self._view.leaf_seq
+        before = PathQuery(branch=leaf, before=seq + 1, limit=_TURN_REACH, newest_first=True)
+        after = PathQuery(branch=leaf, after=seq, limit=1)
+        earlier, later = await self._store.path(self._ref, before), await self._store.path(self._ref, after)
+        return [stored(*pair) for pair in earlier], [stored(*pair) for pair in later]
 
 
 def _is_short(one: Recalled) -> bool:
