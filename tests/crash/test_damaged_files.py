@@ -127,7 +127,7 @@ def test_a_damaged_payload_does_not_keep_others_from_being_found(sound: Sound, t
     url = damaged(tmp_path, sound.content)
     spoil(tmp_path / "et.db", "UPDATE entries SET raw = x'7bff' WHERE id = 'm7'")
     spoil(tmp_path / "et.db", "INSERT INTO words (words) VALUES ('delete-all')")
-    spoil(tmp_path / "et.db", "INSERT INTO unindexed SELECT number, 0 FROM conversations")
+    spoil(tmp_path / "et.db", "INSERT INTO unindexed SELECT number, 0, 0 FROM conversations")
     assert len(asyncio.run(found(url, NEEDLE))) == 2 * (20 - 2), "all but the erased and the damaged ones"
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -272,7 +272,18 @@ _SKILL_ARGUMENTS = ("name", "skill", "skill_name")
 _MOST_NAME_CHARACTERS = 128
 
 
-def uses_of(entries: Sequence[Entry]) -> Counter[Use]:
+class Calling(Protocol):
+    """What of an entry tells which tools it calls."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def how(self) -> int | None: ...
+    @property
+    def raw(self) -> bytes | None: ...
+
+
+def uses_of(entries: Iterable[Calling]) -> Counter[Use]:
     """Which tools and skills new messages call, each message counted once for each of its calls.
 
     Most messages have none, which a look at their bytes tells.

@@ -91,6 +91,7 @@ entries = Table(
     Column("updated_at", BigInteger),
 )
 Index("entries_by_id", text("(key >> 32)"), entries.c.id)
+"""On PostgreSQL; SQLite has `entry_ids` instead."""
 Index("entries_pinned", entries.c.key, sqlite_where=text("flags & 2 <> 0"), postgresql_where=text("flags & 2 <> 0"))
 
 _KEPT_OUTSIDE = text("blob IS NOT NULL")
@@ -435,11 +436,13 @@ ERASE_RULES = {
     "vectors": "rows of the conversation deleted, and of a message those of its entries",
     "vector_models": "names of embedders only: kept",
     "erasures": "names what was erased, by id only",
+    "entry_ids": "hashes of ids only: kept, as the ids are",
+    "filed": "numbers only: kept",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",
     "alembic_version": "holds no text",
 }
-"""What `erase` does to each table (`words`, `unindexed`, `vectors` and jobs have migrations of their own)."""
+"""What `erase` does to each table (`words`, `unindexed`, `entry_ids`, `vectors`, jobs: see their migrations)."""
 
-SQLITE_ONLY = ("jobs", "note_words", "unindexed")
+SQLITE_ONLY = ("entry_ids", "filed", "jobs", "note_words", "unindexed")
 """In a PostgreSQL database a table of such a name is somebody else's."""

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, TypeVar
 from everthread.adapters.stores import migrating
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import cause_of, teach
+from everthread.adapters.stores.sqlite.filing import Tails
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some
 from everthread.core.blobs import Blobs
 from everthread.core.errors import EverthreadError, StoreBusy, StoreDamaged, StoreError, StoreFull
@@ -93,6 +94,8 @@ class Engine:
         self._handed: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
         self._own = threading.local()
         self._connections: list[sqlite3.Connection] = []
+        self.tails = Tails()
+        """Touched by the writer's thread only."""
         self.unindexed = 0
         """Entries written here since the last batch was indexed; touched by the writer's thread only."""
         _prepare_file(path)

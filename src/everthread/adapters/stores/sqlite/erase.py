@@ -172,7 +172,6 @@ def _remove_words(connection: sqlite3.Connection, key: int, entry: Entry, owner:
 def _index_anew(connection: sqlite3.Connection) -> None:
     """Empty the index; the next searches fill it with what is left."""
     connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-    connection.execute("DELETE FROM unindexed")
     connection.execute(sql.NOTE_ALL_UNINDEXED)
 
 

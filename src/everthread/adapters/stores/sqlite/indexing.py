@@ -2,18 +2,19 @@
 
 FTS5 writes a segment at each commit: five messages cost 280 µs that way, and 40 µs when some hundred are
 indexed together. So an append only notes up to where its log is indexed (in its own transaction, so nothing is
-forgotten), the writer indexes a batch when one has gathered, and a search first has the rest indexed. Tokens are
-counted in the same batch.
+forgotten), the writer indexes a batch when one has gathered, and a search first has the rest indexed. Tokens, and the
+tools that messages call, are counted in the same batch.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from everthread.adapters.stores.layout import SEQ_MASK, entry_key, text_of
+from everthread.adapters.stores.layout import SEQ_MASK, entry_key, text_of, uses_of
+from everthread.adapters.stores.sqlite import notes
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import known_tokens
 from everthread.context.tokens import count_tokens
@@ -38,8 +39,19 @@ def index_some(connection: sqlite3.Connection) -> None:
     """Index a batch of what waits, over as many logs as it takes, in the writer's transaction."""
     left = BATCH
     while left > 0 and (row := connection.execute(sql.UNINDEXED).fetchone()) is not None:
-        left -= _index_log(connection, row, left)
+        left -= _index_log(connection, _Behind._make(row), left)
     reach("index.written")
+
+
+class _Behind(NamedTuple):
+    """A log that the index has not reached the end of."""
+
+    number: int
+    after: int
+    counted: int
+    """Up to here the uses of tools were counted before: an index made anew does not count them again."""
+    owner: str
+    last: int
 
 
 class _Waiting(NamedTuple):
@@ -47,27 +59,36 @@ class _Waiting(NamedTuple):
 
     key: int
     kind: int
+    role: str
+    how: int | None
     flags: int
+    created_at: int
     tokens: int
     chain: bytes
     raw: bytes
 
 
-def _index_log(connection: sqlite3.Connection, behind: tuple[int, int, str, int], limit: int) -> int:
-    number, after, owner, count = behind
-    span = (entry_key(number, after), entry_key(number, count), limit)
+def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int) -> int:
+    number = behind.number
+    span = (entry_key(number, behind.after), entry_key(number, behind.last), limit)
     waiting = list(map(_Waiting._make, connection.execute(sql.TO_INDEX, span)))
     readable = [(one, text) for one in waiting if not one.flags & Flag.ERASED for text in _readable(one.raw)]
-    scope = (owner_scope(owner),)
+    scope = (owner_scope(behind.owner),)
     words = [(one.key, index_text(text, scope)) for one, text in readable if one.kind == Kind.MESSAGE]
     connection.executemany(sql.INSERT_WORDS, words)
     counts = [(_tokens(one, text), one.key) for one, text in readable if one.tokens == UNCOUNTED]
     connection.executemany(sql.SET_TOKENS, counts)
+    _count_uses(connection, number, [one for one, _ in readable if one.key & SEQ_MASK > behind.counted])
     if len(waiting) == limit and waiting[-1].key < span[1]:
         connection.execute(sql.MOVE_UNINDEXED, (waiting[-1].key & SEQ_MASK, number))
     else:
         connection.execute(sql.DELETE_UNINDEXED, (number,))
     return len(waiting)
+
+
+def _count_uses(connection: sqlite3.Connection, number: int, new: Sequence[_Waiting]) -> None:
+    if used := uses_of(new):
+        notes.count_uses(connection, number, used, max(one.created_at for one in new))
 
 
 def _readable(raw: bytes) -> Iterator[str]:

@@ -6,8 +6,7 @@ Plain functions that run in the writer's thread (`write`) or a reader's (the res
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.jobs import sqlite as jobs
@@ -18,11 +17,11 @@ from everthread.adapters.stores.layout import (
     payload_rows,
     revisions_of,
     settled,
-    uses_of,
 )
-from everthread.adapters.stores.sqlite import checkpoints, compactions, notes, turns
+from everthread.adapters.stores.sqlite import checkpoints, compactions, filing, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import counted
+from everthread.adapters.stores.sqlite.filing import Tails
 from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound, StoreDamaged
@@ -36,18 +35,17 @@ R = TypeVar("R")
 
 _TYPES = tuple(get_type_hints(Entry).values())
 
-_IDS_AT_ONCE = 500
-"""SQLite takes at least 999 parameters in one statement."""
-
 
 def write(
-    connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int, blobs: Blobs | None = None
+    connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int, tails: Tails, blobs: Blobs | None = None
 ) -> Decision[R]:
     """Look, decide, write: all inside the writer's transaction. Gives what was written."""
-    number, seen = _look(connection, ref, intent.needs())
+    number, seen = _look(connection, ref, intent.needs(), tails)
     reach("append.locked")
     decision = intent.decide(seen, now)
     _apply(connection, number, seen, decision, now, blobs)
+    if decision.entries:
+        tails.add(connection, number, seen.head, decision.entries)
     return decision
 
 
@@ -67,13 +65,15 @@ def living_head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead,
     return found
 
 
-def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs) -> tuple[int, Seen]:
+def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, tails: Tails) -> tuple[int, Seen]:
     number, log_head, active = head(connection, ref)
     rows = all_branches(connection, number) if needs.every_branch else [active]
     answer = None
     if needs.idempotency_key is not None:
         answer = connection.execute(sql.ANSWER, (number, needs.idempotency_key)).fetchone()
-    named = list(by_id(connection, number, needs.ids))
+    named = []
+    if needs.ids:
+        named = _named(connection, number, needs.ids, tails.seqs(connection, number, log_head, needs.ids))
     seen = Seen(
         head=log_head,
         branches={row.number: row for row in rows},
@@ -97,16 +97,11 @@ def _by_number(connection: sqlite3.Connection, number: int) -> Mapping[int, Bran
     return {row.number: row for row in all_branches(connection, number)}
 
 
-def by_id(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> Iterator[Entry]:
-    """Every revision of these messages, in order of seq among those of one message."""
-    for start in range(0, len(ids), _IDS_AT_ONCE):
-        some = ids[start : start + _IDS_AT_ONCE]
-        yield from map(Entry._make, connection.execute(_for_ids(len(some)), (number, *some)))
-
-
-@cache
-def _for_ids(count: int) -> str:
-    return sql.ENTRIES_BY_ID.format(", ".join("?" * count))
+def _named(connection: sqlite3.Connection, number: int, ids: Sequence[str], seqs: Iterable[int]) -> list[Entry]:
+    """Every revision of these messages, in order, among the entries at these places."""
+    wanted = set(ids)
+    found = filing.entries_at(connection, number, seqs)
+    return [entry for entry in found if entry.id in wanted and entry.kind != Kind.MARK]
 
 
 def by_seq(connection: sqlite3.Connection, number: int, seqs: Iterable[int]) -> list[Entry]:
@@ -169,8 +164,6 @@ def _write_entries(
     reach("append.entries_written")
     if not before.off_record:
         connection.execute(sql.NOTE_UNINDEXED, (number, new[0].seq - 1))
-        if used := uses_of(new):
-            notes.count_uses(connection, number, used, new[-1].created_at)
     reach("append.search_written")
 
 
@@ -238,6 +231,7 @@ def _sound(row: tuple[Any, ...]) -> Entry:
 def find(connection: sqlite3.Connection, ref: Ref, ids: Sequence[str], seqs: Sequence[int]) -> list[Entry]:
     """Entries by message id or by seq, in order of seq."""
     number, _, _ = living_head(connection, ref)
-    found = {entry.seq: entry for entry in by_id(connection, number, ids)}
+    named = _named(connection, number, ids, filing.find(connection, number, ids))
+    found = {entry.seq: entry for entry in named}
     found.update({entry.seq: entry for entry in by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
     return [counted(found[seq]) for seq in sorted(found)]

@@ -23,8 +23,8 @@ PRAGMAS = (
     "PRAGMA cache_size = -16000",
     "PRAGMA wal_autocheckpoint = 4000",
 )
-"""FULL: a commit is on the disk when it returns, also after a power cut. 4,000 pages: ids come in no order, so each
-turn changes other pages of their index, and the longer they stay in the WAL the fewer are copied twice."""
+"""FULL: a commit is on the disk when it returns, also after a power cut. 4,000 pages: words and ids come in no order,
+so each batch changes other pages of their index, and the longer they stay in the WAL the fewer are copied twice."""
 
 WAIT = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"
 """Wait for other processes as long as ever."""
@@ -104,8 +104,34 @@ SELECT b.number, b.parent, b.fork_seq, iif(b.number = c.active_branch, c.leaf_se
 FROM branches b JOIN conversations c ON c.number = b.conversation WHERE b.conversation = ? ORDER BY b.number"""
 """Every branch of a conversation; where the active one ends is in the conversation's row."""
 
-ENTRIES_BY_ID = f"SELECT {ENTRY} FROM entries e WHERE e.key >> 32 = ? AND e.id IN ({{}}) AND e.kind <> 2 ORDER BY e.key"
-"""Every revision of some messages; the braces take as many question marks as there are ids."""
+ENTRIES_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key IN ({{}}) ORDER BY e.key"
+"""Some entries; the braces take as many question marks as there are keys."""
+
+FILED_BY_HASH = "SELECT seq FROM entry_ids WHERE conversation = ? AND hash IN ({})"
+"""Where ids stand that are filed, and others with the same hashes."""
+
+UNFILED_BY_ID = """
+SELECT key & 4294967295 FROM entries
+WHERE key > (? << 32) + coalesce((SELECT seq FROM filed WHERE conversation = ?), 0) AND key <= ? AND id IN ({})"""
+"""Where ids stand that are not filed."""
+
+UNFILED = """
+SELECT key & 4294967295, CAST(id AS TEXT) FROM entries WHERE key > ? AND key <= ? AND kind <> 2 ORDER BY key"""
+"""The ids in the tail of a log."""
+
+FILED_UNTIL = "SELECT seq FROM filed WHERE conversation = ?"
+"""Up to where the ids of a log are filed; no row when none is."""
+
+FILE_ID = "INSERT OR IGNORE INTO entry_ids (conversation, hash, seq) VALUES (?, ?, ?)"
+"""File an id, which another process may have done meanwhile."""
+
+SET_FILED = """
+INSERT INTO filed (conversation, seq) VALUES (?, ?)
+ON CONFLICT (conversation) DO UPDATE SET seq = max(seq, excluded.seq)"""
+"""Note up to where the ids of a log are filed."""
+
+CHAIN_AT = "SELECT chain FROM entries WHERE key = ?"
+"""The link of the chain that one entry has."""
 
 ENTRY_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key = ?"
 """One entry."""
@@ -161,16 +187,18 @@ NOTE_UNINDEXED = "INSERT OR IGNORE INTO unindexed (conversation, after_seq) VALU
 """Note up to where a log is indexed, unless that is noted already; `indexing` does the rest."""
 
 TO_INDEX = f"""
-SELECT e.key, e.kind, e.flags, e.tokens, e.chain, {RAW}
+SELECT e.key, e.kind, e.role, e.how, e.flags, e.created_at, e.tokens, e.chain, {RAW}
 FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e.key LIMIT ?"""
 """What the index needs of the entries it has not reached."""
+
 NOTE_ALL_UNINDEXED = """
-INSERT INTO unindexed (conversation, after_seq)
-SELECT number, 0 FROM conversations WHERE entry_count > 0 AND off_record = 0 AND erased_at IS NULL"""
-"""Note that nothing is indexed."""
+INSERT INTO unindexed (conversation, after_seq, counted_seq)
+SELECT number, 0, entry_count FROM conversations WHERE entry_count > 0 AND off_record = 0 AND erased_at IS NULL
+ON CONFLICT (conversation) DO UPDATE SET after_seq = 0, counted_seq = max(counted_seq, unindexed.after_seq)"""
+"""Note that nothing is indexed; what was indexed before has its uses counted."""
 
 UNINDEXED = """
-SELECT u.conversation, u.after_seq, c.owner, c.entry_count
+SELECT u.conversation, u.after_seq, u.counted_seq, c.owner, c.entry_count
 FROM unindexed u JOIN conversations c ON c.number = u.conversation LIMIT 1"""
 """A log that the index is behind of."""
 

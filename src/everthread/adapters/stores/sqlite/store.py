@@ -182,7 +182,7 @@ class SqliteStore:
         engine = self._on
 
         def work(connection: sqlite3.Connection) -> Decision[R]:
-            decision = log.write(connection, ref, intent, now, engine.blobs)
+            decision = log.write(connection, ref, intent, now, engine.tails, engine.blobs)
             engine.unindexed += len(decision.entries)
             return decision
 
@@ -309,6 +309,7 @@ class SqliteStore:
         return await self._on.read(lambda c: notes.near(c, owner, shelves, model, vector, limit))
 
     async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        await self._index_all()
         return await self._on.read(lambda c: notes.uses(c, owner, limit))
 
     # -- turns ---------------------------------------------------------------------------------------------

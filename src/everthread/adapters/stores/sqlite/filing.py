@@ -1,0 +1,152 @@
+"""Which entries bear an id: an index that is written by the thousand.
+
+Ids that callers make come in no order, so an index of them changes another page for each message: five for a turn,
+which took a quarter of its CPU at 100,000 messages. So the ids at the end of a log, its tail, are not filed yet: the
+writer knows them from memory, a reader looks through the tail. When a tail has grown long its ids are filed together
+and in order, in the transaction of the append that made it so long.
+
+What the writer remembers goes up to one link of the chain, which no other log has. So whatever was rolled back, or
+written by another process, is noticed: the rest, or all of it, is read from the log again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from typing import TypeVar
+
+from everthread.adapters.stores.layout import SEQ_MASK, entry_key
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.core.entries import Entry, Kind
+from everthread.core.log import LogHead
+
+T = TypeVar("T")
+
+MOST_UNFILED = 2_048
+"""So long a tail may grow: a reader looks through it in a millisecond, and to file it takes 5."""
+_COLD = 128
+"""From this length on a tail that had to be read is filed: in a log that is written to now and then it stays short."""
+_MOST_KNOWN = 40_000
+"""Ids that the writer remembers of all logs together, some 8 MB."""
+_IDS_AT_ONCE = 500
+"""SQLite takes at least 999 parameters in one statement."""
+
+
+@dataclass(slots=True)
+class _Tail:
+    last: int
+    """The seq up to which it is known."""
+    chain: bytes = b""
+    """The link of the chain there."""
+    has_filed: bool = False
+    is_cold: bool = True
+    seqs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def add(self, id: str, seq: int) -> None:
+        self.seqs[id] = (*self.seqs.get(id, ()), seq)
+
+
+class Tails:
+    """What the writer of a file knows of ids that are not filed; touched by its thread only."""
+
+    def __init__(self) -> None:
+        self._tails: OrderedDict[int, _Tail] = OrderedDict()
+        self._known = 0
+
+    def seqs(self, connection: sqlite3.Connection, number: int, head: LogHead, ids: Sequence[str]) -> set[int]:
+        """Where these ids may stand; an entry by another id may be among them."""
+        tail = self._current(connection, number, head)
+        found = {seq for id in ids for seq in tail.seqs.get(id, ())}
+        return found.union(_filed(connection, number, ids)) if tail.has_filed else found
+
+    def add(self, connection: sqlite3.Connection, number: int, before: LogHead, new: Sequence[Entry]) -> None:
+        """Note entries that were written, in their transaction; file the tail when it has grown long.
+
+        Only here, where the chain grows: were it filed beside a write that fails, the memory of that would stay.
+        """
+        tail = self._current(connection, number, before)
+        self._known -= len(tail.seqs)
+        for entry in new:
+            if entry.kind != Kind.MARK:
+                tail.add(entry.id, entry.seq)
+        tail.last, tail.chain = new[-1].seq, new[-1].chain
+        if len(tail.seqs) >= (_COLD if tail.is_cold else MOST_UNFILED):
+            _file(connection, number, tail)
+        tail.is_cold = False
+        self._known += len(tail.seqs)
+        self._forget_some()
+
+    def _current(self, connection: sqlite3.Connection, number: int, head: LogHead) -> _Tail:
+        tail = self._tails.get(number)
+        if tail is None or tail.chain != head.chain:
+            tail = self._read(connection, number, head, tail)
+        self._tails.move_to_end(number)
+        return tail
+
+    def _read(self, connection: sqlite3.Connection, number: int, head: LogHead, known: _Tail | None) -> _Tail:
+        self._known -= 0 if known is None else len(known.seqs)
+        if known is None or connection.execute(sql.CHAIN_AT, (entry_key(number, known.last),)).fetchone() != (
+            known.chain,
+        ):
+            row = connection.execute(sql.FILED_UNTIL, (number,)).fetchone()
+            known = _Tail(last=0 if row is None else row[0], has_filed=row is not None)
+        span = (entry_key(number, known.last), entry_key(number, head.entry_count))
+        for seq, id in connection.execute(sql.UNFILED, span):
+            known.add(id, seq)
+        known.last, known.chain = head.entry_count, head.chain
+        self._tails[number] = known
+        self._known += len(known.seqs)
+        return known
+
+    def _forget_some(self) -> None:
+        while self._known > _MOST_KNOWN and len(self._tails) > 1:
+            _, oldest = self._tails.popitem(last=False)
+            self._known -= len(oldest.seqs)
+
+
+def _file(connection: sqlite3.Connection, number: int, tail: _Tail) -> None:
+    rows = sorted((number, _hash(id), seq) for id, seqs in tail.seqs.items() for seq in seqs)
+    connection.executemany(sql.FILE_ID, rows)
+    connection.execute(sql.SET_FILED, (number, tail.last))
+    tail.has_filed = True
+    tail.seqs.clear()
+
+
+def find(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> set[int]:
+    """Where these ids may stand, for a reader. First the tail: what is filed meanwhile is then found there too."""
+    found: set[int] = set()
+    for some in _chunks(ids):
+        values = (number, number, entry_key(number, SEQ_MASK), *some)
+        found.update(row[0] for row in connection.execute(_for_many(sql.UNFILED_BY_ID, len(some)), values))
+    return found.union(_filed(connection, number, ids))
+
+
+def _filed(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> Iterator[int]:
+    for some in _chunks(ids):
+        values = (number, *map(_hash, some))
+        yield from (row[0] for row in connection.execute(_for_many(sql.FILED_BY_HASH, len(some)), values))
+
+
+def entries_at(connection: sqlite3.Connection, number: int, seqs: Iterable[int]) -> Iterator[Entry]:
+    """Entries by seq, in order."""
+    for some in _chunks(sorted(seqs)):
+        keys = [entry_key(number, seq) for seq in some]
+        yield from map(Entry._make, connection.execute(_for_many(sql.ENTRIES_BY_KEY, len(some)), keys))
+
+
+def _chunks(many: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (many[start : start + _IDS_AT_ONCE] for start in range(0, len(many), _IDS_AT_ONCE))
+
+
+@cache
+def _for_many(statement: str, count: int) -> str:
+    return statement.format(", ".join("?" * count))
+
+
+def _hash(id: str) -> int:
+    """48 bits of an id: a third of its bytes, and nobody can make many ids of one hash."""
+    return int.from_bytes(blake2b(id.encode(), digest_size=6).digest(), "big")

@@ -1,0 +1,156 @@
+"""Ids on SQLite are filed many at once; until then, and while several write or a write fails, each is known."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import everthread
+from everthread import Conflict, Conversation
+from everthread.adapters.stores.sqlite import filing, log
+from everthread.adapters.stores.sqlite.engine import Engine, connect
+from everthread.core.nouns import Ref
+from everthread.history import ingest, intents
+from tests.stores.older_sqlite import back_to
+
+
+@pytest.fixture(autouse=True)
+def short_tails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filing, "MOST_UNFILED", 8)
+    monkeypatch.setattr(filing, "_COLD", 5)
+
+
+def says(*ids: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": f"said as {id}", "id": id} for id in ids]
+
+
+def numbered(first: int, last: int) -> list[str]:
+    return [f"m{number}" for number in range(first, last)]
+
+
+async def seqs(conversation: Conversation, ids: Sequence[str]) -> list[int]:
+    """Where a retry finds them: in the writer's memory, or filed."""
+    receipts = await conversation.append(says(*ids))
+    assert not any(receipt.new for receipt in receipts)
+    return [receipt.seq for receipt in receipts]
+
+
+def filed(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        count: int = connection.execute("SELECT count(*) FROM entry_ids").fetchone()[0]
+        return count
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7, 30])
+async def test_each_id_is_known_whether_filed_or_not(tmp_path: Path, batch: int) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path / 'et.db'}", worker=False) as et:
+        conv = await et.conversations.create()
+        ids = numbered(0, 30)
+        for start in range(0, 30, batch):
+            await conv.append(says(*ids[start : start + batch]))
+            assert [(await conv.message(id)).seq for id in ids[: start + batch]] == [*range(1, 31)][: start + batch]
+        assert await seqs(conv, ids) == [*range(1, 31)]
+        assert filed(tmp_path / "et.db") >= 30 - 8
+
+
+async def test_a_revision_is_found_after_its_message_was_filed(tmp_path: Path) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path / 'et.db'}", worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append(says(*numbered(0, 20)))
+        (receipt,) = await conv.append([{"role": "user", "content": "said otherwise", "id": "m3"}])
+        assert receipt.revision == 2
+        assert (await conv.message("m3")).text == "said otherwise"
+        assert await seqs(conv, ["m4"]) == [5]
+
+
+async def test_what_was_rolled_back_is_not_remembered(tmp_path: Path) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path / 'et.db'}", worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append(says(*numbered(0, 4)))
+        engine = Engine.of(tmp_path / "et.db")
+        try:
+            with pytest.raises(Conflict):
+                await engine.write(lambda c: _write_and_fail(c, engine, conv))
+        finally:
+            engine.release()
+        receipts = await conv.append(says(*numbered(4, 12)))
+        assert [(receipt.seq, receipt.new) for receipt in receipts] == [(seq, True) for seq in range(5, 13)]
+        assert await seqs(conv, numbered(0, 12)) == [*range(1, 13)]
+
+
+def _write_and_fail(connection: sqlite3.Connection, engine: Engine, conv: Conversation) -> None:
+    """As a write that fails after its entries stood there, and after the tail was filed with them."""
+    prepared = ingest.prepare_all(says(*numbered(4, 12)))
+    log.write(connection, Ref(conv.owner, conv.id), intents.Append(messages=prepared), 1, engine.tails)
+    raise Conflict("on purpose")
+
+
+async def test_what_another_process_writes_and_files_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "et.db"
+    async with everthread.open(f"sqlite:///{path}", worker=False) as et:
+        conv = await et.conversations.create(id="shared")
+        await conv.append(says(*numbered(0, 3)))
+        await _in_another_process(path, 3, 6)
+        assert await seqs(conv, numbered(0, 6)) == [*range(1, 7)]
+        await _in_another_process(path, 6, 30)
+        assert await seqs(conv, numbered(0, 30)) == [*range(1, 31)]
+        await conv.append(says(*numbered(30, 60)))
+        await _in_another_process(path, 0, 60)
+        assert len([message async for message in conv.messages()]) == 60
+
+
+async def _in_another_process(path: Path, first: int, last: int) -> None:
+    script = f"""
+import asyncio, everthread
+from everthread.adapters.stores.sqlite import filing, log
+filing.MOST_UNFILED, filing._COLD = 8, 5
+async def main():
+    async with everthread.open("sqlite:///{path}", worker=False) as et:
+        conv = await et.conversations.get("shared")
+        for number in range({first}, {last}):
+            await conv.append([{{"role": "user", "content": f"said as m{{number}}", "id": f"m{{number}}"}}])
+asyncio.run(main())
+"""
+    done = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+    assert await done.wait() == 0
+
+
+async def test_ids_with_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filing, "_hash", lambda id: 7)
+    async with everthread.open(f"sqlite:///{tmp_path / 'et.db'}", worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append(says(*numbered(0, 20)))
+        assert [receipt.new for receipt in await conv.append(says("m3", "new", "m19"))] == [False, True, False]
+        assert (await conv.message("m7")).seq == 8
+
+
+async def test_logs_beyond_what_is_remembered_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filing, "_MOST_KNOWN", 6)
+    async with everthread.open(f"sqlite:///{tmp_path / 'et.db'}", worker=False) as et:
+        talks = [await et.conversations.create() for _ in range(4)]
+        for number in range(12):
+            for conv in talks:
+                await conv.append(says(f"m{number}"))
+        for conv in talks:
+            assert await seqs(conv, numbered(0, 12)) == [*range(1, 13)]
+
+
+async def test_an_older_file_has_its_ids_filed_when_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "et.db"
+    async with everthread.open(f"sqlite:///{path}", worker=False) as et:
+        conv = await et.conversations.create(id="old")
+        await conv.append(says(*numbered(0, 20)))
+        await conv.pin("m3")
+    with closing(connect(path)) as connection:  # as the version before left it
+        back_to(connection, "0018")
+    async with everthread.open(f"sqlite:///{path}", worker=False) as et:
+        conv = await et.conversations.get("old")
+        assert filed(path) == 20
+        assert await seqs(conv, numbered(0, 20)) == [*range(1, 21)]
+        assert (await et.verify()).ok
