@@ -107,11 +107,12 @@ async def placed(
 
 
 async def _sampled(connection: Connection, owner: str, query: Query, match: str) -> _Sample:
-    rows = await connection.fetchval(sql.INDEX_SIZE) or 0
+    rows = await connection.fetchval(sql.INDEX_ROWS) or 0
     percent = min(100.0, 100 * _SAMPLED_ROWS / max(rows, 1))
     mine = f"'{scope_token(owner_scope(owner))}'"
     singles = [tsquery(_only(term)) for term in query.terms]
     seen, owned, hits, counts = (await connection.fetch(sql.SAMPLE, mine, match, percent, singles))[0]
+    rows = seen if percent == 100 else rows
     share = max(rows, seen) / max(seen, 1)
     return _Sample(
         rows=max(rows, seen),

@@ -509,6 +509,12 @@ SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_custom_plan"""
 INDEX_SIZE = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'words'::regclass"
 """About how many entries are indexed; 0 before the first vacuum."""
 
+INDEX_ROWS = """
+SELECT (pg_relation_size(oid) / current_setting('block_size')::integer
+    * CASE WHEN reltuples > 0 AND relpages > 0 THEN reltuples / relpages ELSE 20 END)::bigint
+FROM pg_class WHERE oid = 'words'::regclass"""
+"""About the same by the size it has now, so that a sample of what nobody has vacuumed yet is not all of it."""
+
 SAMPLE = """
 WITH sampled AS MATERIALIZED (SELECT tokens FROM words TABLESAMPLE SYSTEM ($3::real) REPEATABLE (1))
 SELECT count(*), count(*) FILTER (WHERE tokens @@ $1::text::tsquery),
