@@ -5,7 +5,7 @@
     python -m benchmarks writers     # 16 callers at once
     python -m benchmarks storage     # bytes on disk against bytes of payload
     python -m benchmarks reading     # the newest page, and everything
-    python -m benchmarks search      # ranked search over many messages (--messages 1000000)
+    python -m benchmarks search      # ranked search over many messages (--messages 1000000 --store postgres)
     python -m benchmarks context     # what a model sees, all of these:
       tokens             tokens, money and warm caches on recorded conversations
       context_cost       building a context, from 200 to 100,000 messages

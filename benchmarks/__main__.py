@@ -62,9 +62,11 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, help="write JSON here")
     parser.add_argument("--messages", type=int, default=200_000, help="search: how many messages")
+    parser.add_argument("--store", choices=search.STORES, default="sqlite", help="search: in which database")
     parser.add_argument(
         "--lengths", type=_numbers, default=[100, 1_000, 100_000], help="append: lengths, comma-separated"
     )
+    parser.add_argument("--conversations", type=int, default=1_000, help="storage: how many, of a hundred messages")
     parser.add_argument("--rounds", type=int, default=40, help="rounds that each system takes in turn")
     parser.add_argument(
         "--context-lengths", type=_numbers, default=[200, 2_000, 20_000, 100_000], help="context_cost: lengths"

@@ -7,6 +7,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Row
@@ -21,10 +22,11 @@ REFERENCE = "limit-sqlite"
 PEERS = ("agents-sqlite", "langgraph-sqlite")
 _TURNS = 80
 """Turns in one round: long enough for every part, the batched index included, to take its share."""
+_IO = Path("/proc/self/io")
 
 
 def run(options: argparse.Namespace) -> Sequence[Row]:
-    """Every system at every length, in rotation; CPU of the whole process per turn."""
+    """Every system at every length, in rotation; CPU of the whole process per turn, and what it writes (on Linux)."""
     return [row for length in options.lengths for row in _at_length(length, options.rounds)]
 
 
@@ -37,17 +39,27 @@ def _at_length(length: int, rounds: int) -> list[Row]:
     for system in systems.values():
         system.seed("t", Gen(3).turns(length))
     spent: dict[str, list[float]] = {name: [] for name in systems}
+    written: dict[str, list[float]] = {name: [] for name in systems}
     made = Gen(8)
     for warm_up in [True] * 3 + [False] * rounds:
         for name, system in systems.items():
             slow = name.startswith("langgraph")
             turns = [system.prepare(made.turn()) for _ in range(2 if slow else _TURNS)]
+            before = _written_bytes()
             cpu = _cpu_ms(system, turns)
             if not warm_up:
                 spent[name].append(cpu)
+                written[name].append((_written_bytes() - before) / len(turns))
     for system in systems.values():
         system.close()
-    return [_row(name, length, spent) for name in systems]
+    return [{**_row(name, length, spent), "bytes written": statistics.mean(written[name])} for name in systems]
+
+
+def _written_bytes() -> int:
+    """What this process has written so far, to whichever file: it does not depend on who else is at work."""
+    if not _IO.exists():
+        return 0
+    return next(int(line.split()[1]) for line in _IO.read_text().splitlines() if line.startswith("wchar"))
 
 
 def _opened() -> Ours:

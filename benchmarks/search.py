@@ -7,12 +7,16 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 
 from benchmarks.report import Row
 from benchmarks.systems import Ours, Turn
+from tests.postgres import own_server
 
+STORES = ("sqlite", "postgres")
 _CONVERSATIONS = 100
 _TIMES = 4
 """How often each question is asked: a p95 of thirty answers is one answer."""
@@ -20,15 +24,26 @@ _TIMES = 4
 
 def run(options: argparse.Namespace) -> Sequence[Row]:
     """One owner's messages in a hundred conversations; each kind of question asked a hundred times."""
-    ours = Ours(tempfile.mkdtemp(prefix="bench-"))
-    ours.open()
-    began = time.perf_counter()
-    _fill(ours, options.messages)
-    print(f"({options.messages:,} messages kept and indexed in {time.perf_counter() - began:.0f} s)")
-    rows = [_asked(ours, kind, questions, None) for kind, questions in _questions().items()]
-    rows.append(_asked(ours, "common, in one conversation", _questions()["common"], "c7"))
-    ours.close()
-    return rows
+    with _address(options.store) as url:
+        ours = Ours(tempfile.mkdtemp(prefix="bench-"), url)
+        ours.open()
+        began = time.perf_counter()
+        _fill(ours, options.messages)
+        print(f"({options.messages:,} messages kept and indexed in {time.perf_counter() - began:.0f} s)")
+        rows = [_asked(ours, kind, questions, None) for kind, questions in _questions().items()]
+        rows.append(_asked(ours, "common, in one conversation", _questions()["common"], "c7"))
+        ours.close()
+    return [{**row, "store": options.store, "messages": options.messages} for row in rows]
+
+
+@contextmanager
+def _address(store: str) -> Iterator[str | None]:
+    """A PostgreSQL of our own with the settings it comes with; for SQLite a file needs none."""
+    if store == "sqlite":
+        yield None
+        return
+    with own_server(Path(tempfile.mkdtemp(prefix="bench-"))) as server, server.database() as url:
+        yield url
 
 
 def _fill(ours: Ours, messages: int) -> None:

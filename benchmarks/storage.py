@@ -1,42 +1,66 @@
-"""Bytes on the disk against the bytes of the payloads, with and without the search index."""
+"""Bytes on the disk against the bytes of the payloads, with and without the search index: one log, many, none."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sqlite3
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.report import Row
 from benchmarks.systems import Ours
 
+_EACH = 100
+"""Messages of each of many conversations."""
+
 
 def run(options: argparse.Namespace) -> Sequence[Row]:
-    """One conversation of each length, written turn by turn, then closed."""
-    return [_at_length(length) for length in options.lengths]
+    """A new file; one conversation of each length; many of a hundred messages that grow side by side."""
+    return [
+        _kept("new file", 0, lambda ours: None),
+        *(_kept("one conversation", length, _one_of(length)) for length in options.lengths),
+        _kept(f"{options.conversations:,} conversations", options.conversations * _EACH, _many(options.conversations)),
+    ]
 
 
-def _at_length(length: int) -> Row:
+def _one_of(length: int) -> Callable[[Ours], None]:
     from perf.data import Gen  # noqa: PLC0415 - importable only with the harness
 
+    def fill(ours: Ours) -> None:
+        for start in range(0, length, 1_000):
+            ours.seed("t", Gen(start).turns(min(1_000, length - start)))
+
+    return fill
+
+
+def _many(conversations: int) -> Callable[[Ours], None]:
+    """A turn of each, then the next of each, as a service is used: new entries stand in the middle of the table."""
+    from perf.data import Gen  # noqa: PLC0415
+
+    async def work(ours: Ours) -> None:
+        made = Gen(3)
+        for _ in range(_EACH // 5):
+            await asyncio.gather(*(ours.aappend(f"c{number}", made.turn()) for number in range(conversations)))
+        await ours.acatch_up()
+
+    return lambda ours: ours.run_async(work(ours))
+
+
+def _kept(what: str, messages: int, fill: Callable[[Ours], None]) -> Row:
     folder = tempfile.mkdtemp(prefix="bench-")
     ours = Ours(folder)
     ours.open()
-    for start in range(0, length, 1_000):
-        ours.seed("t", Gen(start).turns(min(1_000, length - start)))
+    fill(ours)
     payload = ours.run_async(ours.et.stats())["payload_bytes"]
     ours.close()
     file = Path(folder) / "et.db"
-    index = _index_bytes(file)
-    return {
-        "system": "everthread",
-        "messages": length,
-        "payload bytes": payload,
-        "file bytes": file.stat().st_size,
-        "times payload": file.stat().st_size / payload,
-        "without index": (file.stat().st_size - index) / payload,
-    }
+    size = file.stat().st_size
+    row: Row = {"system": f"everthread: {what}", "messages": messages, "payload bytes": payload, "file bytes": size}
+    if not payload:
+        return row
+    return {**row, "times payload": size / payload, "without index": (size - _index_bytes(file)) / payload}
 
 
 def _index_bytes(file: Path) -> int:

@@ -20,20 +20,20 @@ Turn = list[dict[str, Any]]
 
 
 class Ours:
-    """everthread on SQLite, driven as the harness drives every system: from outside its event loop."""
+    """everthread, on SQLite unless told, driven as the harness drives every system: from outside its event loop."""
 
     name = "everthread"
     concurrency = "async"
 
-    def __init__(self, workdir: str) -> None:
-        self.folder = Path(workdir)
+    def __init__(self, workdir: str, url: str | None = None) -> None:
+        self.url = url or f"sqlite:///{workdir}/et.db"
         self.conversations: dict[str, Conversation] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def open(self) -> None:
         self._thread.start()
-        opening = everthread.open(f"sqlite:///{self.folder}/et.db", worker=False)  # the log alone, no summaries
+        opening = everthread.open(self.url, worker=False)  # the log alone, no summaries
         self.et: Everthread = self.run_async(opening.__aenter__())
 
     def close(self) -> None:
