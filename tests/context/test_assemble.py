@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
 
+import orjson
 from hypothesis import strategies as st
 
 from everthread.context import Budget, Message, faults
-from everthread.context.assemble import Context, assemble
-from everthread.context.ingredients import Ingredients, Stored, Summed
+from everthread.context.assemble import Context, assemble, digest
+from everthread.context.ingredients import Ingredients, Recalled, Stored, Summed
 from everthread.context.manifest import dump, load
 from everthread.core.errors import ContextOverflow
 from tests.context.histories import budgets, forall, histories
@@ -76,6 +79,51 @@ def test_a_record_that_leaves_no_room_for_the_question_is_left_out_and_named() -
     context = assemble(given, tight(120))
     assert [message["content"] for message in context.messages] == ["so?"]
     assert [(one.seq, one.last_seq) for one in context.omitted] == [(1, 10)]
+
+
+def asked(words: int, summaries: int, question: str = "so?") -> Ingredients:
+    """A question that brings a passage back, after so many summaries."""
+    (old,) = stored([user("the key is under the mat " * (words // 6))], first=3)
+    passage = Recalled(stored=old, start=0, end=len(old.payload["content"]))
+    return Ingredients(
+        summaries=[summed(number) for number in range(summaries)],
+        window=stored([user(question)], first=101),
+        recalled=(passage,),
+    )
+
+
+def kinds(context: Context) -> list[str]:
+    return [part.kind for part in context.parts if part.tokens]
+
+
+def test_what_is_recalled_stays_where_the_record_is_cut_anyway() -> None:
+    given = asked(60, summaries=8)
+    context = assemble(given, tight(900))
+    assert "recalled" in kinds(context)
+    assert "under the mat" in str(context.messages)
+    bare = assemble(replace(given, recalled=()), tight(900))
+    assert told(context) == told(bare)
+    assert context.messages[0] == bare.messages[0]  # the record is the same, so a prompt cache stays warm
+
+
+def test_what_is_recalled_goes_before_any_of_the_record() -> None:
+    given = asked(300, summaries=3)
+    bare = assemble(replace(given, recalled=()), Budget())
+    context = assemble(given, tight(bare.tokens + 20))
+    assert told(context) == ("s0", "s1", "s2")
+    assert "recalled" not in kinds(context)
+
+
+def test_what_is_recalled_goes_before_any_of_the_window() -> None:
+    given = asked(60, summaries=8, question="and now? " * 300)
+    context = assemble(given, tight(900))
+    assert "recalled" not in kinds(context)
+
+
+@forall(histories())
+def test_the_hash_is_that_of_one_json_list(history: list[Message]) -> None:
+    messages = assemble(Ingredients(window=stored(history)), Budget()).messages
+    assert digest(messages) == sha256(orjson.dumps(messages, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def test_what_was_repaired_away_is_named_with_what_was_wrong() -> None:

@@ -93,9 +93,11 @@ def assemble(
     """The request within the budget. ContextOverflow when the system prompt leaves no room at all."""
     whole = _Draft(given, quotes_within(given), provider, policy)
     wanted = whole.tokens - whole.recalled_tokens - whole.record_beyond(budget.limit)
-    if (given.recalled or given.reminded) and whole.tokens > budget.limit:  # what is recalled is the first to go
-        given = replace(given, recalled=(), reminded=())
-        whole = _Draft(given, quotes_within(given), provider, policy)
+    if (given.recalled or given.reminded) and whole.tokens > budget.limit:
+        cut = _with_less_record(given, whole, budget, provider, policy)
+        if cut is None:  # what is recalled is the first to go
+            given = replace(given, recalled=(), reminded=())
+        whole = cut or _Draft(given, quotes_within(given), provider, policy)
     draft, sent = _sent(given, whole, budget, provider, policy)
     omitted = draft.omissions(sent.dropped)
     system, tools = _shared_texts(given)
@@ -145,8 +147,13 @@ def tools_text(tools: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def digest(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The hash of rendered messages."""
-    return sha256(orjson.dumps(list(messages), option=orjson.OPT_SORT_KEYS)).hexdigest()
+    """The hash of rendered messages as one JSON list, without ever holding that list as text."""
+    hashed = sha256(b"[")
+    for at, message in enumerate(messages):
+        hashed.update(b"," if at else b"")
+        hashed.update(orjson.dumps(message, option=orjson.OPT_SORT_KEYS))
+    hashed.update(b"]")
+    return hashed.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +166,17 @@ class _Sent:
     dropped: Sequence[int]
     clamps: Sequence[Clamp]
     tokens: int
+
+
+def _with_less_record(
+    given: Ingredients, whole: _Draft, budget: Budget, provider: Provider | None, policy: ClampPolicy
+) -> _Draft | None:
+    """Where the record is over its part and is cut anyway: the request with what is recalled, if that is enough."""
+    most = (budget.limit - whole.system_tokens) // RECORD_SHARES[0]
+    if whole.record_tokens <= most or whole.tokens - whole.recalled_tokens <= budget.limit:
+        return None
+    draft = _Draft(given, quotes_within(given, most), provider, policy)
+    return draft if draft.tokens <= budget.limit else None
 
 
 def _sent(
