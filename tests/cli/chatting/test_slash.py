@@ -90,6 +90,22 @@ async def test_fork_goes_on_from_an_earlier_message(console: slash.Console) -> N
         await slash.run(console, "/fork here")
 
 
+async def test_a_message_that_only_calls_tools_is_listed_by_what_it_calls(console: slash.Console) -> None:
+    conversation = await console.talk.started()
+    call = {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    await conversation.append([{"role": "assistant", "content": "", "tool_calls": [call]}])
+    assert "assistant: (calls add)" in await slash.run(console, "/fork")
+
+
+async def test_the_gauge_tells_how_it_counts_and_when_it_sums_up(console: slash.Console) -> None:
+    await say(console, "hello")
+    assert "exact); from 80% on the old is summed up" in await slash.run(console, "/context")
+
+
+async def test_without_files_upload_tells_how_to_hand_one_in(console: slash.Console) -> None:
+    assert "/upload FILE hands one in" in await slash.run(console, "/upload")
+
+
 async def test_a_model_that_cannot_be_had_leaves_the_one_there_is(console: slash.Console) -> None:
     with pytest.raises(everthread.EverthreadError):
         await slash.run(console, "/model nonsense")

@@ -13,12 +13,14 @@ from everthread.cli.chatting.screens import Details
 from everthread.cli.chatting.talk import Talk
 from everthread.cli.output import moment, one_line, size
 from everthread.context.budget import Budget
+from everthread.context.shape import calls_of
 from everthread.core.errors import EverthreadError, Invalid
-from everthread.core.nouns import Ref
+from everthread.core.nouns import Message, Ref
 from everthread.history import exporting
 
 Command = Callable[["Console", str], Awaitable[str]]
 NOTHING_YET: Final = "Nothing was said yet."
+NO_FILES: Final = "No files are here; /upload FILE hands one in."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +71,9 @@ async def context(console: Console, _: str) -> str:
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
     left_out = len(made.omitted)
     note = [f"  {left_out:,} messages or stretches are not shown"] if left_out else []
-    return "\n".join([f"{made.tokens:,} of {made.limit:,} tokens ({made.tokens / made.limit:.1%})", *rows, *note])
+    count = "exact" if all(part.exact for part in made.parts) else "estimated"
+    full = f"{made.tokens:,} of {made.limit:,} tokens ({made.tokens / made.limit:.1%}, {count})"
+    return "\n".join([f"{full}; from {policy.threshold:.0%} on the old is summed up", *rows, *note])
 
 
 async def compact(console: Console, _: str) -> str:
@@ -109,12 +113,18 @@ async def fork(console: Console, seq: str) -> str:
         return NOTHING_YET
     if not seq:
         tail = [one for one in await conversation.tail(20) if one.role in ("user", "assistant")]
-        lines = [f"{one.seq:>6}  {one.role}: {one_line(one.text)[:80]}" for one in tail]
+        lines = [f"{one.seq:>6}  {one.role}: {_said(one)}" for one in tail]
         return "\n".join([*lines, "/fork SEQ goes on from there, on a branch of its own."])
     if not seq.isdecimal():
         raise Invalid(f"must be the number of a message, not {seq!r}", field="seq")
     branch = await conversation.fork(int(seq), activate=True)
     return f"On branch {branch.id} now, from message {seq}; the other one stays."
+
+
+def _said(message: Message) -> str:
+    """What it says, or which tools it calls when it says nothing."""
+    called = ", ".join(call.name for call in calls_of(message.payload))
+    return one_line(message.text)[:80].strip() or (f"(calls {called})" if called else "(nothing)")
 
 
 async def model(console: Console, name: str) -> str:
@@ -151,7 +161,7 @@ async def todos(console: Console, _: str) -> str:
 async def upload(console: Console, file: str) -> str:
     if not file:
         found = await console.talk.uploads() if console.talk.conversation else ()
-        return "\n".join(f"{one.path}  {one.mime}  {size(one.size_bytes)}" for one in found) or "/upload FILE"
+        return "\n".join(f"{one.path}  {one.mime}  {size(one.size_bytes)}" for one in found) or NO_FILES
     one = await console.talk.upload(_path(file))
     return f"{one.path}  {one.mime}  {size(one.size_bytes)}"
 
