@@ -78,6 +78,17 @@ async def test_resume_goes_by_number_and_by_id(console: slash.Console) -> None:
         await slash.run(console, "/resume nobody")
 
 
+async def test_resume_takes_a_number_also_before_anything_was_listed(console: slash.Console) -> None:
+    await say(console, "the only one")
+    only = await console.talk.started()
+    console.talk.conversation, console.talk.known = None, []
+    await slash.run(console, "/resume 1")
+    assert console.talk.conversation is not None
+    assert console.talk.conversation.id == only.id
+    with pytest.raises(NotFound, match="/resume lists"):
+        await slash.run(console, "/resume 7")
+
+
 async def test_fork_goes_on_from_an_earlier_message(console: slash.Console) -> None:
     await say(console, "one")
     await say(console, "two")

@@ -140,9 +140,18 @@ class Talk:
         elif name.isdecimal() and 1 <= int(name) <= len(self.known):
             self.conversation = self.known[int(name) - 1]
         else:
-            self.conversation = await self.et.conversations.get(name, self.owner)
+            self.conversation = await self._named(name)
         self.skill, self.handed_in = None, []
         return self.conversation
+
+    async def _named(self, name: str) -> Conversation:
+        """By its id; a number that is none counts in the list as it is now."""
+        try:
+            return await self.et.conversations.get(name, self.owner)
+        except NotFound as problem:
+            if name.isdecimal() and not self.known and 1 <= int(name) <= len(await self.recent()):
+                return self.known[int(name) - 1]
+            raise NotFound(f"no conversation {name!r}; /resume lists those there are") from problem
 
 
 def _as_file(upload: Upload) -> dict[str, Any]:
