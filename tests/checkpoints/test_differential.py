@@ -188,3 +188,15 @@ def test_each_state_is_that_of_the_reference_on_sqlite(tables: Path, program: li
     with tempfile.TemporaryDirectory() as folder:
         shutil.copyfile(tables, f"{folder}/et.db")
         compare(f"sqlite:///{folder}/et.db", schema, program)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@settings(FEW, max_examples=300)
+@given(program=actions(), schema=st.sampled_from([State, DeltaState]))
+def test_many_states_are_those_of_the_reference_on_sqlite(
+    tables: Path, program: list[Action], schema: type[Any]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copyfile(tables, f"{folder}/et.db")
+        compare(f"sqlite:///{folder}/et.db", schema, program)
