@@ -87,5 +87,6 @@ def test_langgraphs_own_tests_pass_with_our_saver(theirs: Path, suite: str) -> N
         pytest.skip(f"langgraph {version('langgraph')} has no {suite}")
     failed, told = play(theirs, f"tests/{suite}")
     assert re.search(r"\d+ passed", told), told[-2_000:]
-    ours = failed - play(theirs, *sorted(failed), EVERTHREAD_REFERENCE="1")[0] if failed else set()
+    ours = failed and failed - play(theirs, *sorted(failed), EVERTHREAD_REFERENCE="1")[0]
+    ours = ours and play(theirs, *sorted(ours))[0]  # some set tasks 10 ms apart, which a busy machine does not keep to
     assert not ours, told[-6_000:]
