@@ -20,6 +20,8 @@ from everthread.core.jobs import Pace
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from everthread.settings import Settings
+
 _STOP_SECONDS = 10.0
 """Process managers kill after 10 to 30 seconds."""
 
@@ -29,7 +31,7 @@ key = typer.Typer(no_args_is_help=True, help="Keys of the service: who holds one
 
 
 @command(app)
-async def serve(
+def serve(
     door: Door,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Where to listen; beyond 127.0.0.1 keys are needed.")
@@ -50,8 +52,12 @@ async def serve(
         if value is not None
     }
     settings = door.settings.model_copy(update=given)
-    async with door.open(create=True, worker=False if no_worker else Pace(stop_seconds=_STOP_SECONDS)) as et:
-        if not no_worker:
+    serving.run(_serve(door, serving, settings, with_worker=not no_worker))
+
+
+async def _serve(door: Door, serving: ModuleType, settings: Settings, *, with_worker: bool) -> None:
+    async with door.open(create=True, worker=Pace(stop_seconds=_STOP_SECONDS) if with_worker else False) as et:
+        if with_worker:
             et.start_worker()
         loading = import_module("everthread.demo.loading")
         await serving.serve(et, settings, lambda address: _tell(door, address), load_demo=loading.load)

@@ -11,6 +11,7 @@ bodies.py    a body that a door reads whole, and hands on
 errors.py    status codes, and problems as RFC 9457 has them
 json.py      JSON out, whatever a message holds
 asking.py    what every route takes: the caller, pages, and no parameter that nobody knows
+streaming.py answers that go out event by event
 journal.py   what a run tells: at once to whoever follows it, in batches to the database
 talking.py   turns as clients follow them, detached from connections
 v1/          /api/v1

@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
-from sse_starlette.sse import EventSourceResponse
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
@@ -34,6 +33,7 @@ from everthread.http.langgraph.running import Running
 from everthread.http.langgraph.runs import begun_on
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import Json, dumps
+from everthread.http.streaming import EventStream
 
 router = APIRouter(tags=["LangGraph: events"], dependencies=ALWAYS, responses=EVERYWHERE)
 Channel = Literal["values", "updates", "messages", "tools", "custom", "lifecycle", "input", "tasks", "checkpoints"]
@@ -114,7 +114,7 @@ async def stream_events(one: Thread, body: EventsAsked, served: ServedHere, runn
             if body.is_meant(event):
                 yield b"event: %b\ndata: %b\nid: %d\n\n" % (event["method"].encode(), dumps(event), event["seq"])
 
-    return EventSourceResponse(frames(), headers={"Cache-Control": "no-store"}, sep="\n")
+    return EventStream(frames())
 
 
 async def _events(served: Served, running: Running, one: Conversation) -> AsyncIterator[Json]:

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
 from pydantic import Field, model_validator
-from sse_starlette.sse import EventSourceResponse
 from starlette.responses import Response, StreamingResponse
 
 from everthread.conversation import Conversation
@@ -31,6 +30,7 @@ from everthread.http.langgraph.rows import HIDDEN, KIND, STATES, HideRun, RunSta
 from everthread.http.langgraph.running import Running
 from everthread.http.langgraph.served import Served
 from everthread.http.langgraph.wire import dumps
+from everthread.http.streaming import EventStream
 
 router = APIRouter(tags=["LangGraph: runs"], dependencies=ALWAYS, responses=EVERYWHERE)
 _BEAT = 5.0
@@ -178,8 +178,7 @@ def _followed(
             if stops and not is_over:
                 await asyncio.shield(running.stop(ref, turn.id))
 
-    headers = {**_headers(turn, "stream"), "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return EventSourceResponse(frames(), headers=headers, sep="\n")
+    return EventStream(frames(), _headers(turn, "stream"))
 
 
 async def _told(served: Served, running: Running, ref: Ref, id: str, after: int) -> AsyncIterator[Sequence[Told]]:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
-from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
@@ -18,6 +17,7 @@ from everthread.core.turn_events import Failed
 from everthread.http.asking import Asker, Body, Et, Named
 from everthread.http.errors import KINDS, Refused, declared
 from everthread.http.json import Json
+from everthread.http.streaming import EventStream
 from everthread.http.talking import REQUEST, Talk, named_by
 from everthread.http.v1.shapes import MessageOut, message_out
 from everthread.settings import Settings
@@ -26,7 +26,6 @@ from everthread.turn.results import result_of
 
 router = APIRouter(tags=["chat"])
 
-PING_SECONDS = 15
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "Events as they come, each with its number as id.", "content": {"text/event-stream": {}}}
 }
@@ -111,7 +110,7 @@ async def chat(question: Question, et: Et, caller: Asker, request: Request) -> R
     return await answered(talk, conversation, turn_id)
 
 
-@router.post("/chat/stream", responses=STREAM | declared(500, 501, 502), response_class=EventSourceResponse)
+@router.post("/chat/stream", responses=STREAM | declared(500, 501, 502), response_class=EventStream)
 async def chat_stream(question: Question, et: Et, caller: Asker, request: Request) -> Response:
     """Say something and follow the answer. Going away stops nothing: follow the turn again with `Last-Event-ID`."""
     talk = talk_of(request)
@@ -280,8 +279,5 @@ def failed(end: Failed, place: str) -> Refused:
 def streamed(talk: Talk, conversation: Conversation, turn_id: str, *, after: int = 0) -> Response:
     """A turn as an event stream."""
     place = f"/api/v1/conversations/{conversation.id}/turns/{turn_id}/stream"
-    return EventSourceResponse(
-        talk.frames(conversation, turn_id, after=after),
-        headers={"Content-Location": place.encode("ascii", "replace").decode(), "Cache-Control": "no-store"},
-        ping=PING_SECONDS,
-    )
+    headers = {"Content-Location": place.encode("ascii", "replace").decode()}
+    return EventStream(talk.frames(conversation, turn_id, after=after), headers)

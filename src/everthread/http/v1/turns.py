@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel, Field
-from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.turns import Turn, TurnState
 from everthread.http.asking import Id, Limit, Named
 from everthread.http.json import Json
+from everthread.http.streaming import EventStream
 from everthread.http.v1.chat import STREAM, streamed, talk_of
 from everthread.http.v1.contexts import gauge_out
 from everthread.turn.results import KEY
@@ -117,7 +117,7 @@ async def cancel_turn(conversation: Named, turn_id: Id, request: Request) -> Res
     return Json(turn_out(await talk_of(request).stop(conversation, turn_id)))
 
 
-@router.get("/{turn_id}/stream", responses=STREAM, response_class=EventSourceResponse)
+@router.get("/{turn_id}/stream", responses=STREAM, response_class=EventStream)
 async def follow_turn(
     conversation: Named,
     turn_id: Id,

@@ -1,0 +1,62 @@
+"""An event stream, and the loop that it is served in."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+
+import pytest
+
+from everthread.http import serving
+from everthread.http.streaming import EventStream
+
+
+def test_the_service_runs_in_a_loop_that_is_made_for_sockets() -> None:
+    uvloop = pytest.importorskip("uvloop", reason="not on this system")
+    seen: list[asyncio.AbstractEventLoop] = []
+
+    async def look() -> None:
+        seen.append(asyncio.get_running_loop())
+
+    serving.run(look())
+    assert isinstance(seen[0], uvloop.Loop)
+
+
+def test_what_is_loaded_before_it_listens_is_no_longer_looked_through_for_garbage() -> None:
+    before, threshold = gc.get_freeze_count(), gc.get_threshold()
+    try:
+        serving._settle()
+        assert gc.get_freeze_count() > before
+        assert gc.get_threshold()[0] > threshold[0]
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*threshold)
+
+
+async def test_a_reader_that_goes_away_closes_what_it_read_from() -> None:
+    closed: list[bool] = []
+
+    async def frames() -> AsyncIterator[bytes]:
+        try:
+            yield b"event: token\ndata: {}\n\n"
+            await asyncio.sleep(60)
+        finally:
+            closed.append(True)
+
+    sent: list[dict[str, object]] = []
+    is_sent = asyncio.Event()
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            is_sent.set()
+
+    async def receive() -> dict[str, object]:
+        await is_sent.wait()
+        return {"type": "http.disconnect"}
+
+    await EventStream(frames(), {"Content-Location": "/here"})({"type": "http", "method": "GET"}, receive, send)  # type: ignore[arg-type]
+    headers = dict(sent[0]["headers"])  # type: ignore[call-overload]
+    assert closed == [True]
+    assert (headers[b"cache-control"], headers[b"content-location"]) == (b"no-store", b"/here")
