@@ -361,9 +361,19 @@ class Conversation(Contexts):
             return await reading.one(self._store, self._ref, entry.id)
         raise NotFound(f"no message with seq {seq} in conversation {self.id!r}")
 
-    def export(self, format: exporting.Format = "md", *, branch: Branch | BranchName = None) -> AsyncIterator[bytes]:
-        """The conversation as Markdown (`md`), a page (`html`), `json`, or a line for each message (`jsonl`)."""
-        return exporting.export(self.info, self.messages(branch=branch), format)
+    def export(
+        self,
+        format: exporting.Format = "md",
+        *,
+        branch: Branch | BranchName = None,
+        thinking: bool = True,
+        tools: bool = True,
+    ) -> AsyncIterator[bytes]:
+        """The conversation as Markdown (`md`), a page (`html`), `json`, or a line for each message (`jsonl`).
+
+        Markdown and pages also without the model's thinking, or without its calls of tools and what came of them.
+        """
+        return exporting.export(self.info, self.messages(branch=branch), format, exporting.Parts(thinking, tools))
 
     async def search(self, text: str, *, limit: int = 20) -> Hits:
         """Messages of this conversation by their words, on whichever branch, best first."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +92,45 @@ async def test_chinese_is_set_in_a_pdf(et: Everthread, kept: None, tmp_path: Pat
     assert "去昆明" in page.extract_text()
     fonts = [str(font.get_object()["/BaseFont"]) for font in page["/Resources"]["/Font"].values()]
     assert any("NotoSansCJK" in font for font in fonts)
+
+
+_THOUGHT = [{"type": "thinking", "thinking": "pondering"}, {"type": "text", "text": "Let me look."}]
+_CALL = {"id": "k", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Kunming"}'}}
+TOLD = (
+    {"role": "user", "content": "How is the weather?"},
+    {"role": "assistant", "content": _THOUGHT, "tool_calls": [_CALL]},
+    {"role": "tool", "tool_call_id": "k", "content": "nineteen degrees"},
+    {"role": "assistant", "content": "It is mild."},
+)
+
+
+@pytest.fixture
+async def told(alice: httpx.AsyncClient) -> None:
+    await alice.post(f"{API}/conversations", json={"id": "c"})
+    await alice.post(f"{PLACE}/messages", json={"messages": TOLD})
+
+
+@pytest.mark.parametrize("form", ["md", "html", "pdf"])
+async def test_thinking_and_tools_are_shown_as_asked_and_what_was_said_always(
+    alice: httpx.AsyncClient, told: None, form: str
+) -> None:
+    for thinking, tools in product((True, False), repeat=2):
+        answer = await alice.get(f"{PLACE}/export", params={"format": form, "thinking": thinking, "tools": tools})
+        assert answer.status_code == 200
+        text = _printed_text(answer.content) if form == "pdf" else answer.text
+        assert "Let me look." in text
+        assert "It is mild." in text
+        assert ("pondering" in text) is thinking
+        assert ("weather" in text.replace("the weather?", ""), "nineteen degrees" in text) == (tools, tools)
+        assert ("Tool" in text) is tools, "a message of which nothing is left has no heading either"
+
+
+def _printed_text(pdf: bytes) -> str:
+    return " ".join(" ".join(page.extract_text().split()) for page in pypdf.PdfReader(io.BytesIO(pdf)).pages)
+
+
+async def test_what_programs_read_is_always_whole(alice: httpx.AsyncClient, told: None) -> None:
+    for form, left in product(("json", "jsonl", "archive"), ("thinking", "tools")):
+        answer = await alice.get(f"{PLACE}/export", params={"format": form, left: False})
+        assert answer.status_code == 422
+        assert f"{left}: {form} is always whole" in answer.json()["detail"]

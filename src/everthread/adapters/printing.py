@@ -17,7 +17,7 @@ from typing import Any
 from everthread.adapters.models import weights
 from everthread.core.errors import Invalid, MissingExtra, StoreError
 from everthread.core.nouns import ConversationInfo, Message
-from everthread.history.exporting import heading, moment, pieces_of, speaker
+from everthread.history.exporting import ALL, Parts, Piece, heading, moment, shown_of, speaker
 
 FONT = "noto-sans-cjk"
 MAX_MESSAGES = 20_000
@@ -50,22 +50,20 @@ _TEMPLATE = """
 """
 
 
-async def printed(info: ConversationInfo, messages: AsyncIterator[Message], models: Path) -> bytes:
+async def printed(info: ConversationInfo, messages: AsyncIterator[Message], models: Path, parts: Parts = ALL) -> bytes:
     """The PDF. MissingExtra when typst, or a font that the text needs, is not here."""
     shown = []
-    async for message in messages:
-        shown.append(_shown(message))
+    async for message, pieces in shown_of(messages, parts):
+        shown.append(_shown(message, pieces))
         if len(shown) > MAX_MESSAGES:
             raise Invalid(f"a PDF holds at most {MAX_MESSAGES:,} messages; choose another format", field="format")
     data = {"title": _clean(heading(info)), "messages": shown}
     return await asyncio.to_thread(_set, data, models)
 
 
-def _shown(message: Message) -> dict[str, Any]:
-    pieces = [
-        {"kind": piece.kind, "title": _clean(piece.heading), "text": _clean(piece.text)} for piece in pieces_of(message)
-    ]
-    return {"head": f"{message.seq} · {_clean(speaker(message))} · {moment(message.created_at)}", "pieces": pieces}
+def _shown(message: Message, pieces: Sequence[Piece]) -> dict[str, Any]:
+    written = [{"kind": piece.kind, "title": _clean(piece.heading), "text": _clean(piece.text)} for piece in pieces]
+    return {"head": f"{message.seq} · {_clean(speaker(message))} · {moment(message.created_at)}", "pieces": written}
 
 
 def _clean(text: str) -> str:

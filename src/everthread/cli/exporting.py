@@ -14,6 +14,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.core.errors import Conflict, Invalid
+from everthread.history.exporting import Parts, check_parts
 
 if TYPE_CHECKING:
     from everthread.instance import Everthread
@@ -34,8 +35,12 @@ async def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; stdout if nowhere.")
     ] = None,
+    no_thinking: Annotated[bool, typer.Option("--no-thinking", help="Leave out thinking: md, html, pdf.")] = False,
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="Leave out tools and their results: the same.")] = False,
 ) -> None:
     """Write a conversation to a file: Markdown, a page, PDF, JSON, or an archive."""
+    parts = Parts(not no_thinking, not no_tools)
+    check_parts(format, parts)
     if conversation is None and format != "archive":
         raise Invalid("name a conversation; all of them together are an archive", field="format")
     if output is not None and output.exists():
@@ -43,14 +48,16 @@ async def export(
     if output is None and format in ("archive", "pdf") and sys.stdout.isatty():
         raise Invalid("is no text for a terminal; name a file with --output", field="format")
     async with door.open() as et:
-        size = await _write(output, _pieces(door, et, conversation, format))
+        size = await _write(output, _pieces(door, et, conversation, format, parts))
     if door.out.json and output is not None:
         door.out.document({"path": str(output), "format": format, "bytes": size})
     else:
         door.out.note(f"{size:,} bytes")
 
 
-async def _pieces(door: Door, et: Everthread, conversation: str | None, format: str) -> AsyncIterator[bytes]:
+async def _pieces(
+    door: Door, et: Everthread, conversation: str | None, format: str, parts: Parts
+) -> AsyncIterator[bytes]:
     if format == "archive" or conversation is None:
         async for piece in et.archive(owner=door.owner, conversations=None if conversation is None else [conversation]):
             yield piece
@@ -59,9 +66,10 @@ async def _pieces(door: Door, et: Everthread, conversation: str | None, format: 
     if format == "pdf":
         from everthread.adapters.printing import printed  # noqa: PLC0415 - startup
 
-        yield await printed(found.info, found.messages(), door.settings.models_dir)
+        yield await printed(found.info, found.messages(), door.settings.models_dir, parts)
         return
-    async for piece in found.export(format):  # type: ignore[arg-type]  # the two that are no formats of it went before
+    written = found.export(format, thinking=parts.thinking, tools=parts.tools)  # type: ignore[arg-type]  # checked above
+    async for piece in written:
         yield piece
 
 

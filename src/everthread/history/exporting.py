@@ -42,13 +42,61 @@ class Piece(NamedTuple):
         return {"text": "", "thinking": "Thinking", "call": f"Calls {self.title}", "result": "Result"}[self.kind]
 
 
-async def export(info: ConversationInfo, messages: AsyncIterator[Message], format: Format) -> AsyncIterator[bytes]:
+class Parts(NamedTuple):
+    """What is shown beside what was said."""
+
+    thinking: bool = True
+    tools: bool = True
+    """The calls of tools, and what came of them."""
+
+    @property
+    def is_all(self) -> bool:
+        return self.thinking and self.tools
+
+
+ALL = Parts()
+IN_PART = ("md", "html", "pdf")
+"""For people. What programs read is always whole, or they would take a part of a message for the message."""
+
+
+async def export(
+    info: ConversationInfo, messages: AsyncIterator[Message], format: Format, parts: Parts = ALL
+) -> AsyncIterator[bytes]:
     """A conversation in one of the formats, piece by piece."""
     if format not in get_args(Format):
         raise Invalid(f"must be one of {', '.join(get_args(Format))}, not {format!r}", field="format")
-    written = {"md": _markdown, "html": _page, "json": _json, "jsonl": _lines}[format](info, messages)
+    check_parts(format, parts)
+    if format in ("md", "html"):
+        written = {"md": _markdown, "html": _page}[format](info, shown_of(messages, parts))
+    else:
+        written = {"json": _json, "jsonl": _lines}[format](info, messages)
     async for text in written:
         yield text.encode("utf-8", "replace")
+
+
+def check_parts(format: str, parts: Parts) -> None:
+    """Invalid where something is to be left out of a form that is always whole."""
+    if not parts.is_all and format not in IN_PART:
+        left = "tools" if parts.thinking else "thinking"
+        raise Invalid(f"{format} is always whole; {', '.join(IN_PART)} can leave parts out", field=left)
+
+
+Shown = tuple[Message, list[Piece]]
+
+
+async def shown_of(messages: AsyncIterator[Message], parts: Parts) -> AsyncIterator[Shown]:
+    """Each message with its pieces; one of which nothing is left is left out itself."""
+    async for message in messages:
+        every = pieces_of(message)
+        pieces = [piece for piece in every if _is_shown(piece, parts)]
+        if pieces or not every:
+            yield message, pieces
+
+
+def _is_shown(piece: Piece, parts: Parts) -> bool:
+    if piece.kind == "thinking":
+        return parts.thinking
+    return parts.tools or piece.kind == "text"
 
 
 def pieces_of(message: Message) -> list[Piece]:
@@ -101,11 +149,11 @@ def speaker(message: Message) -> str:
 # -- Markdown --------------------------------------------------------------------------------------------------
 
 
-async def _markdown(info: ConversationInfo, messages: AsyncIterator[Message]) -> AsyncIterator[str]:
+async def _markdown(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIterator[str]:
     yield f"# {_one_line(heading(info))}\n"
-    async for message in messages:
+    async for message, pieces in shown:
         yield f"\n## {message.seq}. {_one_line(speaker(message))}, {moment(message.created_at)}\n"
-        for piece in pieces_of(message):
+        for piece in pieces:
             yield f"\n{_as_markdown(piece)}\n"
 
 
@@ -148,13 +196,13 @@ pre {{ background: #8881; padding: .5rem; }} details {{ color: #666; }}
 """
 
 
-async def _page(info: ConversationInfo, messages: AsyncIterator[Message]) -> AsyncIterator[str]:
+async def _page(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIterator[str]:
     yield _HEAD.format(title=html.escape(heading(info)))
-    async for message in messages:
+    async for message, pieces in shown:
         kind = message.role if message.role in _NAMES else "other"
         yield f'<article class="{kind}" id="m{message.seq}"><h2>{message.seq} · {html.escape(speaker(message))}'
         yield f' · <time datetime="{message.created_at.isoformat()}">{moment(message.created_at)}</time></h2>\n'
-        for piece in pieces_of(message):
+        for piece in pieces:
             yield _as_html(piece)
         yield "</article>\n"
     yield "</body></html>\n"

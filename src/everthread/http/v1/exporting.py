@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from everthread.adapters.printing import printed
 from everthread.conversation import Conversation
 from everthread.history.archiving import MEDIA_TYPE
-from everthread.history.exporting import MEDIA_TYPES, SUFFIXES
+from everthread.history.exporting import MEDIA_TYPES, SUFFIXES, Parts, check_parts
 from everthread.http.asking import Asker, Et, Named
 from everthread.http.errors import declared
 from everthread.http.json import Json
@@ -27,6 +27,8 @@ Form = Annotated[
     Literal["md", "html", "pdf", "json", "jsonl", "archive"],
     Query(description="`archive` keeps everything and can be read in again."),
 ]
+Thinking = Annotated[bool, Query(description="Whether to show the model's thinking: in `md`, `html` and `pdf`.")]
+Tools = Annotated[bool, Query(description="Whether to show calls of tools and their results: in the same.")]
 
 
 class Imported(BaseModel):
@@ -50,19 +52,30 @@ _FILE: dict[int | str, dict[str, Any]] = {
 
 @router.get("/conversations/{conversation_id}/export", response_class=Response, responses=_FILE)
 async def export(
-    conversation: Named, et: Et, caller: Asker, request: Request, format: Form = "md", branch: BranchParameter = None
+    conversation: Named,
+    et: Et,
+    caller: Asker,
+    request: Request,
+    format: Form = "md",
+    branch: BranchParameter = None,
+    thinking: Thinking = True,
+    tools: Tools = True,
 ) -> Response:
     """A conversation as Markdown, a page, PDF, JSON, a line for each message, or an archive with its subagents'."""
+    parts = Parts(thinking, tools)
+    check_parts(format, parts)
     headers = {"Content-Disposition": _disposition(conversation, format)}
     media_type = MEDIA_TYPES[format]
     if format == "pdf":
         settings: Settings = request.app.state.settings
         messages = conversation.messages(branch=branch)
-        return Response(await printed(conversation.info, messages, settings.models_dir), 200, headers, media_type)
+        return Response(
+            await printed(conversation.info, messages, settings.models_dir, parts), 200, headers, media_type
+        )
     pieces = (
         et.archive(owner=caller.owner, conversations=[conversation.id])
         if format == "archive"
-        else conversation.export(format, branch=branch)
+        else conversation.export(format, branch=branch, thinking=thinking, tools=tools)
     )
     return StreamingResponse(await _begun(pieces), 200, headers, media_type)
 
