@@ -227,11 +227,15 @@ class Everthread:
 
     @property
     def metrics(self) -> Metrics:
-        """Counts of what was compacted here since it was opened: `values()`, and `text()` for Prometheus."""
+        """Counts of compactions, recall and turns here since it was opened: `values()`, `text()` for Prometheus."""
         return self._means.listener.metrics
 
+    def hear(self, event: Event) -> None:
+        """Let an event be logged and counted."""
+        self._means.listener.hear(event)
+
     def recent_events(self) -> Sequence[tuple[datetime, Event]]:
-        """What was told of compactions here lately, of all owners, the newest first."""
+        """What was told here lately, of all owners, the newest first."""
         return self._means.listener.recent
 
     async def __aenter__(self) -> Everthread:

@@ -8,7 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+import everthread
 from everthread import Everthread
+from everthread.http.app import create_app
+from everthread.settings import Settings
+from tests.http.conftest import client_of, key_for
 
 API = "/api/v1"
 
@@ -203,3 +207,22 @@ async def test_only_what_is_named_again_is_erased(alice: httpx.AsyncClient, trip
     assert (await alice.post(f"{API}/conversations", json={"id": "trip"})).json()["code"] == "erased"
     assert (await alice.post(f"{API}/erase", json={"confirm": "alice"})).status_code == 200
     assert (await alice.get(f"{API}/conversations")).status_code == 401
+
+
+async def test_what_was_compacted_is_told_after_a_restart_and_by_another_process(durable_url: str) -> None:
+    async with everthread.open(durable_url, worker=False) as before:
+        key = await key_for(before, "alice")
+        conversation = await before.conversations.create(id="long", owner="alice")
+        await conversation.append([{"role": "user", "content": f"Town {n} has {n} wells. " * 20} for n in range(40)])
+        assert (await conversation.compact()).compacted
+    async with (
+        everthread.open(durable_url, worker=False) as et,
+        client_of(create_app(et, Settings(database="memory://")), key) as client,
+    ):
+        told = (await client.get(f"{API}/logs/compaction")).json()["items"]
+        of_one = (await client.get(f"{API}/logs/compaction", params={"conversation_id": "long"})).json()["items"]
+        unknown = await client.get(f"{API}/logs/compaction", params={"conversation_id": "other"})
+    assert told[0]["event"] == "compaction_completed"
+    assert told[0]["fields"]["trigger"] == "manual"
+    assert told == of_one
+    assert unknown.status_code == 404

@@ -56,7 +56,8 @@ async def test_a_reader_that_goes_away_closes_what_it_read_from() -> None:
         await is_sent.wait()
         return {"type": "http.disconnect"}
 
-    await EventStream(frames(), {"Content-Location": "/here"})({"type": "http", "method": "GET"}, receive, send)  # type: ignore[arg-type]
+    stream = EventStream(frames(), headers={"Content-Location": "/here"})
+    await stream({"type": "http", "method": "GET"}, receive, send)  # type: ignore[arg-type]
     headers = dict(sent[0]["headers"])  # type: ignore[call-overload]
     assert closed == [True]
     assert (headers[b"cache-control"], headers[b"content-location"]) == (b"no-store", b"/here")

@@ -16,6 +16,9 @@ from everthread import CompactionPolicy, Everthread
 from everthread.adapters.telling.metrics import PrometheusMetrics
 from everthread.compaction.policy import Trigger
 from everthread.http.edge import RequestCounts
+from everthread.testing import ScriptedModel
+from everthread.turn import run_turn
+from everthread.turn.agent import Limits
 from tests.contracts.views import tell, tight
 from tests.views.hostile import Hostile
 
@@ -98,6 +101,36 @@ def test_every_metric_and_label_is_documented_and_exists() -> None:
         (family,) = one.describe()
         known[family.name + "_total" * (family.type == "counter")] = (family.type, frozenset(one._labelnames))
     assert documented == known
+
+
+async def test_turns_their_tokens_and_what_they_recall_are_counted() -> None:
+    async with everthread.open("memory://", worker=False) as et:
+        conv = await et.conversations.create()
+        await tell(conv, 12)
+        agent = everthread.agent(et, hands=None, builtin=())
+        for model in (ScriptedModel(["Fine."]), ScriptedModel([RuntimeError("broken")])):
+            async for _ in run_turn(conv, "How is Order 3?", agent=agent, model=model):
+                pass
+        found = et.metrics.values()
+    assert found['everthread_turns_total{state="complete"}'] == 1
+    assert found['everthread_turns_total{state="failed"}'] == 1
+    assert found["everthread_turn_seconds_count"] == 2
+    assert (
+        found['everthread_turn_tokens_total{direction="in"}'] > found['everthread_turn_tokens_total{direction="out"}']
+    )
+    assert found['everthread_turn_tokens_total{direction="out"}'] > 0
+    assert sum(value for name, value in found.items() if name.startswith("everthread_recalls_total")) == 2
+    assert found["everthread_recall_seconds_count"] == 2
+
+
+async def test_a_recall_that_takes_too_long_is_counted_as_degraded() -> None:
+    async with everthread.open("memory://", worker=False) as et:
+        conv = await et.conversations.create()
+        await tell(conv, 12)
+        agent = everthread.agent(et, hands=None, builtin=(), limits=Limits(recall_seconds=1e-9))
+        async for _ in run_turn(conv, "How is Order 3?", agent=agent, model=ScriptedModel(["Fine."])):
+            pass
+        assert et.metrics.values()['everthread_recalls_total{outcome="degraded"}'] == 1
 
 
 @pytest.mark.parametrize("trigger", get_args(Trigger))

@@ -1,4 +1,5 @@
-"""What is told of compactions while everything runs: ids, numbers and a few fixed words, never what anybody said.
+"""What is told of compactions, recall and turns while everything runs: ids, numbers and a few fixed words, never what
+anybody said.
 
 A conversation tells, a `Listener` hears: it keeps the log and the counts. `name` and `level` are how a log has it.
 """
@@ -151,6 +152,44 @@ class TruncationDone:
     """Messages now summed up or left out."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A turn asked for what was said before its window."""
+
+    name: ClassVar[str] = "recalled"
+    level: ClassVar[Level] = "info"
+
+    owner: str
+    conversation_id: str
+    turn_id: str
+    found: int
+    """Messages that were brought back."""
+    seconds: float
+    """For the whole request: the window and the summaries, and what was looked for."""
+    degraded: bool
+    """Whether it failed or took too long, so that the turn went on without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """A turn is over."""
+
+    name: ClassVar[str] = "turn_ended"
+    level: ClassVar[Level] = "info"
+
+    owner: str
+    conversation_id: str
+    turn_id: str
+    state: str
+    """`complete`, `failed` or `cancelled`; another where a second process ended it."""
+    seconds: float
+    """Since it was begun here, what it waited for others included."""
+    input_tokens: int
+    """As the provider counts them …"""
+    output_tokens: int
+    """… in all its requests."""
+
+
 Event = (
     CompactionTriggered
     | CompactionCompleted
@@ -160,6 +199,8 @@ Event = (
     | SummaryRefused
     | TruncationBegun
     | TruncationDone
+    | Recalled
+    | TurnEnded
 )
 
 

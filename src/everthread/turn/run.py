@@ -20,6 +20,7 @@ closes the turn from its events (closing.py).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
@@ -31,6 +32,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from everthread.conversation import Conversation
 from everthread.core.errors import Erased, EverthreadError, NotFound, StoreError, TurnLost, TurnRunning
+from everthread.core.events import TurnEnded
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import Accepted, Done, Failed, TurnEvent
 from everthread.core.turns import Turn, TurnState
@@ -135,6 +137,7 @@ async def _story(
     keeper = asyncio.create_task(live.teller.keep_going(partial(agent.et.store.add_events, ref, agent.presence.holder)))
     scene: Scene | None = None
     turn = begun.turn
+    since = time.perf_counter()
     try:
         turn = await _its_turn(conversation, agent, begun)
         scene = await _scene(conversation, agent, arrived, turn, live.teller, outer)
@@ -152,6 +155,7 @@ async def _story(
         keeper.cancel()
         live.teller.close()
         agent.presence.leave(live, ref)
+        agent.et.hear(_ended(ref, live, scene, time.perf_counter() - since))
 
 
 async def _recorded(conversation: Conversation, agent: Agent, arrived: Arrived) -> turning.Begun:
@@ -320,6 +324,21 @@ async def _tell_lost(conversation: Conversation, turn: Turn, teller: Teller, pro
         lambda number: Failed(
             number=number, code=problem.code, message=str(problem), retryable=False, answer_id=None, text=""
         )
+    )
+
+
+def _ended(ref: Ref, live: LiveTurn, scene: Scene | None, seconds: float) -> TurnEnded:
+    """For the log and the counts."""
+    last = live.teller.events[-1]
+    usage = {} if scene is None else scene.usage
+    return TurnEnded(
+        owner=ref.owner,
+        conversation_id=ref.id,
+        turn_id=live.id,
+        state=last.state if isinstance(last, Done) else TurnState.FAILED.value,
+        seconds=round(seconds, 3),
+        input_tokens=usage.get("input_tokens", 0),
+        output_tokens=usage.get("output_tokens", 0),
     )
 
 

@@ -1,4 +1,5 @@
-"""Counts of compactions for Prometheus, in a registry of one open database: two of them in a process never mix.
+"""Counts of compactions, recall and turns for Prometheus, in a registry of one open database: two of them in a process
+never mix.
 
 `docs/reference/metrics.md` documents each; a test fails when one is missing there.
 """
@@ -35,12 +36,7 @@ class PrometheusMetrics:
             registry=self.registry,
         )
         self._success.set(float("nan"))
-        self._seconds = Histogram(
-            "everthread_compaction_seconds",
-            "How long a compaction took that made a summary.",
-            buckets=SECONDS,
-            registry=self.registry,
-        )
+        self._seconds = self._histogram("compaction_seconds", "How long a compaction took that made a summary.")
         self._messages = self._counter("compaction_messages", "Messages in view before and after compactions.", "when")
         self._tokens = self._counter("compaction_tokens", "Tokens summed up, and of what stands for them.", "when")
         self._refused = self._counter("summary_refusals", "Answers of a summary model in vain, by reason.", "reason")
@@ -48,11 +44,39 @@ class PrometheusMetrics:
         self._truncations = self._counter("truncations", "Requests over the hard limit that were made to fit.")
         self._removed = self._counter("truncated_messages", "Messages that such requests no longer show one by one.")
 
+        self._recalls = self._counter("recalls", "Turns that looked for what was said before, by outcome.", "outcome")
+        self._recall_seconds = self._histogram("recall_seconds", "How long a turn's first request took to be made.")
+        self._turns = self._counter("turns", "Turns that ended, by the state they ended in.", "state")
+        self._turn_seconds = self._histogram("turn_seconds", "How long turns took.")
+        self._turn_tokens = self._counter("turn_tokens", "Tokens of turns, as providers count them.", "direction")
+
+    def _histogram(self, name: str, meaning: str) -> Histogram:
+        return Histogram(f"everthread_{name}", meaning, buckets=SECONDS, registry=self.registry)
+
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"everthread_{name}", meaning, labels, registry=self.registry)
 
     def count(self, event: Event) -> None:
         """Take note of an event."""
+        if isinstance(event, events.Recalled):
+            self._count_recall(event)
+        elif isinstance(event, events.TurnEnded):
+            self._count_turn(event)
+        else:
+            self._count_of_compaction(event)
+
+    def _count_recall(self, event: events.Recalled) -> None:
+        outcome = "degraded" if event.degraded else "found" if event.found else "nothing"
+        self._recalls.labels(outcome).inc()
+        self._recall_seconds.observe(event.seconds)
+
+    def _count_turn(self, event: events.TurnEnded) -> None:
+        self._turns.labels(event.state).inc()
+        self._turn_seconds.observe(event.seconds)
+        self._turn_tokens.labels("in").inc(event.input_tokens)
+        self._turn_tokens.labels("out").inc(event.output_tokens)
+
+    def _count_of_compaction(self, event: Event) -> None:
         match event:
             case events.CompactionTriggered():
                 self._triggers.labels(event.trigger).inc()

@@ -178,7 +178,7 @@ def _followed(
             if stops and not is_over:
                 await asyncio.shield(running.stop(ref, turn.id))
 
-    return EventStream(frames(), _headers(turn, "stream"))
+    return EventStream(frames(), headers=_headers(turn, "stream"))
 
 
 async def _told(served: Served, running: Running, ref: Ref, id: str, after: int) -> AsyncIterator[Sequence[Told]]:

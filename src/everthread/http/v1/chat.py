@@ -280,4 +280,4 @@ def streamed(talk: Talk, conversation: Conversation, turn_id: str, *, after: int
     """A turn as an event stream."""
     place = f"/api/v1/conversations/{conversation.id}/turns/{turn_id}/stream"
     headers = {"Content-Location": place.encode("ascii", "replace").decode()}
-    return EventStream(talk.frames(conversation, turn_id, after=after), headers)
+    return EventStream(talk.frames(conversation, turn_id, after=after), headers=headers)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
+from operator import itemgetter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from everthread.conversation import Conversation
+from everthread.core.compactions import Compaction
 from everthread.core.errors import Invalid
+from everthread.core.events import CompactionCompleted, Event, Recalled, TurnEnded
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.http.asking import Asker, Body, Et, Id, Limit, Named
 from everthread.http.json import Json
@@ -111,12 +115,15 @@ async def compaction_log(
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
     limit: Limit = 100,
 ) -> Response:
-    """What was told of compactions of yours by this process lately, the newest first."""
-    told = [
+    """Compactions of yours, the newest first, whichever process made them; of one conversation, or of the
+    thousand newest. What leaves no summary behind, such as a failure, is told by the process that saw it."""
+    stored = await _stored(et, caller.owner, conversation_id)
+    heard = [
         (at, event)
         for at, event in et.recent_events()
-        if event.owner == caller.owner and conversation_id in (None, event.conversation_id)
+        if event.owner == caller.owner and conversation_id in (None, event.conversation_id) and _is_passing(event)
     ]
+    told = sorted([*stored, *heard], key=itemgetter(0), reverse=True)
     items = [
         {
             "event": event.name,
@@ -128,6 +135,42 @@ async def compaction_log(
         for at, event in told[:limit]
     ]
     return Json({"items": items})
+
+
+def _is_passing(event: Event) -> bool:
+    """Whether it is of a compaction and nowhere stored."""
+    if isinstance(event, CompactionCompleted):
+        return not event.compressed
+    return not isinstance(event, Recalled | TurnEnded)
+
+
+async def _stored(et: Everthread, owner: str, id: str | None) -> list[tuple[datetime, Event]]:
+    """The end of every compaction that made a summary, also of those undone since."""
+    if id is None:
+        looked_at = [*(await et.conversations.list(owner, limit=_PAGE)).items]
+    else:
+        looked_at = [await et.conversations.get(id, owner)]
+    return [
+        (made.created_at, _completed(conversation, made))
+        for conversation in looked_at
+        async for made in conversation.compactions()
+    ]
+
+
+def _completed(conversation: Conversation, made: Compaction) -> CompactionCompleted:
+    return CompactionCompleted(
+        owner=conversation.owner,
+        conversation_id=conversation.id,
+        trigger=made.trigger,
+        before_count=made.original_count,
+        after_count=made.new_count,
+        compressed=True,
+        summary_length=len(made.summary),
+        tokens_before=made.tokens_before,
+        tokens=made.tokens_after,
+        seconds=made.seconds,
+        by=made.strategy,
+    )
 
 
 @router.post("/verify", response_model=Verified)
