@@ -6,6 +6,7 @@ edge.py      the outermost door: request ids, a log line, counts and a span for 
 headers.py   what browsers are told
 limits.py    sizes and depths, before anything is parsed
 access.py    who asks: keys, tokens, or nobody on this very machine; and how often
+addresses.py any id in an address, percent-encoded
 answering.py the same Idempotency-Key, the same answer
 bodies.py    a body that a door reads whole, and hands on
 errors.py    status codes, and problems as RFC 9457 has them

@@ -16,6 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from everthread.http import errors, health, page, v1
 from everthread.http.access import Gate, Rates
+from everthread.http.addresses import WholeIds
 from everthread.http.answering import SameAnswers
 from everthread.http.edge import Edge, RequestCounts
 from everthread.http.headers import SafeHeaders
@@ -85,6 +86,7 @@ def _doors(et: Everthread, settings: Settings, counts: RequestCounts, *, needs_k
         Middleware(Gate, keys=et.store, tokens=tokens_of(settings), needs_key=needs_key, rates=rates),
         Middleware(LimitedBodies, limits=limits),
         Middleware(SameAnswers, replies=et.store),
+        Middleware(WholeIds),
     ]
 
 

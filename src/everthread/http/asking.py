@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from everthread.conversation import Conversation
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.http.access import Caller
+from everthread.http.addresses import shown
 from everthread.http.errors import Refused
 from everthread.instance import MAX_PAGE, Everthread
 
@@ -50,7 +51,7 @@ def _et(request: Request) -> Everthread:
 Asker = Annotated[Caller, Depends(_caller)]
 Admin = Annotated[Caller, Depends(_admin)]
 Et = Annotated[Everthread, Depends(_et)]
-Id = Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARACTERS)]
+Id = Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARACTERS), BeforeValidator(shown)]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many at most.")]
 Cursor = Annotated[str | None, Query(max_length=256, description="`next_cursor` of the page before.")]
 

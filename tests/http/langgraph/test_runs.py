@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -237,3 +238,54 @@ async def test_a_stream_can_be_narrowed_to_some_modes(client: LangGraphClient) -
     run = await client.runs.create(thread_id, "agent", input=says("a"), stream_mode=modes)
     told = await names(client.runs.join_stream(thread_id, run["run_id"], stream_mode="custom"))
     assert told == ["metadata", "custom", "end"]
+
+
+async def _told(client: LangGraphClient, thread_id: str, ends: int, **given: Any) -> list[tuple[str | None, str, Any]]:
+    """What a joined thread tells until so many runs have ended."""
+    told = []
+    async for part in await client.threads.join_stream(thread_id, **given):
+        told.append((part.id, part.event, part.data))
+        if [event for _, event, _ in told].count("end") == ends:
+            break
+    return told
+
+
+async def test_a_joined_thread_tells_the_run_that_goes_on_and_the_next(client: LangGraphClient) -> None:
+    thread_id = await new_thread(client)
+    await client.runs.wait(thread_id, "slow", input=says("before"), context={"ticks": 1})
+    going = await client.runs.create(thread_id, "slow", input=says("a"), stream_mode="custom", context={"ticks": 6})
+    async with asyncio.timeout(60):
+        reader = asyncio.create_task(_told(client, thread_id, 2))
+        await client.runs.join(thread_id, going["run_id"])
+        following = await client.runs.create(thread_id, "slow", input=says("b"), context={"ticks": 1})
+        told = await reader
+        rest = await _told(client, thread_id, 1, last_event_id=told[-4][0])
+        lifecycle = await _told(client, thread_id, 3, last_event_id="-1", stream_mode="lifecycle")
+    begun = [data["run_id"] for _, event, data in told if event == "metadata"]
+    assert begun == [going["run_id"], following["run_id"]]
+    assert rest == told[-3:]
+    assert [event for _, event, _ in lifecycle] == ["metadata", "end"] * 3
+
+
+async def test_an_id_that_is_no_event_of_a_thread_is_refused(server: Server, client: LangGraphClient) -> None:
+    thread_id = await new_thread(client)
+    async with server.http() as http:
+        answer = await http.get(f"/threads/{thread_id}/stream", headers={"Last-Event-ID": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+
+
+@pytest.mark.parametrize("id", ["a/b", "a?b#c", "100%", "a%2Fb", "昆明/1", "a b"])
+async def test_a_thread_is_reached_whatever_its_id_holds(server: Server, client: LangGraphClient, id: str) -> None:
+    await client.threads.create(thread_id=id)
+    assert (await client.threads.get(id))["thread_id"] == id
+    run = await client.runs.create(id, "slow", input=says("a"), context={"ticks": 1})
+    await client.runs.join(id, run["run_id"])
+    assert (await client.runs.get(id, run["run_id"]))["status"] == "success"
+    place = quote(id, safe="")
+    async with server.http() as http:
+        answer = await http.get(f"/threads/{place}/runs/{run['run_id']}/stream")
+        assert answer.headers["content-location"] == f"/threads/{place}/runs/{run['run_id']}"
+        assert (await http.get(answer.headers["content-location"])).json()["thread_id"] == id
+        assert (await http.get(f"/api/v1/conversations/{place}/messages")).status_code == 200
+        assert (await http.get(f"/threads/{place}/full-history")).status_code == 200
+        assert (await http.get(f"/threads/{place}%2Fother")).status_code == 404

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from everthread.http.langgraph import assistants, events, graphs, info, runs, states, store, threads
+from everthread.http.langgraph import assistants, events, graphs, info, joining, runs, states, store, threads
 from everthread.http.langgraph.office import Office
 from everthread.http.talking import Talk
 from everthread.instance import Everthread
@@ -21,7 +21,7 @@ STOP_SECONDS = 2.0
 def mount(app: FastAPI, et: Everthread, settings: Settings, talk: Talk) -> None:
     """Let an app speak the protocol. Invalid when a graph that is named is not there."""
     app.state.langgraph = Office(et, graphs_of(settings), talk)
-    for part in (info, assistants, threads, states, runs, events, store):
+    for part in (info, assistants, threads, states, runs, joining, events, store):
         app.include_router(part.router)
 
 

@@ -19,6 +19,7 @@ from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn, TurnQuery, TurnState
+from everthread.http.addresses import in_address
 from everthread.http.asking import ALWAYS, Body, Id
 from everthread.http.errors import EVERYWHERE
 from everthread.http.journal import Told
@@ -74,7 +75,7 @@ async def _begun_alone(served: Served, running: Running, owner: str, body: RunBo
 
 def _headers(turn: Turn, last: str | None = None) -> dict[str, str]:
     """Where the run is, and where to go on when the connection breaks."""
-    place = f"/threads/{turn.conversation_id}/runs/{turn.id}"
+    place = f"/threads/{in_address(turn.conversation_id)}/runs/{in_address(turn.id)}"
     return {"Content-Location": place, **({} if last is None else {"Location": f"{place}/{last}"})}
 
 

@@ -14,6 +14,7 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, EverthreadError, Invalid, NotFound
 from everthread.core.ids import MAX_ID_CHARACTERS, new_id
 from everthread.core.turn_events import Failed
+from everthread.http.addresses import in_address
 from everthread.http.asking import Asker, Body, Et, Named
 from everthread.http.errors import KINDS, Refused, declared
 from everthread.http.json import Json
@@ -239,7 +240,7 @@ def _check_model(name: str | None, settings: Settings) -> None:
 async def answered(talk: Talk, conversation: Conversation, turn_id: str) -> Response:
     """A turn's end as an answer; a failed one as a problem that says where its turn is."""
     end = await talk.ending(conversation, turn_id)
-    place = f"/api/v1/conversations/{conversation.id}/turns/{turn_id}"
+    place = _place(conversation, turn_id)
     if isinstance(end, Failed):
         raise failed(end, place)
     message = None if end.answer_id is None else await _kept(conversation, end.answer_id)
@@ -252,7 +253,11 @@ async def answered(talk: Talk, conversation: Conversation, turn_id: str) -> Resp
         "result": {} if message is None else result_of(message.payload),
         "usage": end.usage,
     }
-    return Json(body, headers={"Content-Location": place.encode("ascii", "replace").decode()})
+    return Json(body, headers={"Content-Location": place})
+
+
+def _place(conversation: Conversation, turn_id: str) -> str:
+    return f"/api/v1/conversations/{in_address(conversation.id)}/turns/{in_address(turn_id)}"
 
 
 async def _kept(conversation: Conversation, id: str) -> Any:
@@ -272,12 +277,11 @@ def failed(end: Failed, place: str) -> Refused:
         end.message,
         next_step=f"The question is kept, with what there is of the answer: see {place}. Try again with regenerate.",
         retryable=end.retryable,
-        headers={"Content-Location": place.encode("ascii", "replace").decode()},
+        headers={"Content-Location": place},
     )
 
 
 def streamed(talk: Talk, conversation: Conversation, turn_id: str, *, after: int = 0) -> Response:
     """A turn as an event stream."""
-    place = f"/api/v1/conversations/{conversation.id}/turns/{turn_id}/stream"
-    headers = {"Content-Location": place.encode("ascii", "replace").decode()}
+    headers = {"Content-Location": f"{_place(conversation, turn_id)}/stream"}
     return EventStream(talk.frames(conversation, turn_id, after=after), headers=headers)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
 from everthread.compacting import CompactionOutcome
@@ -16,6 +16,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.errors import NotFound
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.http import asking
+from everthread.http.addresses import shown
 from everthread.http.asking import Admin, Asker, Et, Named
 from everthread.http.json import Json
 from everthread.http.v1.messages import BranchParameter
@@ -25,7 +26,9 @@ router = APIRouter(tags=["compaction"])
 _OF = "/conversations/{conversation_id}"
 
 Which = Annotated[
-    str, Path(min_length=1, max_length=MAX_ID_CHARACTERS, description="A compaction's number in the list, or its id.")
+    str,
+    Path(min_length=1, max_length=MAX_ID_CHARACTERS, description="A compaction's number in the list, or its id."),
+    BeforeValidator(shown),
 ]
 Changes = Annotated[dict[str, Any], Body(description="Settings to set; null takes one back.")]
 

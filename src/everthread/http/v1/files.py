@@ -10,12 +10,13 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, UploadFile
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
 from everthread.core.workspaces import Workspace
+from everthread.http.addresses import shown
 from everthread.http.asking import Et, Named
 from everthread.http.json import Json
 from everthread.instance import Everthread
@@ -23,7 +24,11 @@ from everthread.instance import Everthread
 router = APIRouter(tags=["files"], prefix="/conversations/{conversation_id}/files")
 R = TypeVar("R")
 
-FilePath = Annotated[str, Path(min_length=1, max_length=1000, description="Its path in the conversation's workspace.")]
+FilePath = Annotated[
+    str,
+    Path(min_length=1, max_length=1000, description="Its path in the conversation's workspace."),
+    BeforeValidator(shown),
+]
 
 
 class UploadOut(BaseModel):
