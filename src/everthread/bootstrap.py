@@ -97,6 +97,7 @@ def open(
         policy=policy if summariser is None else replace(policy, summary_model=None),
         summariser=None if summariser is None else summariser_from(summariser, address_of_models),
         summariser_named=partial(NamedSummariser, base_url=address_of_models),
+        titler=_titler(settings),
         read=read_document,
         redact=redact,
         listener=LogsAndMetrics(clock),
@@ -106,6 +107,12 @@ def open(
     )
     pace = worker if isinstance(worker, Pace) else Pace() if worker else None
     return Everthread(means, pace)
+
+
+def _titler(settings: Settings | None) -> NamedSummariser | None:
+    if settings is None or settings.title_model is None:
+        return None
+    return NamedSummariser(settings.title_model, settings.model_base_url)
 
 
 def _embedder(given: Embedder | Embeddings | str | None, settings: Settings | None) -> Embedder | None:

@@ -4,7 +4,7 @@ these leaves the same behind however often it runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from everthread.compaction.later import Found
@@ -12,14 +12,18 @@ from everthread.contexts import Means
 from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
 from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, Work
+from everthread.core.nouns import Message
 from everthread.embedding import Meaning, catch_up
-from everthread.history.titling import title_of
+from everthread.history.titling import title_by, title_of
 from everthread.recall import reading
 from everthread.recall.extraction import Extractor
 from everthread.views import policy_of
 
 _FIRST = 20
 """Among so many messages a first question is looked for."""
+_EXCHANGE = 4
+_BEGINNING = 2000
+"""So many messages, and characters of each, a model is shown to name a conversation."""
 
 
 def chores(means: Means) -> Mapping[str, Work]:
@@ -42,15 +46,31 @@ async def _compact(means: Means, job: Job) -> None:
 
 
 async def _title(means: Means, job: Job) -> None:
-    """Name a conversation after its first question; a title that somebody gave it stays."""
+    """Name a conversation after how it begins, by the model that is set for it, else by its first question; a title
+    that somebody gave it stays."""
     try:
         conv = Conversation(means, await means.store.get(job.ref))
-        async for message in conv.messages(limit=_FIRST):
-            if conv.title is None and message.role == "user" and (title := title_of(message.text)) is not None:
-                await conv.update(title=title)
-                return
+        if conv.title is not None:
+            return
+        first = [message async for message in conv.messages(limit=_FIRST) if message.role in ("user", "assistant")]
+        title = await _title_by_model(means, first) or _title_by_rules(first)
+        if title is not None:
+            await conv.update(title=title)
     except (NotFound, Erased):
         return
+
+
+async def _title_by_model(means: Means, first: Sequence[Message]) -> str | None:
+    """None where none is set, or where it fails: then the rules name it."""
+    if means.titler is None or not first:
+        return None
+    beginning = "\n".join(f"{one.role}: {one.text[:_BEGINNING]}" for one in first[:_EXCHANGE])
+    return await title_by(means.titler, means.redact(beginning), means.policy.summary_timeout_seconds)
+
+
+def _title_by_rules(first: Sequence[Message]) -> str | None:
+    titles = (title_of(message.text) for message in first if message.role == "user")
+    return next((title for title in titles if title is not None), None)
 
 
 async def _remember(means: Means, job: Job) -> None:

@@ -45,6 +45,7 @@ from everthread.history import intents
 from everthread.history.arguments import check_branch
 from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
 from everthread.history.secrets import redact_secrets
+from everthread.history.titling import Titler
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.shown import Known
 from everthread.views import SeenContext
@@ -74,6 +75,8 @@ class Means:
     summariser: Summariser | None = None
     summariser_named: Callable[[str], Summariser] | None = None
     """Makes the one that a policy names as its `summary_model`, which goes before the other."""
+    titler: Titler | None = None
+    """Names conversations; without one, rules do."""
     read: Read = no_reader
     """Reads the files of documents."""
     redact: Redact = redact_secrets

@@ -107,6 +107,9 @@ class Settings(BaseSettings):
     """The model for `model_pref="code"`; without one, `model`."""
     model_reasoning: str | None = None
     """The model for `model_pref="reasoning"`; without one, `model`."""
+    title_model: str | None = None
+    """The model that names conversations that have no title, such as `openai:gpt-5-mini`; without one, or when it
+    fails, the first question does."""
     model_base_url: str | None = Field(default=None, repr=False)
     """The address of an OpenAI-compatible server, such as `http://localhost:11434/v1`, for models named `openai:…`."""
     model_seconds: float = Field(default=120.0, gt=0)

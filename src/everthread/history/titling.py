@@ -1,8 +1,14 @@
-"""What a conversation without a title is called: its first question, without greetings and cut at the end of a word."""
+"""What a conversation without a title is called: its first question, without greetings and cut at the end of a word; or
+what a model calls it, as far as that is a title.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from typing import Protocol
+
+from everthread.core.errors import ModelError
 
 MOST_CHARACTERS = 60
 _GREETING = re.compile(
@@ -12,6 +18,22 @@ _GREETING = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[。！？])|(?<=[.!?])\s|\n")
 _MARKS = re.compile(r"[`*_#>\x00-\x1f\ud800-\udfff]+")
+
+
+class Titler(Protocol):
+    """A model that names conversations. It may fail with ModelError, hang, or write anything."""
+
+    async def title(self, text: str) -> str: ...
+
+
+async def title_by(model: Titler, beginning: str, seconds: float) -> str | None:
+    """What a model calls a conversation that begins so; None when it fails, is too slow, or gives no title."""
+    try:
+        async with asyncio.timeout(seconds):
+            said = await model.title(beginning)
+    except (ModelError, TimeoutError):
+        return None
+    return title_of(said.strip().strip("\"'“”《》「」"))
 
 
 def title_of(question: str) -> str | None:

@@ -49,6 +49,11 @@ class NamedSummariser:
         model = await self._model()
         return await model.extract(text, max_tokens=max_tokens)
 
+    async def title(self, text: str) -> str:
+        """The same for titles."""
+        model = await self._model()
+        return await model.title(text)
+
     async def _model(self) -> ModelSummariser:
         (model,) = await asyncio.gather(asyncio.to_thread(_built, self.name, self._base_url), return_exceptions=True)
         if isinstance(model, BaseException):

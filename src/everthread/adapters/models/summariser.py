@@ -20,6 +20,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from everthread.adapters.models.prompt import (
     EXTRACTION,
     EXTRACTION_CLOSING,
+    TITLE,
+    TITLE_CLOSING,
     delimited,
     instructions,
     language_of_transcript,
@@ -61,6 +63,11 @@ class ModelSummariser:
         return await self._said(
             [SystemMessage(EXTRACTION), HumanMessage(delimited(text, language, EXTRACTION_CLOSING))]
         )
+
+    async def title(self, text: str) -> str:
+        """What the model would call a conversation that begins so; ModelError when it fails."""
+        language = language_of_transcript(text)
+        return await self._said([SystemMessage(TITLE), HumanMessage(delimited(text, language, TITLE_CLOSING))])
 
     async def _said(self, messages: list[BaseMessage]) -> str:
         # Providers' errors have no root of their own; a batch hands them over as values.
