@@ -3,7 +3,7 @@
 Passages are cut and embedded in the order of the log, and kept as they are made; so how far it has come is the newest
 entry that has a vector, and whoever goes on after a crash goes on there. What was replaced by a revision loses its
 vectors, and so does a model that is used no more once the new one has caught up. Nothing here reads or writes what is
-off the record.
+off the record. Memories and passages of documents have their vectors with them, and are given others by `index_notes`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from everthread.core import payloads
 from everthread.core.entries import Entry, Kind, Revision
 from everthread.core.errors import Erased, NotFound, StoreDamaged
 from everthread.core.meaning import Embedder, Part, Vectors
+from everthread.core.notes import Note, NoteKind, NoteQuery, NoteState
 from everthread.core.nouns import ConversationInfo, Message, Ref
 from everthread.core.ports import Store
 from everthread.recall.passages import passages
+from everthread.recall.renewing import Renew
 
 _PAGE = 100
 _BATCH_PASSAGES = 64
@@ -25,6 +27,8 @@ _BATCH_PASSAGES = 64
 _MOST_PASSAGES = 200
 """Of one message: a log of 10 MB pasted in is found by its words, and by the meaning of its beginning."""
 _LOOKED_AT = 50
+_FOUND_AGAIN = (NoteState.LIVE, NoteState.FORGOTTEN)
+"""What is forgotten may be brought back, and is found as before then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,32 @@ async def index(store: Store, meaning: Meaning, info: ConversationInfo, *, anew:
         return await catch_up(store, meaning, ref)
     except (NotFound, Erased):
         return 0
+
+
+async def index_notes(store: Store, embedder: Embedder, owner: str | None, *, anew: bool = False) -> int:
+    """Embed the memories and the passages of documents that have no vector by this embedder, or all of them; of one
+    owner or of all. Gives how many."""
+    owners = await store.note_owners() if owner is None else [owner]
+    made = 0
+    for whose in owners:
+        for kind in (NoteKind.MEMORY, NoteKind.PASSAGE):
+            async for notes in _pages_of_notes(store, whose, kind):
+                late = [note for note in notes if note.text and (anew or note.model != embedder.name)]
+                for at in range(0, len(late), _BATCH_PASSAGES):
+                    made += await _renew(store, embedder, whose, late[at : at + _BATCH_PASSAGES])
+    return made
+
+
+async def _pages_of_notes(store: Store, owner: str, kind: NoteKind) -> AsyncIterator[Sequence[Note]]:
+    before = None
+    while notes := await store.notes(owner, NoteQuery(kind=kind, states=_FOUND_AGAIN, before=before, limit=_PAGE)):
+        yield notes
+        before = notes[-1].number
+
+
+async def _renew(store: Store, embedder: Embedder, owner: str, notes: Sequence[Note]) -> int:
+    vectors = await embedder.passages([note.text for note in notes])
+    return await store.change_notes(owner, Renew(model=embedder.name, notes=notes, vectors=vectors))
 
 
 async def catch_up(store: Store, meaning: Meaning, ref: Ref) -> int:

@@ -320,6 +320,9 @@ class Everthread:
         """Make the vectors that are missing, of everything, of an owner or of one conversation; with `anew`, all of
         them. Gives how many passages were embedded; `on_entries` hears how many entries of a log were gone through.
 
+        Memories and documents go along unless a conversation is named: theirs are made when they are added, and would
+        be those of another embedder once it changed.
+
         Conflict when there is no embedder.
         """
         meaning = self._means.meaning
@@ -330,6 +333,8 @@ class Everthread:
             if owner in (None, head.owner) and conversation in (None, head.id) and head.deleted_at is None:
                 made += await embedding.index(self._store, meaning, head, anew=anew)
                 on_entries(head.entry_count)
+        if conversation is None:
+            made += await embedding.index_notes(self._store, meaning.embedder, owner, anew=anew)
         return made
 
     async def full_history(

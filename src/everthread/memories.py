@@ -16,7 +16,7 @@ from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.meaning import Embedder
 from everthread.core.memories import ALWAYS_SHOWN, Habit, Memory, MemoryHit, MemoryKind, MemoryScope, Origin
 from everthread.core.notes import NoteKind, NoteQuery, NoteState
-from everthread.core.nouns import Page, Ref
+from everthread.core.nouns import EraseReport, Page, Ref
 from everthread.core.ports import Store
 from everthread.history.arguments import check_count
 from everthread.questions import check_query, page_cursor, position, telling
@@ -196,13 +196,21 @@ class Memories:
         return await self._store.change_notes(owner, change)
 
     async def forget(self, owner: str, id: str) -> Memory:
-        """Take a memory out of every search and context; `restore` undoes it. Its text goes with an erase."""
+        """Take a memory out of every search and context; `restore` undoes it; `erase` destroys its text."""
         return await self._store.change_notes(check_id(owner, "owner"), Forget(owner=owner, id=check_id(id, "id")))
 
     async def restore(self, owner: str, id: str) -> Memory:
         """Undo `forget`."""
         change = Forget(owner=owner, id=check_id(id, "id"), is_back=True)
         return await self._store.change_notes(check_id(owner, "owner"), change)
+
+    async def erase(self, owner: str, id: str) -> EraseReport:
+        """Destroy a memory for good, with the words and the vector it is found by. It cannot be undone.
+
+        What it superseded, and the message it is known from, are others and stay: `history` names the former, and an
+        erase of the message takes what was remembered from it along. NotFound when this owner has none by this id.
+        """
+        return await self._store.erase(check_id(owner, "owner"), None, check_id(id, "id"))
 
     async def habits(self, owner: str, *, limit: int = 10) -> Sequence[Habit]:
         """The tools and skills that were used most in the owner's conversations, most used first."""

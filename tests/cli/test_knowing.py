@@ -23,6 +23,12 @@ def test_what_is_remembered_is_listed_found_and_forgotten(quick: Quick) -> None:
     assert quick("memories", "forget", made["id"]).out == f"{made['id']} is forgotten\n"
     assert quick("memories", "ls", "--json").lines == []
     assert quick("memories", "forget", made["id"], "--undo", "--json").json["state"] == "live"
+    refused = quick("memories", "erase", made["id"])
+    assert refused.code != 0
+    assert "--yes" in refused.err
+    assert quick("memories", "erase", made["id"], "--yes", "--json").json["memory_id"] == made["id"]
+    assert quick("memories", "ls", "--json").lines == []
+    assert quick("memories", "erase", made["id"], "--yes").code != 0
 
 
 def test_a_memory_may_hold_in_one_conversation(quick: Quick) -> None:

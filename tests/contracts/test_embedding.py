@@ -119,6 +119,24 @@ async def test_another_embedder_embeds_anew_and_the_old_vectors_go(durable_url: 
         assert (await conv.recall("sick cat"))[0].text == "My feline is ill."
 
 
+async def test_memories_and_documents_follow_another_embedder_too(durable_url: str) -> None:
+    async with everthread.open(durable_url, embedder=FakeEmbedder(alike=ALIKE), worker=False) as et:
+        await et.memories.add("ann", "owns a feline")
+        gone = await et.memories.add("ann", "owns a boat")
+        await et.memories.forget("ann", gone.id)
+        await et.knowledge.add("ann", "pets", "A feline wants to be fed.", id="care")
+    other = FakeEmbedder(name="other", alike=ALIKE)
+    async with everthread.open(durable_url, embedder=other, worker=False) as et:
+        assert await et.memories.search("ann", "cat") == []
+        assert await et.reindex(owner="bob") == 0
+        assert await et.reindex() == 3
+        assert await et.reindex() == 0
+        assert await et.reindex(owner="ann", anew=True) == 3
+        assert [hit.memory.text for hit in await et.memories.search("ann", "cat")] == ["owns a feline"]
+        assert "feline" in (await et.knowledge.search("ann", "pets", "cat"))[0].passage.text
+        assert (await et.knowledge.add("ann", "pets", "A feline wants to be fed.", id="care")).outcome == "same"
+
+
 async def test_an_embedder_that_fails_leaves_words_and_a_word_about_it(
     et: Everthread, conv: Conversation, embedder: FakeEmbedder
 ) -> None:

@@ -356,6 +356,39 @@ async def test_i22_after_erase_nothing_holds_a_memory_of_it(url: str, reach: str
             await et.memories.get("ann", first.id)
 
 
+async def test_i22_an_erased_memory_leaves_no_trace_and_the_others_stay(url: str) -> None:
+    async with everthread.open(url, embedder=FakeEmbedder(), worker=False) as et:
+        conv = await et.conversations.create(owner="ann", id="c")
+        await conv.append([says("something", id="m")])
+        past = await et.memories.add("ann", "evergreen one", subject="wood")
+        made = await et.memories.add("ann", f"{SECRET} two", subject="wood", pinned=True)
+        await et.memories.add("bob", "evergreen", id=made.id)
+        shown = await conv.context(query=SECRET)
+        assert made.id in [id for part in shown.parts for id in part.memory_ids]
+        assert traces(await everything_kept(et, url), SECRET) == [SECRET]
+        report = await et.memories.erase("ann", made.id)
+        assert (report.owner, report.memory_id, dict(report.reached)) == ("ann", made.id, {"notes": 1})
+        assert traces(await everything_kept(et, url), SECRET) == []
+        assert await found(et, SECRET) == []
+        assert [one.text for one in await et.memories.history("ann", past.id)] == ["evergreen one"]
+        assert await texts(et, owner="bob") == ["evergreen"]
+        assert [message.id async for message in conv.messages()] == ["m"]
+        with pytest.raises(NotFound):
+            await et.memories.erase("ann", made.id)
+
+
+async def test_a_memory_can_be_erased_by_its_owner_only(et: Everthread) -> None:
+    made = await et.memories.add("ann", "likes tea")
+    with pytest.raises(NotFound):
+        await et.memories.erase("bob", made.id)
+    with pytest.raises(NotFound):
+        await et.memories.erase("ann", "nowhere")
+    assert await texts(et) == ["likes tea"]
+    await et.memories.forget("ann", made.id)
+    await et.memories.erase("ann", made.id)
+    assert await texts(et, include_past=True) == []
+
+
 async def test_an_erased_message_is_no_source(et: Everthread) -> None:
     conv = await et.conversations.create(owner="ann")
     await conv.append([says("call me Max", id="m")])

@@ -27,15 +27,15 @@ def erase_owner(
     door: Door, name: Annotated[str, typer.Argument(metavar="NAME", help="The owner.")], yes: YesOption = False
 ) -> None:
     """Erase every conversation of an owner."""
-    _confirm(f"Erase every conversation of the owner {name!r}?", yes)
-    _tell(door, asyncio.run(_erase(door, name, None, None)))
+    confirm(f"Erase every conversation of the owner {name!r}?", yes)
+    tell(door, asyncio.run(_erase(door, name, None, None)))
 
 
 @command(erase, "conversation")
 def erase_conversation(door: Door, conversation: ConversationArgument, yes: YesOption = False) -> None:
     """Erase one conversation."""
-    _confirm(f"Erase the conversation {conversation!r} of the owner {door.owner!r}?", yes)
-    _tell(door, asyncio.run(_erase(door, door.owner, conversation, None)))
+    confirm(f"Erase the conversation {conversation!r} of the owner {door.owner!r}?", yes)
+    tell(door, asyncio.run(_erase(door, door.owner, conversation, None)))
 
 
 @command(erase, "message")
@@ -46,11 +46,11 @@ def erase_message(
     yes: YesOption = False,
 ) -> None:
     """Erase one message in all its revisions."""
-    _confirm(f"Erase the message {message!r} of the conversation {conversation!r}?", yes)
-    _tell(door, asyncio.run(_erase(door, door.owner, conversation, message)))
+    confirm(f"Erase the message {message!r} of the conversation {conversation!r}?", yes)
+    tell(door, asyncio.run(_erase(door, door.owner, conversation, message)))
 
 
-def _confirm(question: str, yes: bool) -> None:
+def confirm(question: str, yes: bool) -> None:
     """Asked before the event loop runs, so that Ctrl-C ends it."""
     if yes:
         return
@@ -67,11 +67,15 @@ async def _erase(door: Door, owner: str, conversation: str | None, message: str 
         return await et.erase(owner=owner, conversation=conversation, message=message)
 
 
-def _tell(door: Door, report: EraseReport) -> None:
+def tell(door: Door, report: EraseReport) -> None:
+    """Say what an erase reached, and what it cannot."""
     if door.out.json:
         door.out.document(asdict(report))
         return
-    door.out.text(f"erased {report.entries} entries in {report.conversations} whole conversations")
+    if report.memory_id is None:
+        door.out.text(f"erased {report.entries} entries in {report.conversations} whole conversations")
+    else:
+        door.out.text(f"erased the memory {report.memory_id}")
     door.out.table(("reached", ">rows"), list(report.reached.items()))
     door.out.text("what cannot be reached from here:")
     for place in report.cannot_reach:

@@ -1,7 +1,8 @@
-"""Commands about what is known of a user: memories ls, add, forget, search."""
+"""Commands about what is known of a user: memories ls, add, forget, erase, search."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -9,8 +10,10 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
+from everthread.cli.erasing import YesOption, confirm, tell
 from everthread.cli.output import moment
 from everthread.core.memories import Memory
+from everthread.core.nouns import EraseReport
 from everthread.memories import MAX_PAGE
 
 memories = typer.Typer(no_args_is_help=True, help="What is remembered of a user.")
@@ -98,6 +101,22 @@ async def forget_memory(
         door.out.document(as_json(changed))
     else:
         door.out.text(f"{changed.id} is {changed.state}")
+
+
+@command(memories, "erase")
+def erase_memory(
+    door: Door,
+    memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The memory's id.")],
+    yes: YesOption = False,
+) -> None:
+    """Destroy a memory for good, with the words and the vector it is found by."""
+    confirm(f"Erase the memory {memory!r} of the owner {door.owner!r}?", yes)
+    tell(door, asyncio.run(_erase(door, memory)))
+
+
+async def _erase(door: Door, memory: str) -> EraseReport:
+    async with door.open() as et:
+        return await et.memories.erase(door.owner, memory)
 
 
 @command(memories, "search")

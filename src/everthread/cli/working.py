@@ -62,7 +62,8 @@ async def reindex(
     conversation: Annotated[str | None, typer.Argument(metavar="[CONVERSATION]", help="Only this one.")] = None,
     anew: Annotated[bool, typer.Option("--anew", help="Make all of them again, not only what is missing.")] = False,
 ) -> None:
-    """Make the vectors by which messages are found by their meaning, where some are missing; of all owners."""
+    """Make the vectors by which messages, memories and documents are found by their meaning, where some are missing; of
+    all owners."""
     async with door.open() as et:
         total = (await et.stats())["entries"]
         with door.out.progress("indexing", total) as step:

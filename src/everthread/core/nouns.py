@@ -270,3 +270,5 @@ class EraseReport:
     reached: Mapping[str, int]
     cannot_reach: Sequence[str]
     erased_at: datetime
+    memory_id: str | None = None
+    """The one memory that was erased."""

@@ -243,6 +243,9 @@ class Notes(Protocol):
     async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
         """How many live notes of a kind lie on each shelf."""
 
+    async def note_owners(self) -> Sequence[str]:
+        """Every owner that has some."""
+
     async def find_notes(
         self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool
     ) -> NotesFound:
@@ -330,7 +333,8 @@ class Keeping(Protocol):
         """Every conversation of every owner, erased ones included, oldest first."""
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
-        """Destroy text and salt, leave tombstones, remember the erasure."""
+        """Destroy text and salt, leave tombstones, remember the erasure. A message of no conversation is a memory, by
+        its id."""
 
     async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
         """What was ever erased, oldest first."""

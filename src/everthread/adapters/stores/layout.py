@@ -26,7 +26,7 @@ from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Decision, Seen
 from everthread.core.notes import Note, Use, shelf_scope
-from everthread.core.nouns import ConversationInfo, Message, Ref
+from everthread.core.nouns import ConversationInfo, EraseReport, Message, Ref
 from everthread.history.words import index_text
 
 SEQ_BITS = 32
@@ -255,6 +255,21 @@ NOTE_COLUMNS = (
     "kind, id, shelf, text, record, created_at, updated_at, topic, state, past_at, pinned_at, source_conversation, "
     "source_seq, model, vector"
 )
+
+
+def memory_erased(owner: str, id: str, cannot_reach: Sequence[str], now: int) -> EraseReport:
+    """What the erase of one memory tells. Its words and its vector are a part of it."""
+    return EraseReport(
+        owner=owner,
+        conversation_id=None,
+        message_id=None,
+        conversations=0,
+        entries=0,
+        reached={"notes": 1},
+        cannot_reach=cannot_reach,
+        erased_at=from_micros(now),
+        memory_id=id,
+    )
 
 
 def note_values(note: Note) -> tuple[Any, ...]:

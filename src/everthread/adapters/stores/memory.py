@@ -20,6 +20,7 @@ from everthread.adapters.stores.layout import (
     SEQ_BITS,
     SEQ_MASK,
     is_indexed,
+    memory_erased,
     revisions_of,
     texts_of,
     traces_of,
@@ -393,6 +394,9 @@ class MemoryStore:
     async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
         return self._notes.listed(owner, query)
 
+    async def note_owners(self) -> Sequence[str]:
+        return self._notes.owners()
+
     async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
         return self._notes.shelves(owner, kind)
 
@@ -525,6 +529,8 @@ class MemoryStore:
         return [_handed_out(row.info) for row in self._rows.values()]
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        if conversation is None and message is not None:
+            return self._erase_memory(owner, message)
         rows = [
             row
             for ref, row in self._rows.items()
@@ -561,6 +567,13 @@ class MemoryStore:
             cannot_reach=CANNOT_REACH,
             erased_at=now,
         )
+
+    def _erase_memory(self, owner: str, id: str) -> EraseReport:
+        if not self._notes.erase_memory(owner, id):
+            raise NotFound(f"no memory {id!r}")
+        now = self._clock()
+        self._erasures.append((owner, None, id, now))
+        return memory_erased(owner, id, CANNOT_REACH, to_micros(now))
 
     async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
         return list(self._erasures)

@@ -13,6 +13,7 @@ from everthread.core.notes import (
     NoteChange,
     NoteDecision,
     NoteKey,
+    NoteKind,
     NoteQuery,
     NotesFound,
     NotesSeen,
@@ -65,6 +66,14 @@ class Noticeboard:
 
     def _of(self, owner: str) -> list[Note]:
         return [note for (whose, _), note in self._kept.items() if whose == owner]
+
+    def owners(self) -> list[str]:
+        """Every owner that has some."""
+        return sorted({owner for owner, _ in self._kept})
+
+    def erase_memory(self, owner: str, id: str) -> bool:
+        """Destroy one memory; whether there was one."""
+        return self._kept.pop((owner, NoteKey(NoteKind.MEMORY, id)), None) is not None
 
     def listed(self, owner: str, query: NoteQuery) -> list[Note]:
         """Those that a query names, newest first."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 import asyncpg
 
 from everthread.adapters.jobs import postgres_statements as jobs
-from everthread.adapters.stores.layout import CANNOT_REACH, texts_of, traces_of
+from everthread.adapters.stores.layout import CANNOT_REACH, memory_erased, texts_of, traces_of
 from everthread.adapters.stores.postgres import access, compactions, log, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
@@ -57,6 +57,8 @@ async def blank(
     blobs: Blobs | None = None,
 ) -> EraseReport:
     """Destroy text and salts, in a transaction."""
+    if conversation is None and message is not None:
+        return await _erase_memory(connection, owner, message, now)
     numbers = [row[0] for row in await connection.fetch(sql.LOCK_ERASE_TARGETS, owner, conversation)]
     if not numbers and conversation is not None:
         raise NotFound(f"no conversation {conversation!r}")
@@ -81,6 +83,14 @@ async def blank(
         cannot_reach=BEYOND_REACH,
         erased_at=from_micros(now),
     )
+
+
+async def _erase_memory(connection: Connection, owner: str, id: str, now: int) -> EraseReport:
+    if not _count(await notes.erase_memory(connection, owner, id)):
+        raise NotFound(f"no memory {id!r}")
+    await connection.execute(sql.INSERT_ERASURE, owner, None, id, now)
+    reach("erase.recorded")
+    return memory_erased(owner, id, BEYOND_REACH, now)
 
 
 async def _blank_all(

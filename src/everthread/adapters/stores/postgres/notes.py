@@ -13,6 +13,7 @@ from everthread.core.notes import (
     NoteChange,
     NoteDecision,
     NoteKey,
+    NoteKind,
     NoteNeeds,
     NoteQuery,
     NotesFound,
@@ -82,6 +83,9 @@ PINNED = LISTING.replace("ORDER BY", "  AND pinned_at IS NOT NULL ORDER BY")
 
 SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = $1 AND kind = $2 AND state = 0 GROUP BY shelf"
 """How many notes lie on each shelf."""
+
+OWNERS = "SELECT DISTINCT owner FROM notes ORDER BY owner"
+"""Every owner that has notes."""
 
 _ON_SHELVES = "owner = $1 AND shelf = ANY($2::text[]) AND tokens @@"
 
@@ -182,6 +186,12 @@ async def erase(connection: Connection, owner: str, conversation: str | None, se
     """
     await connection.execute(LOCK, owner)
     return str(await connection.execute(ERASE, owner, conversation, None if seqs is None else list(seqs)))
+
+
+async def erase_memory(connection: Connection, owner: str, id: str) -> str:
+    """Destroy one memory."""
+    await connection.execute(LOCK, owner)
+    return str(await connection.execute(DELETE, owner, [int(NoteKind.MEMORY)], [id]))
 
 
 async def listed(connection: Connection, owner: str, query: NoteQuery) -> list[Note]:

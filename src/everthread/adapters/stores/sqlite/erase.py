@@ -17,6 +17,7 @@ from everthread.adapters.stores.layout import (
     SEQ_MASK,
     entry_key,
     is_indexed,
+    memory_erased,
     texts_of,
     traces_of,
     words_of,
@@ -42,6 +43,8 @@ def blank(
     connection: sqlite3.Connection, owner: str, conversation: str | None, message: str | None, now: int
 ) -> EraseReport:
     """Destroy text and salts, in the writer's transaction."""
+    if conversation is None and message is not None:
+        return _erase_memory(connection, owner, message, now)
     numbers = [row[0] for row in connection.execute(sql.ERASE_TARGETS, (owner, conversation, conversation))]
     if not numbers and conversation is not None:
         raise NotFound(f"no conversation {conversation!r}")
@@ -90,6 +93,14 @@ def blank(
         cannot_reach=CANNOT_REACH,
         erased_at=from_micros(now),
     )
+
+
+def _erase_memory(connection: sqlite3.Connection, owner: str, id: str, now: int) -> EraseReport:
+    if not notes.erase_memory(connection, owner, id):
+        raise NotFound(f"no memory {id!r}")
+    connection.execute(sql.INSERT_ERASURE, (owner, None, id, now))
+    reach("erase.recorded")
+    return memory_erased(owner, id, CANNOT_REACH, now)
 
 
 def _blank_entries(

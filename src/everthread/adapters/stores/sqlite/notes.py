@@ -16,6 +16,7 @@ from everthread.core.notes import (
     NoteChange,
     NoteDecision,
     NoteKey,
+    NoteKind,
     NoteNeeds,
     NoteQuery,
     NotesFound,
@@ -86,6 +87,9 @@ NEWEST_FIRST = " ORDER BY number DESC LIMIT :limit"
 
 SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = ? AND kind = ? AND state = 0 GROUP BY shelf"
 """How many notes lie on each shelf."""
+
+OWNERS = "SELECT DISTINCT owner FROM notes ORDER BY owner"
+"""Every owner that has notes."""
 
 COUNT_ON = "SELECT count(*) FROM note_words WHERE note_words MATCH ?"
 """How many notes lie on a shelf, by the index."""
@@ -207,6 +211,12 @@ def erase(connection: sqlite3.Connection, owner: str, conversation: str | None, 
     else:
         rows = [row for seq in seqs for row in connection.execute(OF_MESSAGE, (owner, conversation, seq)).fetchall()]
     return delete(connection, owner, map(Note._make, rows))
+
+
+def erase_memory(connection: sqlite3.Connection, owner: str, id: str) -> int:
+    """Destroy one memory; how many there were."""
+    note = _one(connection, owner, NoteKey(NoteKind.MEMORY, id))
+    return 0 if note is None else delete(connection, owner, [note])
 
 
 def listed(connection: sqlite3.Connection, owner: str, query: NoteQuery) -> list[Note]:

@@ -295,6 +295,9 @@ class SqliteStore:
     async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
         return await self._on.read(lambda c: notes.listed(c, owner, query))
 
+    async def note_owners(self) -> Sequence[str]:
+        return [row[0] for row in await self._on.read(lambda c: c.execute(notes.OWNERS).fetchall())]
+
     async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
         return await self._on.read(lambda c: notes.shelves(c, owner, kind))
 
