@@ -148,3 +148,16 @@ def test_whatever_was_said_each_message_comes_at_most_once_and_best_first(
     orders = [one.heard.order for one in found]
     assert len(orders) == len(set(orders))
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_the_more_tools_say_the_less_meaning_lifts_what_is_said_beside_them() -> None:
+    asked_for = ("tool", '{"card": "charged 120 for the upgraded return"}')
+    said: list[Said] = [("user", "please use my card"), *FILLER, asked_for, *FILLER]
+    log: list[Said] = [("tool", f'{{"row": {number}}}') for number in range(60)]
+    likeness = {(1, 0): 0.9, (2, 0): 0.1, (3, 0): 0.1}
+    weights = RecallWeights(meaning=0.6, user=0)
+    in_talk = ranked("what was the card charged", heard(said), weights, likeness=likeness, grasp=1.0)
+    in_a_log = ranked("what was the card charged", heard([*said, *log]), weights, likeness=likeness, grasp=1.0)
+    assert in_a_log[0].heard.text == asked_for[1]
+    lifted = [next(one.score for one in found if one.heard.order == 1) for found in (in_talk, in_a_log)]
+    assert lifted[0] > lifted[1]

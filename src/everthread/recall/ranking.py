@@ -7,7 +7,8 @@ A message's own words count as BM25 counts them, half by its best passage and ha
   conversation they are, the less its messages have to do with their neighbours;
 - what is talked about around it;
 - meaning: the likeness of its best passage to the question, weighed by how much of the question the embedder grasps.
-  What tools return is no prose, and judged by its words alone;
+  What tools return is no prose, and judged by its words alone; so the more of a conversation that is, the less meaning
+  may lift what is said beside it over what a tool returned;
 - who said it: where speakers have names, the one that the question names; where they are bare roles, the user, who
   knows what was wanted and decided, unless the question is what the assistant said;
 - when it was said, if the question names a time.
@@ -61,7 +62,7 @@ class RecallWeights:
     alone_tokens: int = 100
     """A message of so many tokens needs its neighbours half as much as a short one."""
     tool_damping: float = 3.0
-    """How much less neighbours lend for each share of the messages that are results of tools."""
+    """How much less neighbours lend, and meaning weighs, for each share of the messages that are results of tools."""
 
 
 class Heard(NamedTuple):
@@ -178,10 +179,15 @@ class _Room:
         return named if len(named) < len(self.speakers) else frozenset()
 
     @cached_property
-    def lent(self) -> float:
-        """What the next message lends: the less, the more of what is said comes from tools."""
+    def talk(self) -> float:
+        """How far this is people talking, 0 to 1: the less, the more of what is said comes from tools."""
         share = sum(map(_is_of_tool, self.heard)) / max(1, len(self.heard))
-        return self.weights.neighbours * max(0.0, 1 - self.weights.tool_damping * share)
+        return max(0.0, 1 - self.weights.tool_damping * share)
+
+    @cached_property
+    def lent(self) -> float:
+        """What the next message lends."""
+        return self.weights.neighbours * self.talk
 
     @cached_property
     def flows(self) -> list[tuple[int, int, float, float]]:
@@ -228,7 +234,7 @@ class _Room:
         return [score * prior for score, prior in zip(total, self._priors(), strict=True)]
 
     def _both(self, one: Heard, words: float, likeness: float) -> float:
-        share = 0.0 if _is_of_tool(one) else self.weights.meaning * self.evidence.grasp
+        share = 0.0 if _is_of_tool(one) else self.weights.meaning * self.evidence.grasp * self.talk
         return (1 - share) * words + share * likeness
 
     def _words(self) -> list[float]:
