@@ -14,6 +14,7 @@ from benchmarks import (
     facts_kept,
     invalid_requests,
     reading,
+    recall_cost,
     report,
     search,
     storage,
@@ -44,13 +45,19 @@ CONTEXT: dict[str, Scenario] = {
 LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run}
 TURN: dict[str, Scenario] = {"turns": turns.run, "streaming": turns.streaming, "savings": turns.savings}
 MEANING: dict[str, Scenario] = {"embedders": embedders.run, "near": embedders.near, "chinese": embedders.chinese}
-SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH, **TURN, **MEANING}
+RECALL: dict[str, Scenario] = {
+    "recall_latency": recall_cost.latency,
+    "recall_indexing": recall_cost.indexing,
+    "recall_appends": recall_cost.appends,
+}
+SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH, **TURN, **MEANING, **RECALL}
 GROUPS = {
     "log": [*LOG],
     "context": [*CONTEXT],
     "langgraph": [*LANGGRAPH],
     "turn": [*TURN],
     "meaning": [*MEANING],
+    "recall": [*RECALL],
 }
 
 
@@ -76,6 +83,9 @@ def main() -> None:
     parser.add_argument("--price-in", type=float, default=2.5, help="tokens: of a million tokens sent")
     parser.add_argument("--price-cached", type=float, default=0.25, help="tokens: of a million that a cache has")
     parser.add_argument("--price-out", type=float, default=10.0, help="tokens: of a million tokens answered")
+    parser.add_argument(
+        "--recall-shapes", default=recall_cost.SHAPES, help="recall_latency: conversations x messages, comma-separated"
+    )
     facts_kept.add_options(parser)
     invalid_requests.add_options(parser)
     options = parser.parse_args()

@@ -49,7 +49,7 @@ _CHARACTERS = "我们把和新客户的会议改到周五上午因为里斯本�
 
 def run(_: argparse.Namespace) -> Sequence[Row]:
     """CPU time a text."""
-    return [row for name in NAMES if (embedder := _here(name)) for row in asyncio.run(_speed(name, embedder))]
+    return [row for name in NAMES if (embedder := here(name)) for row in asyncio.run(_speed(name, embedder))]
 
 
 async def _speed(name: str, embedder: Embedder) -> list[Row]:
@@ -121,7 +121,7 @@ def chinese(_: argparse.Namespace) -> Sequence[Row]:
         print(f"not there, skipped: {ZH_DEV.name}")
         return []
     talks = json.loads(ZH_DEV.read_text(encoding="utf-8"))
-    chosen = {"words alone": None, **{name: found for name in NAMES if (found := _here(name))}}
+    chosen = {"words alone": None, **{name: found for name in NAMES if (found := here(name))}}
     return [asyncio.run(_asked(name, embedder, talks)) for name, embedder in chosen.items()]
 
 
@@ -168,7 +168,8 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _here(name: str) -> Embedder | None:
+def here(name: str) -> Embedder | None:
+    """An embedder by its name, if its weights are on this machine."""
     embedder = embedder_named(name, lambda: Settings.load().models_dir)
     require = getattr(embedder, "require", lambda: None)
     try:

@@ -1,7 +1,6 @@
 """How much of what a question needs is found again: the yardstick of `../shared/bench/recall`, through `conv.recall`.
 
     python -m benchmarks.recall [--embedder minilm] [--sets locomo,beam,zh,tools] [--out FILE.json]
-    python -m benchmarks.recall --latency 1x10000,200x1000
 
 One configuration for all kinds of conversation. Each is appended to a SQLite file message by message's own time and
 name; where an embedder is given, its vectors are made first. `recallbench` is imported where it is, never copied; sets
@@ -13,12 +12,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
-import random
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +37,6 @@ BASELINES = ("recency-40", "bm25", "lexical-structured")
 _ROLES = {"user", "assistant", "tool", "system", ""}
 _DEEP = 60
 """Enough hits to fill the largest budget that is counted."""
-_QUESTIONS = 60
-_PARTS = "ka lo mi ter sun bre pal vor ne gri den ra tos".split()
-_WORDS = [f"{a}{b}{c}" for a in _PARTS for b in _PARTS for c in _PARTS]
-_OFTEN = [1 / (rank + 5) for rank in range(len(_WORDS))]
-"""How often each is said: few words very often, most seldom, as in any language."""
 
 
 class ThroughTheApi:
@@ -138,62 +130,17 @@ def _row(name: str, system: str, result: Mapping[str, Any]) -> report.Row:
     }
 
 
-async def latency(conversations: int, messages: int, embedder: str | None) -> report.Row:
-    """What a recall takes in one of so many conversations of so many messages; CPU beside the wall's time."""
-    chance = random.Random(7)
-    with tempfile.TemporaryDirectory(prefix="everthread-recall-") as folder:
-        url = f"sqlite:///{folder}/et.db"
-        async with everthread.open(url, settings=Settings.load(), embedder=embedder, worker=False) as et:
-            talks = [await et.conversations.create() for _ in range(conversations)]
-            for conv in talks:
-                for _ in range(0, messages, 500):
-                    await conv.append([_said(chance) for _ in range(500)])
-            for conv in talks if embedder else ():
-                await et.index_ready(conv)
-            await talks[0].recall("warm up")
-            walls, cpus = [], []
-            for _ in range(_QUESTIONS):
-                question = "what about " + " ".join(chance.choices(_WORDS, _OFTEN, k=5))
-                wall, cpu = time.perf_counter(), time.process_time()
-                await chance.choice(talks).recall(question)
-                walls.append(1000 * (time.perf_counter() - wall))
-                cpus.append(1000 * (time.process_time() - cpu))
-    p95 = int(0.95 * _QUESTIONS)
-    return {
-        "system": f"everthread, {embedder or 'words'}",
-        "conversations": conversations,
-        "messages": messages,
-        "p50 ms": sorted(walls)[_QUESTIONS // 2],
-        "p95 ms": sorted(walls)[p95],
-        "CPU p50 ms": sorted(cpus)[_QUESTIONS // 2],
-        "CPU p95 ms": sorted(cpus)[p95],
-    }
-
-
-def _said(chance: random.Random) -> dict[str, Any]:
-    text = " ".join(chance.choices(_WORDS, _OFTEN, k=chance.randrange(8, 60)))
-    at = datetime(2026, 1, 1) + timedelta(minutes=chance.randrange(500_000))  # noqa: DTZ001 - UTC where no zone is named
-    return {"role": chance.choice(["user", "assistant"]), "content": text, "created_at": at.isoformat()}
-
-
 def main() -> None:
     """Parse, run, show, and write when asked to."""
     parser = argparse.ArgumentParser(prog="benchmarks.recall", description=__doc__)
     parser.add_argument("--embedder", default=None, help="such as minilm; none for words alone")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--baselines", default=",".join(BASELINES))
-    parser.add_argument("--latency", default="", help="measure time instead: 1x10000,200x1000")
     parser.add_argument("--out", type=Path, help="write JSON here")
     given = parser.parse_args()
-    if given.latency:
-        shapes = [one.split("x") for one in given.latency.split(",")]
-        timed = [asyncio.run(latency(int(many), int(long), given.embedder)) for many, long in shapes]
-        found: dict[str, list[report.Row]] = {"recall-latency": timed}
-    else:
-        baselines = [one for one in given.baselines.split(",") if one]
-        found = {"recall": quality(given.sets.split(","), given.embedder, baselines)}
-    for title, rows in found.items():
-        report.show(title, rows)
+    baselines = [one for one in given.baselines.split(",") if one]
+    found = {"recall": quality(given.sets.split(","), given.embedder, baselines)}
+    report.show("recall", found["recall"])
     if given.out:
         report.write(given.out, found)
 

@@ -165,7 +165,7 @@ async def _near(sources: Sources, owner: str, conversation: str | None, question
         limit = sources.policy.time_limit_seconds
         return _Nearby(unanswered=(f"meaning: no answer within {limit:g} s",))
     except EverthreadError as problem:
-        return _Nearby(unanswered=(f"meaning: {type(problem).__name__}",))
+        return _Nearby(unanswered=(f"meaning: {type(problem).__name__}: {problem}",))
     return _Nearby(found=found, grasp=grasp, is_behind=late)
 
 

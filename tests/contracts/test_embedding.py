@@ -119,6 +119,20 @@ async def test_another_embedder_embeds_anew_and_the_old_vectors_go(durable_url: 
         assert (await conv.recall("sick cat"))[0].text == "My feline is ill."
 
 
+async def test_vectors_of_a_wrong_dimension_leave_words_and_say_what_is_wrong(url: str) -> None:
+    class Shortened(FakeEmbedder):
+        async def query(self, text: str) -> bytes:
+            return (await super().query(text))[:8]
+
+    async with everthread.open(url, embedder=Shortened(), worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append([said("The cat food is out.")])
+        await et.index_ready(conv)
+        hits = await conv.recall("cat")
+        assert hits[0].text == "The cat food is out."
+        assert "has 2 numbers" in hits.unanswered[0]
+
+
 async def test_memories_and_documents_follow_another_embedder_too(durable_url: str) -> None:
     async with everthread.open(durable_url, embedder=FakeEmbedder(alike=ALIKE), worker=False) as et:
         await et.memories.add("ann", "owns a feline")
@@ -145,7 +159,8 @@ async def test_an_embedder_that_fails_leaves_words_and_a_word_about_it(
     embedder.fails = ModelError("no weights")
     hits = await conv.recall("sick cat")
     assert hits[0].text == "The cat food is out."
-    assert hits.unanswered == ("meaning: ModelError",)
+    assert [one.partition(": ")[0] for one in hits.unanswered] == ["meaning"]
+    assert hits.unanswered[0].startswith("meaning: ModelError: ")
     assert "cat food" in str((await conv.context(query="sick cat")).messages)
 
 
