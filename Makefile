@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo test test-long check fmt bench bench-recall peers web lock clean
+.PHONY: help run demo test test-long check fmt bench bench-recall peers web types lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -54,6 +54,9 @@ bench-recall: $(DEV) ## measure how much is found again; ARGS="--embedder minilm
 peers: $(PEERS) ## install the peers into .venv-peers
 
 web: $(WEB) ## build the page
+
+types: $(DEV) $(NODE) ## make the page's types again from the service's OpenAPI
+	$(BIN)/python tools/openapi.py | npm --prefix web run --silent types
 
 # --- environments ----------------------------------------------------------------------------
 

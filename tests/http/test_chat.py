@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -206,6 +207,21 @@ async def test_tools_are_listed(client: httpx.AsyncClient) -> None:
     named = (await client.get(f"{API}/chat/tools", params={"conversation_id": "c"})).json()
     assert {"call_subagent"} <= {one["name"] for one in named["items"]}
     assert "general" in named["agent_types"]
+
+
+async def test_what_the_agent_set_itself_to_do_can_be_read(tmp_path: Path) -> None:
+    todos = [{"content": "book the train", "status": "completed"}, {"content": "pack", "status": "pending"}]
+    script = tmp_path / "todos.json"
+    script.write_text(json.dumps([{"calls": [{"name": "todo_write", "args": {"todos": todos}}]}, "I have a plan."]))
+    settings = Settings(database="memory://", requests_per_minute=0, model=f"scripted:{script}")
+    async with everthread.open("memory://", worker=False) as et:
+        app = create_app(et, settings)
+        async with client_of(app, await key_for(et, "alice")) as alice, client_of(app, await key_for(et, "bob")) as bob:
+            await alice.post(f"{API}/conversations", json={"id": "c"})
+            assert (await alice.get(f"{API}/conversations/c/todos")).json() == {"items": []}
+            await alice.post(f"{API}/chat", json={"message": "plan it", "conversation_id": "c"})
+            assert (await alice.get(f"{API}/conversations/c/todos")).json() == {"items": todos}
+            assert (await bob.get(f"{API}/conversations/c/todos")).status_code == 404
 
 
 async def test_i17_a_server_killed_in_mid_stream_loses_nothing_it_told(durable_url: str, tmp_path: Path) -> None:

@@ -25,6 +25,13 @@ async def test_a_memory_is_kept_changed_and_forgotten(alice: httpx.AsyncClient, 
     assert len((await alice.get(f"{API}/memories")).json()["items"]) == 1
 
 
+async def test_a_memory_tells_which_message_it_is_known_from(alice: httpx.AsyncClient) -> None:
+    await alice.post(f"{API}/conversations", json={"id": "c"})
+    await alice.post(f"{API}/conversations/c/messages", json={"messages": [{"role": "user", "content": "no nuts"}]})
+    made = await alice.post(f"{API}/memories", json={"text": "no nuts", "conversation_id": "c", "seq": 1})
+    assert made.json()["source"] == {"conversation_id": "c", "seq": 1}
+
+
 async def test_documents_are_kept_found_and_taken_out(alice: httpx.AsyncClient, bob: httpx.AsyncClient) -> None:
     body = {"collection": "manuals", "text": "# Pump\n\nTurn the red valve twice.", "id": "pump"}
     assert (await alice.post(f"{API}/knowledge/documents", json=body)).status_code == 201

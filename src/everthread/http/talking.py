@@ -8,11 +8,13 @@ ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
+
+from langchain_core.runnables import RunnableConfig
 
 from everthread import bootstrap
 from everthread.conversation import Conversation
@@ -63,6 +65,13 @@ class Talk:
     def follow(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
         """What a turn tells after an event, to its end."""
         return follow(conversation, turn_id, agent=self.agent, after=after)
+
+    async def todos(self, conversation: Conversation) -> Sequence[Mapping[str, str]]:
+        """What is to be done, as the last turn left it."""
+        config: RunnableConfig = {
+            "configurable": {"thread_id": conversation.id, "everthread_owner": conversation.owner}
+        }
+        return (await self.agent.graph.aget_state(config)).values.get("todos") or ()
 
     async def ending(self, conversation: Conversation, turn_id: str) -> Done | Failed:
         """Wait for a turn's end."""

@@ -1,19 +1,27 @@
 /** Downloads: fetched here, because a key may be needed, and handed to the browser to save. */
 
-import { ask, path } from "./http";
+import { open } from "./http";
+import type { Query } from "./wire";
+
+export type Format = NonNullable<Query<"/conversations/{conversation_id}/export">["format"]>;
 
 /** Save an export as a file, under the name that the service gives it. */
-export async function download(conversation: string, format: string): Promise<void> {
-  const response = await ask(path`/conversations/${conversation}/export`, { query: { format } });
-  const given = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1];
-  save(await response.blob(), given ?? `conversation.${format === "archive" ? "jsonl.zst" : format}`);
+export async function download(conversation: string, format: Format): Promise<void> {
+  const response = await open("get", "/conversations/{conversation_id}/export", { at: { conversation_id: conversation }, query: { format } });
+  save(await response.blob(), nameIn(response.headers.get("Content-Disposition") ?? "") ?? `conversation.${format === "archive" ? "jsonl.zst" : format}`);
+}
+
+/** The name that a download brings: the exact one (RFC 5987), which may be Chinese, else the plain one. */
+export function nameIn(disposition: string): string | null {
+  const exact = /filename\*=UTF-8''([^;]+)/.exec(disposition)?.[1];
+  if (exact !== undefined) return decodeURIComponent(exact);
+  return /filename="([^"]+)"/.exec(disposition)?.[1] ?? null;
 }
 
 /** Save a file of a conversation; fetched, not linked to, because a key may be needed. */
-export async function downloadFile(conversation: string, name: string): Promise<void> {
-  const place = name.split("/").map(encodeURIComponent).join("/");
-  const response = await ask(`${path`/conversations/${conversation}/files`}/${place}`);
-  save(await response.blob(), name.split("/").at(-1) ?? "file");
+export async function downloadFile(conversation: string, path: string): Promise<void> {
+  const response = await open("get", "/conversations/{conversation_id}/files/{path}", { at: { conversation_id: conversation, path } });
+  save(await response.blob(), path.split("/").at(-1) ?? "file");
 }
 
 function save(bytes: Blob, name: string): void {

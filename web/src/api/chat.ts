@@ -1,6 +1,7 @@
 /** Turns over the wire: asking, listening again, stopping. */
 
-import { ask, path } from "./http";
+import { call, open } from "./http";
+import type { Shape } from "./wire";
 
 export interface Question {
   readonly message: string;
@@ -8,21 +9,21 @@ export interface Question {
 }
 
 export function openChat(question: Question, signal: AbortSignal): Promise<Response> {
-  const body = question.conversation === null ? { message: question.message } : { message: question.message, conversation_id: question.conversation };
-  return ask("/chat/stream", { method: "POST", body, signal });
+  const where = question.conversation === null ? {} : { conversation_id: question.conversation };
+  return open("post", "/chat/stream", { body: { message: question.message, ...where } as Shape<"Question">, signal });
 }
 
 /** The rest of a turn's events, after the one with this number. */
 export function openTurn(conversation: string, turn: string, after: number, signal: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = after > 0 ? { "Last-Event-ID": String(after) } : {};
-  return ask(path`/conversations/${conversation}/turns/${turn}/stream`, { headers, signal });
+  return open("get", "/conversations/{conversation_id}/turns/{turn_id}/stream", { at: { conversation_id: conversation, turn_id: turn }, headers, signal });
 }
 
 export async function cancelTurn(conversation: string, turn: string): Promise<void> {
-  await ask(path`/conversations/${conversation}/turns/${turn}/cancel`, { method: "POST" });
+  await call("post", "/conversations/{conversation_id}/turns/{turn_id}/cancel", { at: { conversation_id: conversation, turn_id: turn } });
 }
 
 export function openAgain(conversation: string, message: string | null, signal: AbortSignal): Promise<Response> {
-  const body = message === null ? { stream: true } : { stream: true, message_id: message };
-  return ask(path`/conversations/${conversation}/regenerate`, { method: "POST", body, signal });
+  const body = (message === null ? { stream: true } : { stream: true, message_id: message }) as Shape<"Regenerate">;
+  return open("post", "/conversations/{conversation_id}/regenerate", { at: { conversation_id: conversation }, body, signal });
 }

@@ -1,4 +1,6 @@
-/** One way over the wire: JSON in and out, the key where one is set, problems as `Problem`. */
+/** One way over the wire: operations by the names of the OpenAPI, the key where one is set, problems as `Problem`. */
+
+import type { paths } from "./schema";
 
 const KEY = "everthread.key";
 export const API = "/api/v1";
@@ -28,8 +30,8 @@ export function keepKey(key: string): void {
 
 type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
-export interface Asked {
-  readonly method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+interface Asked {
+  readonly method: string;
   readonly query?: Query;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
@@ -42,14 +44,14 @@ export function address(path: string, query: Query = {}): string {
   return `${API}${path}${search === "" ? "" : `?${search}`}`;
 }
 
-export async function ask(path: string, asked: Asked = {}): Promise<Response> {
+async function ask(path: string, asked: Asked): Promise<Response> {
   const headers: Record<string, string> = { ...asked.headers };
   const key = keptKey();
   if (key !== null) headers["Authorization"] = `Bearer ${key}`;
   const isForm = asked.body instanceof FormData || asked.body instanceof Blob;
   if (asked.body !== undefined && !isForm) headers["Content-Type"] = "application/json";
   const response = await fetch(address(path, asked.query), {
-    method: asked.method ?? "GET",
+    method: asked.method,
     headers,
     ...(asked.body === undefined ? {} : { body: isForm ? (asked.body as BodyInit) : JSON.stringify(asked.body) }),
     ...(asked.signal === undefined ? {} : { signal: asked.signal }),
@@ -65,12 +67,43 @@ async function problemOf(response: Response): Promise<Problem> {
   return new Problem(response.status, String(told["code"] ?? response.status), message);
 }
 
-export async function askJson<T>(path: string, asked: Asked = {}): Promise<T> {
-  const response = await ask(path, asked);
-  return (response.status === 204 ? undefined : await response.json()) as T;
+type Method = "get" | "post" | "put" | "patch" | "delete";
+/** The addresses that know this method. */
+type Named<M extends Method> = { [P in keyof paths]: paths[P][M] extends object ? P : never }[keyof paths];
+type Of<O, K extends string> = K extends keyof O ? Exclude<O[K], undefined> : never;
+type Json<O> = Of<Of<O, "content">, "application/json">;
+type Answer<O> = O extends { responses: infer R } ? { [S in keyof R]: Json<R[S]> }[keyof R] : never;
+
+export interface Sent<O> {
+  readonly at?: Of<Of<O, "parameters">, "path">;
+  readonly query?: Of<Of<O, "parameters">, "query">;
+  readonly body?: Json<Of<O, "requestBody">> | FormData | Blob;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
 }
 
-/** A path with its parts made safe: ids may hold anything. */
-export function path(parts: TemplateStringsArray, ...values: readonly (string | number)[]): string {
-  return parts.reduce((made, part, index) => made + part + (index < values.length ? encodeURIComponent(values[index]!) : ""), "");
+/** Ask for an operation by its name in the service's OpenAPI: what is sent and what comes back are typed by it. */
+export async function call<M extends Method, P extends Named<M>>(method: M, name: P, sent: Sent<paths[P][M]> = {}): Promise<Answer<paths[P][M]>> {
+  return (await (await open(method, name, sent)).json()) as Answer<paths[P][M]>;
+}
+
+/** The same, for what answers with a file or a stream. */
+export function open<M extends Method, P extends Named<M>>(method: M, name: P, sent: Sent<paths[P][M]> = {}): Promise<Response> {
+  const { at, query, body, headers, signal } = sent;
+  return ask(placed(name, at ?? {}), {
+    method: method.toUpperCase(),
+    ...(query === undefined ? {} : { query: query as Query }),
+    ...(body === undefined ? {} : { body }),
+    ...(headers === undefined ? {} : { headers }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+/** A path with its parts made safe: ids may hold anything; of a file's path the slashes stay. */
+export function placed(name: string, at: object): string {
+  const given = new Map(Object.entries(at).map(([part, value]) => [part, String(value)]));
+  return name.replace(/\{(\w+)\}/g, (_, part: string) => {
+    const value = given.get(part) ?? "";
+    return part === "path" ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
+  });
 }

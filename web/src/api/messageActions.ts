@@ -5,7 +5,7 @@ import { useMemo } from "react";
 import type { MessageActions } from "../components/history/MessageRow";
 import type { Message } from "../lib/model";
 import type { Asking } from "../state/useAnswer";
-import { ask, askJson, path } from "./http";
+import { call } from "./http";
 import { useChange } from "./queries";
 
 interface Told {
@@ -19,28 +19,34 @@ export function useMessageActions(conversation: string | null, asking: Asking, t
   return useMemo(() => {
     const id = conversation ?? "";
     const run = (work: () => Promise<void>) => change.mutate(work, { onError: told.onProblem });
-    const at = (message: Message) => path`/conversations/${id}/messages/${message.id}`;
+    const here = { conversation_id: id };
+    const at = (message: Message) => ({ ...here, message_id: message.id });
     return {
       edit: (message, text) => {
         told.onEditing(null);
         run(async () => {
-          await askJson(at(message), { method: "PATCH", body: { content: text } });
+          await call("patch", "/conversations/{conversation_id}/messages/{message_id}", { at: at(message), body: { content: text, activate: true } });
           await asking.again(id, null);
         });
       },
       regenerate: (message) => void asking.again(id, message.id).catch(told.onProblem),
       fork: (message) =>
         run(async () => {
-          await askJson(path`/conversations/${id}/fork`, { method: "POST", body: { at_seq: message.seq, activate: true } });
+          await call("post", "/conversations/{conversation_id}/fork", { at: here, body: { at_seq: message.seq, activate: true } });
           told.onFork(id);
         }),
-      pin: (message) => run(async () => void (await ask(`${at(message)}/pin`, { method: message.isPinned ? "DELETE" : "PUT" }))),
+      pin: (message) =>
+        run(async () => {
+          if (message.isPinned) await call("delete", "/conversations/{conversation_id}/messages/{message_id}/pin", { at: at(message) });
+          else await call("put", "/conversations/{conversation_id}/messages/{message_id}/pin", { at: at(message) });
+        }),
       remove: (message) =>
         run(async () => {
-          if (message.isDeleted) await ask(`${at(message)}/restore`, { method: "POST" });
-          else await ask(at(message), { method: "DELETE" });
+          if (message.isDeleted) await call("post", "/conversations/{conversation_id}/messages/{message_id}/restore", { at: at(message) });
+          else await call("delete", "/conversations/{conversation_id}/messages/{message_id}", { at: at(message) });
         }),
-      switchTo: ({ branch }) => run(async () => void (await ask(path`/conversations/${id}/branches/${branch}/active`, { method: "PUT" }))),
+      switchTo: ({ branch }) =>
+        run(async () => void (await call("put", "/conversations/{conversation_id}/branches/{branch_id}/active", { at: { ...here, branch_id: branch } }))),
     };
   }, [conversation, asking, change, told]);
 }

@@ -4,11 +4,8 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClie
 
 import type { Compaction, Gauge, Message, Part, Version } from "../lib/model";
 import type { Listed } from "../lib/tree";
-import { ask, askJson, path } from "./http";
-import {
-  compactionFrom, gaugeFrom, messageFrom,
-  type WireCompaction, type WireContext, type WireConversation, type WireHit, type WireMessages, type WirePage,
-} from "./wire";
+import { call } from "./http";
+import { compactionFrom, gaugeFrom, messageFrom, type Shape } from "./wire";
 
 const PAGE = 200;
 /** Pages held at once: 2,000 messages, however long the conversation is. */
@@ -21,7 +18,7 @@ export function useAbout() {
   return useQuery({
     queryKey: ["about"],
     queryFn: async () => {
-      const about = await askJson<{ is_toy_model: boolean }>("/about");
+      const about = await call("get", "/about");
       return { isToyModel: about.is_toy_model };
     },
     staleTime: Infinity,
@@ -35,14 +32,14 @@ export function useConversations() {
     queryKey: ["conversations"],
     initialPageParam: null as string | null,
     queryFn: async ({ pageParam }) => {
-      const page = await askJson<WirePage<WireConversation>>("/conversations", { query: { limit: 100, cursor: pageParam } });
+      const page = await call("get", "/conversations", { query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } });
       return { items: page.items.map(listed), next: page.next_cursor };
     },
     getNextPageParam: (page) => page.next,
   });
 }
 
-function listed(wire: WireConversation): Listed {
+function listed(wire: Shape<"ConversationOut">): Listed {
   return { id: wire.id, title: wire.title, parentId: wire.parent_id, count: wire.entry_count };
 }
 
@@ -50,32 +47,32 @@ export function useConversation(id: string | null) {
   return useQuery({
     queryKey: ["conversation", id],
     enabled: id !== null,
-    queryFn: async () => listed(await askJson<WireConversation>(path`/conversations/${id ?? ""}`)),
+    queryFn: async () => listed(await call("get", "/conversations/{conversation_id}", { at: { conversation_id: id ?? "" } })),
   });
 }
 
 export function useRename() {
   return useChange(async ({ id, title }: { id: string; title: string }) => {
-    await askJson(path`/conversations/${id}`, { method: "PATCH", body: { title } });
+    await call("patch", "/conversations/{conversation_id}", { at: { conversation_id: id }, body: { title } as Shape<"ConversationChanges"> });
   });
 }
 
 export function useRemove() {
   return useChange(async ({ id, isBack }: { id: string; isBack: boolean }) => {
-    if (isBack) await ask(path`/conversations/${id}/restore`, { method: "POST" });
-    else await ask(path`/conversations/${id}`, { method: "DELETE" });
+    if (isBack) await call("post", "/conversations/{conversation_id}/restore", { at: { conversation_id: id } });
+    else await call("delete", "/conversations/{conversation_id}", { at: { conversation_id: id } });
   });
 }
 
 export function useImport() {
   return useChange(async (file: File) => {
-    const report = await askJson<{ imported: string[]; skipped: string[] }>("/import", { method: "POST", body: file });
+    const report = await call("post", "/import", { body: file });
     return [...report.imported, ...report.skipped];
   });
 }
 
 export function useLoadDemo() {
-  return useChange(async () => (await askJson<{ id: string }>("/demo", { method: "POST" })).id);
+  return useChange(async () => (await call("post", "/demo")).id);
 }
 
 // --- messages ---
@@ -89,7 +86,7 @@ interface Messages {
 }
 
 async function messagesOf(id: string, query: Span & { readonly limit: number; readonly branch?: string }): Promise<Messages> {
-  const page = await askJson<WireMessages>(path`/conversations/${id}/messages`, { query });
+  const page = await call("get", "/conversations/{conversation_id}/messages", { at: { conversation_id: id }, query });
   return { items: page.items.map(messageFrom), hasOlder: page.has_older, hasNewer: page.has_newer };
 }
 
@@ -112,8 +109,7 @@ export function useVersions(id: string | null) {
     queryKey: ["versions", id],
     enabled: id !== null,
     queryFn: async (): Promise<readonly Version[]> => {
-      type Wire = { id: string; fork_seq: number; leaf_seq: number };
-      const { items } = await askJson<{ items: Wire[] }>(path`/conversations/${id ?? ""}/branches`);
+      const { items } = await call("get", "/conversations/{conversation_id}/branches", { at: { conversation_id: id ?? "" } });
       const newest = items.slice(-MOST_BRANCHES);
       const forks = [...new Set(newest.map((branch) => branch.fork_seq))].filter((seq) => newest.length > 1 && seq >= 0);
       const found = await Promise.all(
@@ -137,7 +133,7 @@ export function useGauge(id: string) {
   return useQuery({
     queryKey: ["gauge", id],
     enabled: id !== "",
-    queryFn: async (): Promise<Gauge> => gaugeFrom(await askJson<WireContext>(path`/conversations/${id}/context`)),
+    queryFn: async (): Promise<Gauge> => gaugeFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id } })),
   });
 }
 
@@ -154,8 +150,7 @@ export function useTurns(id: string | null) {
     queryKey: ["turns", id],
     enabled: id !== null && id !== "",
     queryFn: async (): Promise<readonly TurnLine[]> => {
-      type Wire = { id: string; state: string; received_at: string; usage: Record<string, number> };
-      const page = await askJson<{ items: Wire[] }>(path`/conversations/${id ?? ""}/turns`, { query: { limit: 100 } });
+      const page = await call("get", "/conversations/{conversation_id}/turns", { at: { conversation_id: id ?? "" }, query: { limit: 100 } });
       return page.items.map((turn) => ({ id: turn.id, state: turn.state, receivedAt: turn.received_at, sent: turn.usage["input_tokens"] ?? null }));
     },
   });
@@ -173,14 +168,14 @@ export function useSeen(id: string, turn: string | null) {
   return useQuery({
     queryKey: ["seen", id, turn],
     queryFn: async (): Promise<readonly Seen[]> => {
-      if (turn === null) return [seenFrom(await askJson<WireContext>(path`/conversations/${id}/context`, { query: { messages: true } }))];
-      const { requests } = await askJson<{ requests: WireContext[] }>(path`/conversations/${id}/turns/${turn}/context`);
+      if (turn === null) return [seenFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: { messages: true } }))];
+      const { requests } = await call("get", "/conversations/{conversation_id}/turns/{turn_id}/context", { at: { conversation_id: id, turn_id: turn } });
       return requests.map(seenFrom);
     },
   });
 }
 
-function seenFrom(wire: WireContext): Seen {
+function seenFrom(wire: Shape<"Gauge"> | Shape<"SeenRequest">): Seen {
   return {
     tokens: wire.tokens,
     parts: gaugeFrom(wire).parts,
@@ -196,7 +191,7 @@ export function useCompactions(id: string) {
     queryKey: ["compactions", id],
     enabled: id !== "",
     queryFn: async (): Promise<readonly Compaction[]> => {
-      const page = await askJson<WirePage<WireCompaction>>(path`/conversations/${id}/compactions`, { query: { limit: 200 } });
+      const page = await call("get", "/conversations/{conversation_id}/compactions", { at: { conversation_id: id }, query: { limit: 200 } });
       return page.items.map(compactionFrom);
     },
   });
@@ -211,39 +206,35 @@ export function useDiff(id: string, compaction: Compaction) {
   return useQuery({
     queryKey: ["diff", id, compaction.id],
     queryFn: async (): Promise<Diff> => {
-      type Wire = { originals: { seq: number; role: string; text: string }[]; facts_only_in_originals: string[] };
-      const wire = await askJson<Wire>(path`/conversations/${id}/compactions/${compaction.number}/diff`);
+      const at = { conversation_id: id, compaction: String(compaction.number) };
+      const wire = await call("get", "/conversations/{conversation_id}/compactions/{compaction}/diff", { at });
       return { originals: wire.originals, lost: wire.facts_only_in_originals };
     },
   });
 }
 
 export function useCompact(id: string) {
-  return useChange(async () => (await askJson<{ compacted: boolean }>(path`/conversations/${id}/compact`, { method: "POST", body: {} })).compacted);
+  return useChange(async () => (await call("post", "/conversations/{conversation_id}/compact", { at: { conversation_id: id }, body: { dry_run: false } })).compacted);
 }
 
 export function useUndo(id: string) {
   return useChange(async (compaction: string) => {
-    await ask(path`/conversations/${id}/compactions/${compaction}/undo`, { method: "POST" });
+    await call("post", "/conversations/{conversation_id}/compactions/{compaction}/undo", { at: { conversation_id: id, compaction } });
   });
 }
 
-export interface Policy {
-  readonly threshold: number;
-  readonly keep_recent: number;
-  readonly max_message_history: number;
-}
+export type Policy = Shape<"Policy">;
 
 export function usePolicy(id: string) {
   return useQuery({
     queryKey: ["policy", id],
-    queryFn: () => askJson<Policy>(path`/conversations/${id}/config/compaction`),
+    queryFn: () => call("get", "/conversations/{conversation_id}/config/compaction", { at: { conversation_id: id } }),
   });
 }
 
 export function useSetPolicy(id: string) {
-  return useChange(async (policy: Record<string, number>) => {
-    await askJson(path`/conversations/${id}/config/compaction`, { method: "PUT", body: policy });
+  return useChange(async (policy: Partial<Policy>) => {
+    await call("put", "/conversations/{conversation_id}/config/compaction", { at: { conversation_id: id }, body: policy });
   });
 }
 
@@ -261,7 +252,7 @@ export function useSearch(text: string, isByMeaning: boolean) {
     enabled: text !== "",
     placeholderData: keepPreviousData,
     queryFn: async (): Promise<readonly Found[]> => {
-      const page = await askJson<{ items: WireHit[] }>("/search", { query: { q: text, meaning: isByMeaning || null, limit: 30 } });
+      const page = await call("get", "/search", { query: { q: text, meaning: isByMeaning, limit: 30 } });
       return page.items.map((hit) => ({ conversationId: hit.conversation_id, seq: hit.seq, snippet: hit.snippet }));
     },
   });
@@ -277,8 +268,7 @@ export function useMemories() {
   return useQuery({
     queryKey: ["memories"],
     queryFn: async (): Promise<readonly Memory[]> => {
-      type Wire = { id: string; text: string; source: { conversation_id: string; seq: number } | null };
-      const page = await askJson<{ items: Wire[] }>("/memories", { query: { limit: 100 } });
+      const page = await call("get", "/memories", { query: { limit: 100 } });
       return page.items.map((one) => ({
         id: one.id,
         text: one.text,
@@ -290,7 +280,7 @@ export function useMemories() {
 
 export function useForget() {
   return useChange(async (memory: string) => {
-    await ask(path`/memories/${memory}`, { method: "DELETE" });
+    await call("delete", "/memories/{memory_id}", { at: { memory_id: memory } });
   });
 }
 
@@ -298,7 +288,7 @@ export function useFiles(id: string) {
   return useQuery({
     queryKey: ["files", id],
     queryFn: async () => {
-      const page = await askJson<{ items: { path: string; size_bytes: number }[] }>(path`/conversations/${id}/files`);
+      const page = await call("get", "/conversations/{conversation_id}/files", { at: { conversation_id: id } });
       return page.items.map((file) => ({ name: file.path, bytes: file.size_bytes }));
     },
   });
@@ -316,7 +306,7 @@ async function uploaded(id: string, files: readonly File[]): Promise<void> {
   for (const file of files) {
     const form = new FormData();
     form.append("file", file);
-    await ask(path`/conversations/${id}/files`, { method: "POST", body: form });
+    await call("post", "/conversations/{conversation_id}/files", { at: { conversation_id: id }, body: form });
   }
 }
 
@@ -326,8 +316,8 @@ export function useNames() {
     queryKey: ["names"],
     staleTime: 60_000,
     queryFn: async (): Promise<readonly string[]> => {
-      const known = await askJson<{ items: ({ name: string } | string)[] }>("/chat/tools");
-      return known.items.map((one) => (typeof one === "string" ? one : one.name));
+      const known = await call("get", "/chat/tools");
+      return [...known.items.map((one) => one.name), ...known.agent_types];
     },
   });
 }

@@ -2,39 +2,14 @@
 
 import type { Compaction, Gauge, Message, Part } from "../lib/model";
 import { answeredCall, callsOf, imagesOf, thinkingOf } from "../lib/payload";
+import type { components, paths } from "./schema";
 
-export interface WireMessage {
-  id: string; seq: number; role: string; name: string | null; text: string; payload: unknown; tokens: number;
-  created_at: string; said_at: string | null; parent_seq: number | null; revision: number; is_deleted: boolean; is_pinned: boolean;
-  is_complete: boolean;
-}
+/** A shape of the service's OpenAPI, by its name there. */
+export type Shape<Name extends keyof components["schemas"]> = components["schemas"][Name];
+/** What may be asked in the query of an address. */
+export type Query<Path extends keyof paths> = paths[Path] extends { get: { parameters: { query?: infer Q } } } ? NonNullable<Q> : never;
 
-export interface WireMessages { items: WireMessage[]; has_older: boolean; has_newer: boolean }
-
-export interface WireCompaction {
-  number: number; id: string; level: number; first_seq: number; last_seq: number; summary: string; trigger: string; strategy: string;
-  original_count: number; tokens_before: number; tokens_after: number; facts_total: number; facts_kept: number; seconds: number;
-  created_at: string; is_live: boolean;
-}
-
-export interface WirePart { kind: string; tokens: number; seqs: number[]; exact: boolean }
-
-export interface WireContext {
-  tokens: number; limit: number; mark_tokens?: number; parts: WirePart[];
-  omitted: { seq: number; last_seq: number | null; reason: string }[];
-  messages?: unknown[] | null;
-}
-
-export interface WireConversation {
-  id: string; title: string | null; parent_id: string | null; created_at: string; updated_at: string; deleted_at: string | null;
-  metadata: Record<string, unknown>; entry_count: number;
-}
-
-export interface WirePage<T> { items: T[]; next_cursor: string | null }
-
-export interface WireHit { conversation_id: string; seq: number; id: string; snippet: string; score: number }
-
-export function messageFrom(wire: WireMessage): Message {
+export function messageFrom(wire: Shape<"MessageOut">): Message {
   return {
     id: wire.id,
     seq: wire.seq,
@@ -55,7 +30,7 @@ export function messageFrom(wire: WireMessage): Message {
   };
 }
 
-export function compactionFrom(wire: WireCompaction): Compaction {
+export function compactionFrom(wire: Shape<"CompactionOut">): Compaction {
   return {
     id: wire.id,
     number: wire.number,
@@ -76,13 +51,13 @@ export function compactionFrom(wire: WireCompaction): Compaction {
   };
 }
 
-export function gaugeFrom(wire: WireContext): Gauge {
+export function gaugeFrom(wire: Shape<"Gauge"> | Shape<"SeenRequest">): Gauge {
   const parts: Part[] = wire.parts.map((part) => ({ kind: part.kind, tokens: part.tokens, seqs: part.seqs, isExact: part.exact }));
   const seen = parts.filter((part) => part.kind !== "summary" && part.kind !== "recalled").flatMap((part) => part.seqs);
   return {
     used: wire.tokens,
     limit: wire.limit,
-    threshold: wire.mark_tokens === undefined ? 0.8 : wire.mark_tokens / wire.limit,
+    threshold: "mark_tokens" in wire ? wire.mark_tokens / wire.limit : 0.8,
     parts,
     isExact: parts.every((part) => part.isExact),
     windowSeqs: new Set(seen),

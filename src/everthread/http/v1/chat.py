@@ -97,6 +97,19 @@ class Tools(BaseModel):
     agent_types: list[str]
 
 
+class TodoOut(BaseModel):
+    """One thing to do."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+
+
+class Todos(BaseModel):
+    """What the agent has set itself to do, in order."""
+
+    items: list[TodoOut]
+
+
 def talk_of(request: Request) -> Talk:
     talk: Talk = request.app.state.talk
     return talk
@@ -136,6 +149,12 @@ async def list_tools(
         found += offered(et, conversation) if offered is not None else []
     items = [{"name": tool.name, "description": tool.description} for tool in found]
     return Json({"items": items, "agent_types": list(agent.types)})
+
+
+@router.get("/conversations/{conversation_id}/todos", response_model=Todos, responses=declared(501))
+async def list_todos(conversation: Named, request: Request) -> Response:
+    """What the agent has set itself to do, as the last turn left it."""
+    return Json({"items": list(await talk_of(request).todos(conversation))})
 
 
 @router.post(

@@ -64,12 +64,23 @@ class Compactions(BaseModel):
     next_cursor: str | None
 
 
+class OriginalOut(BaseModel):
+    """A message that a summary stands for."""
+
+    seq: int
+    id: str
+    role: str
+    name: str | None
+    text: str
+    tokens: int
+
+
 class DiffOut(BaseModel):
     """A summary beside what it stands for."""
 
     compaction: CompactionOut
     summary: str
-    originals: list[dict[str, Any]]
+    originals: list[OriginalOut]
     facts_kept: list[str]
     facts_only_in_originals: list[str]
 

@@ -31,8 +31,18 @@ class PartOut(BaseModel):
 
     kind: str
     tokens: int
-    seq: int | None = None
-    id: str | None = None
+    seqs: list[int] = Field(description="The messages that it shows, or is known from.")
+    summary_ids: list[str]
+    memory_ids: list[str]
+    exact: bool = Field(description="Whether the count is the model's own; else it is an estimate.")
+
+
+class OmittedOut(BaseModel):
+    """A message that the model does not see, or a stretch of them."""
+
+    seq: int
+    last_seq: int | None = Field(description="Where the stretch ends, when it is one.")
+    reason: str
 
 
 class Gauge(BaseModel):
@@ -47,8 +57,8 @@ class Gauge(BaseModel):
     wanted_tokens: int = Field(description="With nothing shortened or left out.")
     window: int
     output_reserve: int
-    parts: list[dict[str, Any]]
-    omitted: list[dict[str, Any]]
+    parts: list[PartOut]
+    omitted: list[OmittedOut]
     messages: list[dict[str, Any]] | None = Field(default=None, description="The request itself, where asked for.")
 
 

@@ -46,6 +46,13 @@ class MemoryChanges(Body):
     pinned: bool | None = None
 
 
+class SourceOut(BaseModel):
+    """Where something is known from."""
+
+    conversation_id: str
+    seq: int = Field(description="The message; 0: no single one.")
+
+
 class MemoryOut(BaseModel):
     """One thing that is remembered."""
 
@@ -55,7 +62,7 @@ class MemoryOut(BaseModel):
     scope: str
     conversation_id: str | None
     subject: str | None
-    source: dict[str, Any] | None
+    source: SourceOut | None
     origin: str
     confidence: float
     tokens: int
@@ -123,7 +130,8 @@ class Removed(BaseModel):
 
 def memory_out(one: Memory) -> dict[str, Any]:
     shown = {name: value for name, value in asdict(one).items() if name in MemoryOut.model_fields}
-    return {**shown, "is_pinned": one.is_pinned}
+    source = one.source and {"conversation_id": one.source.conversation, "seq": one.source.seq}
+    return {**shown, "source": source, "is_pinned": one.is_pinned}
 
 
 @router.post("/memories", status_code=201, response_model=MemoryOut, tags=["memories"])

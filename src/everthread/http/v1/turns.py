@@ -15,7 +15,7 @@ from everthread.http.asking import Id, Limit, Named
 from everthread.http.json import Json
 from everthread.http.streaming import EventStream
 from everthread.http.v1.chat import STREAM, streamed, talk_of
-from everthread.http.v1.contexts import gauge_out
+from everthread.http.v1.contexts import OmittedOut, PartOut, gauge_out
 from everthread.turn.results import KEY
 
 router = APIRouter(tags=["turns"], prefix="/conversations/{conversation_id}/turns")
@@ -57,8 +57,8 @@ class SeenRequest(BaseModel):
     limit: int
     usage_percent: float
     wanted_tokens: int
-    parts: list[dict[str, Any]]
-    omitted: list[dict[str, Any]]
+    parts: list[PartOut]
+    omitted: list[OmittedOut]
     messages: list[dict[str, Any]]
 
 
