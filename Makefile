@@ -56,7 +56,7 @@ peers: $(PEERS) ## install the peers into .venv-peers
 web: $(WEB) ## build the page
 
 types: $(DEV) $(NODE) ## make the page's types again from the service's OpenAPI
-	$(BIN)/python tools/openapi.py | npm --prefix web run --silent types
+	$(BIN)/python tools/openapi.py | npm --prefix web run --silent types > web/src/api/schema.d.ts
 
 # --- environments ----------------------------------------------------------------------------
 

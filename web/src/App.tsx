@@ -4,12 +4,14 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { Problem } from "./api/http";
 import { useMessageActions } from "./api/messageActions";
-import { useAbout, useConversation, useNames, useRemove, useRename, useTurns, useUploadTo, useVersions } from "./api/queries";
+import { useAbout, useConversation, useNames, useCompact, useRemove, useRename, useTurns, useUpload, useVersions } from "./api/queries";
 import { Box, Trouble, useToast } from "./components/Bits";
 import { ContextColumn } from "./components/context/ContextColumn";
 import { Conversations } from "./components/conversations/Conversations";
 import { TitleBar } from "./components/conversations/TitleBar";
+import { download } from "./api/actions";
 import { Empty } from "./components/Empty";
+import { IconButton } from "./components/Icon";
 import { Composer } from "./components/history/Composer";
 import { History } from "./components/history/History";
 import { ModelView } from "./components/history/ModelView";
@@ -47,7 +49,8 @@ export function App() {
   const versions = useVersions(id);
   const remove = useRemove();
   const rename = useRename();
-  const upload = useUploadTo();
+  const upload = useUpload();
+  const compact = useCompact(id ?? "");
 
   const asking = useAnswer(useCallback((made: string) => go((now) => (now.conversation === made ? now : { ...now, conversation: made, at: null })), [go]));
   const { answer, follow } = asking;
@@ -83,11 +86,28 @@ export function App() {
     go((now) => ({ ...now, view: "history", at: null }));
     asking.ask({ message, conversation: id }).catch(setProblem);
   };
+  const compactThis = () => {
+    if (id === null) return;
+    setColumn("context");
+    compact.mutate(undefined, { onSuccess: (isDone) => toast({ text: isDone ? t.compacted : t.nothingToCompact }), onError: setProblem });
+  };
+  const handIn = (files: readonly File[]) =>
+    upload.mutate(
+      { id, files },
+      {
+        onSuccess: (into) => {
+          toast({ text: t.uploadedFiles(files.length) });
+          if (into !== id) open(into);
+        },
+        onError: setProblem,
+      },
+    );
   const command = (typed: Typed) => {
     if (typed.command === "new") begin();
     else if (typed.command === "search") search.current?.focus();
     else if (typed.command === "help") setBox("help");
-    else if (typed.command === "compact") setColumn("context");
+    else if (typed.command === "compact") compactThis();
+    else if (typed.command === "export" && id !== null) void download(id, "md").catch(setProblem);
     else if (typed.command === "fork" && shown.at(-1)) actions.fork(shown.at(-1)!);
   };
   const removeThis = () => {
@@ -107,7 +127,7 @@ export function App() {
     else if (action === "help" || action === "palette") setBox(action);
     else if (action === "edit" && message?.role === "user") setEditing(message.id);
     else if (action === "regenerate" && message) actions.regenerate(message);
-    else if (action === "compact") setColumn("context");
+    else if (action === "compact") compactThis();
     else if (action === "close") setEditing(null);
     else if (message && other && (action === "earlier-sibling" || action === "later-sibling")) {
       const next = other[other.findIndex((one) => one.message.id === message.id) + (action === "later-sibling" ? 1 : -1)];
@@ -127,12 +147,14 @@ export function App() {
         ))}
       </nav>
       <aside className="column left" data-shown={column === "conversations"} aria-label={t.conversations}>
+        <h1 className="brand">everthread</h1>
         <Conversations current={id} running={isRunning ? (answer?.conversationId ?? id) : null} onOpen={open} onNew={begin} searchRef={search} />
-        <p className="row">
-          <button className="plain" onClick={toggleTheme}>◐ {t.theme}</button>
+        <div className="row foot">
+          <IconButton icon="theme" label={t.theme} onClick={toggleTheme} />
+          <IconButton icon="key" label={t.help} onClick={() => setBox("help")} />
+          <span className="grow" />
           <button className="plain" onClick={() => change(language === "en" ? "zh" : "en")}>{t.language}</button>
-          <button className="plain" onClick={() => setBox("help")}>?</button>
-        </p>
+        </div>
       </aside>
       <main className="column middle" data-shown={column === "history"}>
         {id !== null && (
@@ -152,7 +174,7 @@ export function App() {
           </p>
         )}
         {!asking.isConnected && <p className="notice" role="status">{t.reconnecting}</p>}
-        {problem !== null && <Trouble problem={problem} onRetry={() => setProblem(null)} />}
+        {problem !== null && <Trouble problem={problem} onClose={() => setProblem(null)} />}
         {id === null && answer === null ? (
           <Empty onTry={send} onOpen={open} />
         ) : place.view === "model" && id !== null ? (
@@ -180,16 +202,16 @@ export function App() {
           onSend={send}
           onCommand={command}
           onStop={asking.stop}
-          onFiles={(files) => id !== null && upload.mutate({ id, files }, { onError: setProblem })}
+          onFiles={handIn}
         />
       </main>
       <aside className="column right" data-shown={column === "context"} aria-label={t.context}>
-        {id !== null && <ContextColumn conversation={id} onJump={jump} />}
+        {id !== null ? <ContextColumn conversation={id} onJump={jump} /> : <p className="faint">{t.contextEmpty}</p>}
       </aside>
       <Box title={t.help} open={box === "help"} onClose={() => setBox(null)}>
         <dl>
           {Object.entries(t.keys).map(([key, meaning]) => (
-            <div key={key} className="row">
+            <div key={key} className="row line-below">
               <dt style={{ minWidth: "5rem" }}><kbd>{key}</kbd></dt>
               <dd style={{ margin: 0 }}>{meaning}</dd>
             </div>

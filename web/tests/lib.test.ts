@@ -13,7 +13,7 @@ const message = (seq: number, more: Partial<Message> = {}): Message => ({
 });
 const compaction = (id: string, firstSeq: number, lastSeq: number, more: Partial<Compaction> = {}): Compaction => ({
   id, number: 1, level: 1, firstSeq, lastSeq, summary: "s", trigger: "auto", strategy: "extract", originalCount: 2,
-  tokensBefore: 10, tokensAfter: 5, factsTotal: 1, factsKept: 1, seconds: 1, createdAt: "", isLive: true, ...more,
+  tokensBefore: 10, tokensAfter: 5, factsTotal: 1, factsKept: 1, seconds: 1, createdAt: "", isLive: true, endedAt: null, ...more,
 });
 
 describe("the rows of the history", () => {

@@ -6,14 +6,23 @@ It is written as any program would write it, through the public verbs. Loaded ag
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from everthread.compaction.policy import CompactionPolicy
 from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
 from everthread.core.ids import LOCAL
-from everthread.demo.more_story import ANSWERED_ANEW, ASKED_ANEW, ERRAND, ERRAND_RESULT, ERRAND_TURNS, turns_after
+from everthread.demo.more_story import (
+    ALLERGY,
+    ANSWERED_ANEW,
+    ASKED_ANEW,
+    ERRAND,
+    ERRAND_RESULT,
+    ERRAND_TURNS,
+    turns_after,
+)
 from everthread.demo.story import STOPS, Call, Turn, turns
 from everthread.demo.tools import TOOLS
 from everthread.instance import Everthread
@@ -45,13 +54,26 @@ async def _made(et: Everthread, owner: str) -> Conversation:
     await child.append(await _Scribe("errand").story(ERRAND_TURNS))
     scribe = _Scribe("m")
     said = [*await scribe.story(turns()), *scribe.errand(), *await scribe.story(turns_after())]
-    step = -(-len(said) // COMPACTIONS)
-    for start in range(0, len(said), step):
-        await conversation.append(said[start : start + step])
+    for stretch in _stretches(said, CompactionPolicy().keep_recent):
+        await conversation.append(stretch)
         await conversation.compact(compaction=_AT_ONCE)
     await _ask_anew(conversation, said)
+    await conversation.remember(ALLERGY, scope="conversation", seq=1)
     await et.compaction_config.set({"enabled": True}, conversation=conversation)
     return conversation
+
+
+def _stretches(said: Sequence[Message], kept: int) -> Iterator[Sequence[Message]]:
+    """As many as compactions are wanted. Each ends where what a compaction leaves alone begins with a question: then
+    one summary stands for all before it, and no second one for a rest of three messages."""
+    start = 0
+    for number in range(1, COMPACTIONS):
+        end = number * len(said) // COMPACTIONS
+        while said[end - kept]["role"] != "user":
+            end += 1
+        yield said[start:end]
+        start = end
+    yield said[start:]
 
 
 class _Scribe:

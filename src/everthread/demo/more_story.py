@@ -27,6 +27,9 @@ ERRAND_TURNS: Final = (
     ),
 )
 
+ALLERGY: Final = "Grandmother has a peanut allergy: no nuts in any meal."
+"""What is remembered of it all, beside the log."""
+
 ASKED_ANEW: Final = "Can one walk along the lake instead?"
 ANSWERED_ANEW: Final = "From Caicun to the wetland it is an hour on wooden paths, flat, with benches in the shade."
 """The other answer about Dali, on a branch of its own."""
@@ -40,6 +43,7 @@ def turns_after() -> Iterator[Turn]:
 
 def _afterwards(stop: Stop, place: int) -> Iterator[Turn]:
     spent = 180 + 35 * place * stop.nights
+    nights = "1 night" if stop.nights == 1 else f"{stop.nights} nights"
     yield Turn(
         question=f"What do we pack for {stop.town}, if it rains?",
         calls=[("forecast", {"town": stop.town, "month": "October"})],
@@ -52,5 +56,5 @@ def _afterwards(stop: Stop, place: int) -> Iterator[Turn]:
     )
     yield Turn(
         question=f"A line for the diary about {stop.town}, please.",
-        answer=f"Day of stop {place}: {stop.town}, {stop.nights} nights. {stop.sight_answer}",
+        answer=f"Day of stop {place}: {stop.town}, {nights}. {stop.sight_answer}",
     )

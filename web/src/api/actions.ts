@@ -5,9 +5,16 @@ import type { Query } from "./wire";
 
 export type Format = NonNullable<Query<"/conversations/{conversation_id}/export">["format"]>;
 
-/** Save an export as a file, under the name that the service gives it. */
-export async function download(conversation: string, format: Format): Promise<void> {
-  const response = await open("get", "/conversations/{conversation_id}/export", { at: { conversation_id: conversation }, query: { format } });
+/** What an export is to have besides what was said. */
+export interface Wanted {
+  readonly thinking: boolean;
+  readonly tools: boolean;
+}
+
+/** Save an export as a file, under the name that the service gives it. An archive is always whole. */
+export async function download(conversation: string, format: Format, wanted: Wanted = { thinking: true, tools: true }): Promise<void> {
+  const left = format === "archive" ? {} : { ...(wanted.thinking ? {} : { thinking: false }), ...(wanted.tools ? {} : { tools: false }) };
+  const response = await open("get", "/conversations/{conversation_id}/export", { at: { conversation_id: conversation }, query: { format, ...left } });
   save(await response.blob(), nameIn(response.headers.get("Content-Disposition") ?? "") ?? `conversation.${format === "archive" ? "jsonl.zst" : format}`);
 }
 

@@ -1,7 +1,7 @@
 /** Turns over the wire: asking, listening again, stopping. */
 
+import { readChoices } from "../state/choices";
 import { call, open } from "./http";
-import type { Shape } from "./wire";
 
 export interface Question {
   readonly message: string;
@@ -9,8 +9,8 @@ export interface Question {
 }
 
 export function openChat(question: Question, signal: AbortSignal): Promise<Response> {
-  const where = question.conversation === null ? {} : { conversation_id: question.conversation };
-  return open("post", "/chat/stream", { body: { message: question.message, ...where } as Shape<"Question">, signal });
+  const where = question.conversation === null ? {} : { conversation_id: question.conversation, ...readChoices(question.conversation) };
+  return open("post", "/chat/stream", { body: { message: question.message, ...where }, signal });
 }
 
 /** The rest of a turn's events, after the one with this number. */
@@ -24,6 +24,6 @@ export async function cancelTurn(conversation: string, turn: string): Promise<vo
 }
 
 export function openAgain(conversation: string, message: string | null, signal: AbortSignal): Promise<Response> {
-  const body = (message === null ? { stream: true } : { stream: true, message_id: message }) as Shape<"Regenerate">;
+  const body = { stream: true, ...(message === null ? {} : { message_id: message }), ...readChoices(conversation) };
   return open("post", "/conversations/{conversation_id}/regenerate", { at: { conversation_id: conversation }, body, signal });
 }

@@ -1,6 +1,6 @@
 /** What the page knows of the service, kept by TanStack Query: one hook per question, one per change. */
 
-import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 
 import type { Compaction, Gauge, Message, Part, Version } from "../lib/model";
 import type { Listed } from "../lib/tree";
@@ -19,7 +19,7 @@ export function useAbout() {
     queryKey: ["about"],
     queryFn: async () => {
       const about = await call("get", "/about");
-      return { isToyModel: about.is_toy_model };
+      return { isToyModel: about.is_toy_model, model: about.model, owner: about.owner };
     },
     staleTime: Infinity,
   });
@@ -53,7 +53,7 @@ export function useConversation(id: string | null) {
 
 export function useRename() {
   return useChange(async ({ id, title }: { id: string; title: string }) => {
-    await call("patch", "/conversations/{conversation_id}", { at: { conversation_id: id }, body: { title } as Shape<"ConversationChanges"> });
+    await call("patch", "/conversations/{conversation_id}", { at: { conversation_id: id }, body: { title } });
   });
 }
 
@@ -85,7 +85,7 @@ interface Messages {
   readonly hasNewer: boolean;
 }
 
-async function messagesOf(id: string, query: Span & { readonly limit: number; readonly branch?: string }): Promise<Messages> {
+async function messagesOf(id: string, query: Span & { readonly limit: number; readonly branch?: string; readonly include_deleted?: boolean }): Promise<Messages> {
   const page = await call("get", "/conversations/{conversation_id}/messages", { at: { conversation_id: id }, query });
   return { items: page.items.map(messageFrom), hasOlder: page.has_older, hasNewer: page.has_newer };
 }
@@ -97,7 +97,7 @@ export function useMessages(id: string, at: number | null) {
     enabled: id !== "",
     initialPageParam: (at === null ? { before: NEWEST } : { after: Math.max(0, at - 20) }) as Span,
     maxPages: MOST_PAGES,
-    queryFn: ({ pageParam }) => messagesOf(id, { ...pageParam, limit: PAGE }),
+    queryFn: ({ pageParam }) => messagesOf(id, { ...pageParam, limit: PAGE, include_deleted: true }),
     getPreviousPageParam: (page): Span | null => (page.hasOlder && page.items[0] ? { before: page.items[0].seq } : null),
     getNextPageParam: (page): Span | null => (page.hasNewer && page.items.length > 0 ? { after: page.items.at(-1)!.seq } : null),
   });
@@ -161,7 +161,7 @@ export interface Seen {
   readonly tokens: number;
   readonly parts: readonly Part[];
   readonly messages: readonly unknown[];
-  readonly omitted: readonly string[];
+  readonly omitted: readonly { readonly seq: number; readonly lastSeq: number | null; readonly reason: string }[];
 }
 
 export function useSeen(id: string, turn: string | null) {
@@ -180,7 +180,7 @@ function seenFrom(wire: Shape<"Gauge"> | Shape<"SeenRequest">): Seen {
     tokens: wire.tokens,
     parts: gaugeFrom(wire).parts,
     messages: wire.messages ?? [],
-    omitted: wire.omitted.map((one) => `#${one.seq}${one.last_seq === null ? "" : `–${one.last_seq}`}: ${one.reason}`),
+    omitted: wire.omitted.map((one) => ({ seq: one.seq, lastSeq: one.last_seq, reason: one.reason })),
   };
 }
 
@@ -261,26 +261,32 @@ export function useSearch(text: string, isByMeaning: boolean) {
 export interface Memory {
   readonly id: string;
   readonly text: string;
+  readonly kind: string;
+  readonly isOnlyHere: boolean;
   readonly source: { readonly conversation: string; readonly seq: number } | null;
 }
 
-export function useMemories() {
+/** What is remembered of the person, and what holds in this conversation alone. */
+export function useMemories(id: string) {
   return useQuery({
-    queryKey: ["memories"],
+    queryKey: ["memories", id],
     queryFn: async (): Promise<readonly Memory[]> => {
-      const page = await call("get", "/memories", { query: { limit: 100 } });
+      const page = await call("get", "/memories", { query: { limit: 100, conversation_id: id } });
       return page.items.map((one) => ({
         id: one.id,
         text: one.text,
-        source: one.source && { conversation: one.source.conversation_id, seq: one.source.seq },
+        kind: one.kind,
+        isOnlyHere: one.scope !== "user",
+        source: one.source && one.source.seq > 0 ? { conversation: one.source.conversation_id, seq: one.source.seq } : null,
       }));
     },
   });
 }
 
 export function useForget() {
-  return useChange(async (memory: string) => {
-    await call("delete", "/memories/{memory_id}", { at: { memory_id: memory } });
+  return useChange(async ({ memory, isBack }: { memory: string; isBack: boolean }) => {
+    if (isBack) await call("post", "/memories/{memory_id}/restore", { at: { memory_id: memory } });
+    else await call("delete", "/memories/{memory_id}", { at: { memory_id: memory } });
   });
 }
 
@@ -289,17 +295,32 @@ export function useFiles(id: string) {
     queryKey: ["files", id],
     queryFn: async () => {
       const page = await call("get", "/conversations/{conversation_id}/files", { at: { conversation_id: id } });
-      return page.items.map((file) => ({ name: file.path, bytes: file.size_bytes }));
+      const handedIn = new Map(page.uploads.map((one) => [one.path, one.name]));
+      return page.items.map((file) => ({ path: file.path, name: handedIn.get(file.path) ?? file.path, bytes: file.size_bytes, isUpload: handedIn.has(file.path) }));
     },
   });
 }
 
-export function useUpload(id: string) {
-  return useChange((files: readonly File[]) => uploaded(id, files));
+/** Hand files in; into a conversation of their own when there is none yet. Gives the conversation. */
+export function useUpload() {
+  return useChange(async ({ id, files }: { id: string | null; files: readonly File[] }) => {
+    const into = id ?? (await call("post", "/conversations", { body: {} })).id;
+    await uploaded(into, files);
+    return into;
+  });
 }
 
-export function useUploadTo() {
-  return useChange(({ id, files }: { id: string; files: readonly File[] }) => uploaded(id, files));
+export interface Todo {
+  readonly content: string;
+  readonly status: "pending" | "in_progress" | "completed";
+}
+
+/** What the agent has set itself to do. */
+export function useTodos(id: string) {
+  return useQuery({
+    queryKey: ["todos", id],
+    queryFn: async (): Promise<readonly Todo[]> => (await call("get", "/conversations/{conversation_id}/todos", { at: { conversation_id: id } })).items,
+  });
 }
 
 async function uploaded(id: string, files: readonly File[]): Promise<void> {
@@ -325,5 +346,11 @@ export function useNames() {
 /** A change of anything: when it is done, what is shown is asked for again. */
 export function useChange<In, Out>(change: (given: In) => Promise<Out>) {
   const cache = useQueryClient();
-  return useMutation({ mutationFn: change, onSettled: () => cache.invalidateQueries() });
+  return useMutation({ mutationFn: change, onSettled: () => renew(cache) });
+}
+
+/** Ask again for all that is shown. What is on its way may have been read before the change: it is not waited for. */
+export async function renew(cache: QueryClient): Promise<void> {
+  await cache.cancelQueries();
+  await cache.invalidateQueries();
 }

@@ -342,7 +342,29 @@ export interface paths {
             };
         };
         put?: never;
-        post?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewConversationIn"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ConversationOut"];
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -736,6 +758,42 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["MessagePage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/todos": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Todos"];
                     };
                 };
             };
@@ -1320,6 +1378,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/memories/{memory_id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    memory_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MemoryOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/branches/{branch_id}/active": {
         parameters: {
             query?: never;
@@ -1396,7 +1490,7 @@ export interface components {
         };
         Compact: {
             /** @default false */
-            dry_run: boolean;
+            dry_run?: boolean;
             branch?: string | null;
             compaction?: {
                 [key: string]: unknown;
@@ -1436,7 +1530,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /** @default true */
-            is_active: boolean;
+            is_active?: boolean;
         };
         ConversationOut: {
             id: string;
@@ -1474,7 +1568,7 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /** @default true */
-            activate: boolean;
+            activate?: boolean;
         };
         FileOut: {
             path: string;
@@ -1489,7 +1583,7 @@ export interface components {
         Fork: {
             at_seq: number;
             /** @default false */
-            activate: boolean;
+            activate?: boolean;
         };
         Gauge: {
             tokens: number;
@@ -1576,6 +1670,16 @@ export interface components {
             has_older: boolean;
             has_newer: boolean;
         };
+        NewConversationIn: {
+            id?: string | null;
+            title?: string | null;
+            metadata?: {
+                [key: string]: unknown;
+            };
+            parent_id?: string | null;
+            /** @default false */
+            off_record?: boolean;
+        };
         OmittedOut: {
             seq: number;
             last_seq: number | null;
@@ -1628,6 +1732,8 @@ export interface components {
             leaf_max_messages: number;
             least_freed: number;
             recalled_max_tokens: number;
+            memory_max_tokens: number;
+            extract_memories: boolean;
             breaker_failures: number;
             breaker_seconds: number;
         };
@@ -1644,10 +1750,10 @@ export interface components {
              * @default enqueue
              * @enum {string}
              */
-            when_busy: "enqueue" | "reject" | "interrupt";
+            when_busy?: "enqueue" | "reject" | "interrupt";
             max_loops?: number | null;
             /** @default false */
-            debug: boolean;
+            debug?: boolean;
             message: string | {
                 [key: string]: unknown;
             }[] | {
@@ -1656,7 +1762,7 @@ export interface components {
             conversation_id?: string | null;
             session_id?: string | null;
             /** @default [] */
-            files: string[];
+            files?: string[];
         };
         Regenerate: {
             agent_type?: string | null;
@@ -1671,13 +1777,13 @@ export interface components {
              * @default enqueue
              * @enum {string}
              */
-            when_busy: "enqueue" | "reject" | "interrupt";
+            when_busy?: "enqueue" | "reject" | "interrupt";
             max_loops?: number | null;
             /** @default false */
-            debug: boolean;
+            debug?: boolean;
             message_id?: string | null;
             /** @default false */
-            stream: boolean;
+            stream?: boolean;
         };
         SeenRequest: {
             manifest_id: string;
@@ -1700,6 +1806,14 @@ export interface components {
         SourceOut: {
             conversation_id: string;
             seq: number;
+        };
+        TodoOut: {
+            content: string;
+            /** @enum {string} */
+            status: "pending" | "in_progress" | "completed";
+        };
+        Todos: {
+            items: components["schemas"]["TodoOut"][];
         };
         ToolOut: {
             name: string;

@@ -48,6 +48,7 @@ export function compactionFrom(wire: Shape<"CompactionOut">): Compaction {
     seconds: wire.seconds,
     createdAt: wire.created_at,
     isLive: wire.is_live,
+    endedAt: wire.undone_at ?? wire.invalid_at,
   };
 }
 
@@ -57,7 +58,8 @@ export function gaugeFrom(wire: Shape<"Gauge"> | Shape<"SeenRequest">): Gauge {
   return {
     used: wire.tokens,
     limit: wire.limit,
-    threshold: "mark_tokens" in wire ? wire.mark_tokens / wire.limit : 0.8,
+    mark: "mark_tokens" in wire ? wire.mark_tokens : null,
+    uncovered: "uncovered" in wire ? wire.uncovered : 0,
     parts,
     isExact: parts.every((part) => part.isExact),
     windowSeqs: new Set(seen),

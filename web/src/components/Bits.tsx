@@ -73,12 +73,19 @@ export function Box({ title, open, onClose, children }: BoxProps) {
   );
 }
 
-export function Trouble({ problem, onRetry }: { readonly problem: unknown; readonly onRetry?: () => void }) {
+interface TroubleProps {
+  readonly problem: unknown;
+  readonly onRetry?: () => void;
+  readonly onClose?: () => void;
+}
+
+export function Trouble({ problem, onRetry, onClose }: TroubleProps) {
   const { t } = useTexts();
   return (
     <div className="notice problem" role="alert">
       <strong>{t.somethingWrong}</strong> {problem instanceof Error ? problem.message : String(problem)}{" "}
       {onRetry && <button onClick={onRetry}>{t.retry}</button>}
+      {onClose && <button onClick={onClose}>{t.close}</button>}
     </div>
   );
 }

@@ -4,6 +4,11 @@ export function count(value: number, language: string): string {
   return new Intl.NumberFormat(language).format(value);
 }
 
+/** 1,234 → 1.2k: for places with little room. */
+export function brief(value: number, language: string): string {
+  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(value);
+}
+
 export function moment(value: string, language: string): string {
   const date = new Date(value);
   if (Number.isNaN(date.getTime())) return "";
@@ -20,6 +25,17 @@ export function bytes(value: number, language: string): string {
   return new Intl.NumberFormat(language, { style: "unit", unit: units[step]!, unitDisplay: "short", maximumFractionDigits: 1 }).format(
     value / 1000 ** step,
   );
+}
+
+/** Arguments of a call in a few words, for the line that unfolds to them. */
+export function briefly(json: string): string {
+  try {
+    const given: unknown = JSON.parse(json);
+    if (typeof given !== "object" || given === null) return firstLine(String(given), 60);
+    return firstLine(Object.values(given).map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(" · "), 60);
+  } catch {
+    return firstLine(json, 60);
+  }
 }
 
 /** The first line of a text, for lists. */

@@ -44,6 +44,8 @@ export interface Compaction {
   readonly seconds: number;
   readonly createdAt: string;
   readonly isLive: boolean;
+  /** When it ceased to stand for its originals: undone, or no longer true to them. */
+  readonly endedAt: string | null;
 }
 
 /** A part of the request that a model gets. */
@@ -57,7 +59,10 @@ export interface Part {
 export interface Gauge {
   readonly used: number;
   readonly limit: number;
-  readonly threshold: number;
+  /** Where compaction begins, in tokens; null where that is not told, as of a request of long ago. */
+  readonly mark: number | null;
+  /** Messages that no summary stands for. */
+  readonly uncovered: number;
   readonly parts: readonly Part[];
   readonly isExact: boolean;
   /** The messages that the model sees as they are. */

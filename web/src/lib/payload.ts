@@ -79,3 +79,11 @@ export function answeredCall(payload: unknown): string | null {
   const id = fieldsOf(payload)["tool_call_id"];
   return typeof id === "string" ? id : null;
 }
+
+/** A message of a request as a person reads it: who, the words as they are, and what else it carries, as JSON. */
+export function blockOf(message: unknown): { readonly role: string; readonly text: string; readonly rest: string } {
+  if (!isObject(message)) return { role: "", text: "", rest: JSON.stringify(message, null, 2) };
+  const { role, content, ...rest } = message;
+  const text = typeof content === "string" ? content : content === null || content === undefined ? "" : JSON.stringify(content, null, 2);
+  return { role: String(role ?? ""), text, rest: Object.keys(rest).length === 0 ? "" : JSON.stringify(rest, null, 2) };
+}

@@ -4,6 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { cancelTurn, openAgain, openChat, openTurn, type Question } from "../api/chat";
+import { renew } from "../api/queries";
 import { eventsOf } from "../lib/sse";
 import { isOver, NO_ANSWER, step, type Answer, type TurnEvent } from "./answer";
 
@@ -69,8 +70,7 @@ export function useAnswer(onConversation: (id: string) => void): Asking {
         await new Promise((wake) => setTimeout(wake, PAUSES[Math.min(failures, PAUSES.length - 1)]));
       }
       setConnected(true);
-      await cache.cancelQueries(); // a first answer that is still on its way may have been read before the turn's end
-      await cache.invalidateQueries();
+      await renew(cache);
       if (now.current?.state === "complete") show(null);
     },
     [cache, show, take],

@@ -108,6 +108,8 @@ class Policy(BaseModel):
     leaf_max_messages: int
     least_freed: float
     recalled_max_tokens: int
+    memory_max_tokens: int
+    extract_memories: bool
     breaker_failures: int
     breaker_seconds: float
 

@@ -6,16 +6,17 @@ import { useDiff, useUndo } from "../../api/queries";
 import { count, seconds } from "../../lib/format";
 import type { Compaction } from "../../lib/model";
 import { useTexts } from "../../texts";
-import { Trouble } from "../Bits";
+import { Trouble, useToast } from "../Bits";
 import { Said } from "../Said";
 import { marked } from "./marked";
 
 export function Band({ conversation, compaction }: { readonly conversation: string; readonly compaction: Compaction }) {
   const { t, language } = useTexts();
   const [isOpen, setOpen] = useState(false);
+  const toast = useToast();
   const undo = useUndo(conversation);
+  const title = t.band(count(compaction.originalCount, language), count(compaction.tokensBefore, language), count(compaction.tokensAfter, language));
   const figures = [
-    t.band(count(compaction.lastSeq - compaction.firstSeq + 1, language), count(compaction.tokensBefore, language), count(compaction.tokensAfter, language)),
     `#${compaction.firstSeq}–${compaction.lastSeq}`,
     compaction.trigger === "manual" ? t.manual : t.automatic,
     t.level(compaction.level),
@@ -23,14 +24,15 @@ export function Band({ conversation, compaction }: { readonly conversation: stri
     seconds(compaction.seconds, language),
   ];
   return (
-    <section className="band" data-compaction={compaction.id} aria-label={figures[0]}>
-      <button className="plain" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        {isOpen ? "▾" : "▸"} {figures.join(" · ")}
+    <section className="band" data-compaction={compaction.id} aria-label={title}>
+      <button className="plain fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <strong>{title}</strong>
+        <span className="faint">{figures.join(" · ")}</span>
       </button>
       {isOpen && (
         <>
           <Sides conversation={conversation} compaction={compaction} />
-          <button onClick={() => undo.mutate(compaction.id)} disabled={undo.isPending}>{t.undoCompaction}</button>
+          <button onClick={() => undo.mutate(compaction.id, { onSuccess: () => toast({ text: t.undone }) })} disabled={undo.isPending}>{t.undoCompaction}</button>
           {undo.isError && <Trouble problem={undo.error} />}
         </>
       )}
@@ -58,7 +60,8 @@ function Sides({ conversation, compaction }: { readonly conversation: string; re
         )}
         {diff.data?.originals.map((original) => (
           <p key={original.seq} style={{ whiteSpace: "pre-wrap" }}>
-            <span className="faint">#{original.seq} {original.role} </span>
+            <span className="faint">#{original.seq} {t.roles[original.role] ?? original.role} </span>
+            {original.text === "" && <span className="faint">{t.noWords}</span>}
             {marked(original.text, lost).map((piece, at) => (piece.isMarked ? <mark key={at}>{piece.text}</mark> : piece.text))}
           </p>
         ))}

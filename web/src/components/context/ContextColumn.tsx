@@ -1,12 +1,14 @@
-/** The right column: how full the context is, what compaction did, what is remembered, files, settings. */
+/** The right column: how full the context is, what compaction did, what is to do and remembered, files, settings. */
 
-import { useRef, type ReactNode } from "react";
+import { useMemo, useRef, type ReactNode } from "react";
 
 import { downloadFile } from "../../api/actions";
-import { useCompact, useCompactions, useFiles, useForget, useGauge, useMemories, useTurns, useUpload } from "../../api/queries";
+import { useCompact, useCompactions, useFiles, useForget, useGauge, useMemories, usePolicy, useTodos, useTurns, useUpload } from "../../api/queries";
+import { beside } from "../../lib/costs";
 import { bytes, count, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
+import { AskingForm } from "./AskingForm";
 import { Gauge } from "./Gauge";
 import { PolicyForm } from "./PolicyForm";
 import { TokensPlot } from "./TokensPlot";
@@ -29,13 +31,17 @@ export function ContextColumn({ conversation, onJump }: Props) {
       <Card title={t.timeline}>
         <Timeline conversation={conversation} onJump={onJump} />
       </Card>
+      <Card title={t.todos}>
+        <Todos conversation={conversation} />
+      </Card>
       <Card title={t.memories}>
-        <Memories onJump={onJump} />
+        <Memories conversation={conversation} onJump={onJump} />
       </Card>
       <Card title={t.files}>
         <Files conversation={conversation} />
       </Card>
       <Card title={t.settings}>
+        <AskingForm key={`asking-${conversation}`} conversation={conversation} />
         <PolicyForm key={conversation} conversation={conversation} />
       </Card>
     </>
@@ -55,11 +61,12 @@ function Fullness({ conversation }: { readonly conversation: string }) {
   const { t } = useTexts();
   const toast = useToast();
   const gauge = useGauge(conversation);
+  const policy = usePolicy(conversation);
   const compact = useCompact(conversation);
   const run = () => compact.mutate(undefined, { onSuccess: (isDone) => !isDone && toast({ text: t.nothingToCompact }) });
   return (
     <>
-      {gauge.data && <Gauge figures={gauge.data} />}
+      {gauge.data && <Gauge figures={gauge.data} mostMessages={policy.data?.max_message_history ?? null} />}
       {gauge.isError && <Trouble problem={gauge.error} onRetry={() => void gauge.refetch()} />}
       <button onClick={run} disabled={compact.isPending}>{t.compactNow}</button>
       {compact.isError && <Trouble problem={compact.error} />}
@@ -70,22 +77,31 @@ function Fullness({ conversation }: { readonly conversation: string }) {
 function PerTurn({ conversation }: { readonly conversation: string }) {
   const { t } = useTexts();
   const turns = useTurns(conversation);
-  const spent = (turns.data ?? []).flatMap((turn) => (turn.sent === null ? [] : [turn.sent])).reverse();
-  return spent.length === 0 ? <p className="faint">{t.none}</p> : <TokensPlot spent={spent} />;
+  const compactions = useCompactions(conversation);
+  const { sent, whole } = useMemo(() => {
+    const spent = (turns.data ?? []).flatMap((turn) => (turn.sent === null ? [] : [{ at: turn.receivedAt, sent: turn.sent }]));
+    return beside(spent.reverse(), compactions.data ?? []);
+  }, [turns.data, compactions.data]);
+  return sent.length === 0 ? <p className="faint">{t.noTurns}</p> : <TokensPlot sent={sent} whole={whole} />;
 }
 
 function Timeline({ conversation, onJump }: Props) {
   const { t, language } = useTexts();
   const compactions = useCompactions(conversation);
   const all = [...(compactions.data ?? [])].reverse();
-  if (all.length === 0) return <p className="faint">{t.none}</p>;
+  if (all.length === 0) return <p className="faint">{t.noCompactions}</p>;
   return (
-    <ol className="list">
+    <ol className="list timeline">
       {all.map((one) => (
-        <li key={one.id} style={one.isLive ? {} : { textDecoration: "line-through" }}>
-          <button className="plain" onClick={() => onJump(one.firstSeq)}>#{one.firstSeq}–{one.lastSeq}</button>{" "}
+        <li key={one.id} data-live={one.isLive}>
+          <div className="row">
+            <button className="link" onClick={() => onJump(one.firstSeq)}>#{one.firstSeq}–{one.lastSeq}</button>
+            <span className="grow" />
+            <span>{count(one.tokensBefore, language)} → {count(one.tokensAfter, language)}</span>
+          </div>
+          <div className="saved" aria-hidden="true"><i style={{ width: `${Math.min(100, (100 * one.tokensAfter) / Math.max(1, one.tokensBefore))}%` }} /></div>
           <span className="faint">
-            {count(one.tokensBefore, language)} → {count(one.tokensAfter, language)} · {t.level(one.level)} · {moment(one.createdAt, language)}
+            {one.isLive ? (one.trigger === "manual" ? t.manual : t.automatic) : t.notLive} · {t.level(one.level)} · {moment(one.createdAt, language)}
           </span>
         </li>
       ))}
@@ -93,20 +109,45 @@ function Timeline({ conversation, onJump }: Props) {
   );
 }
 
-function Memories({ onJump }: Pick<Props, "onJump">) {
+const TODO_SIGNS = { pending: "☐", in_progress: "◐", completed: "☑" } as const;
+
+function Todos({ conversation }: { readonly conversation: string }) {
   const { t } = useTexts();
-  const memories = useMemories();
-  const forget = useForget();
-  if (!memories.data?.length) return <p className="faint">{t.none}</p>;
+  const todos = useTodos(conversation);
+  if (!todos.data?.length) return <p className="faint">{t.noTodos}</p>;
+  return (
+    <ol className="list">
+      {todos.data.map((todo, index) => (
+        <li key={index} className="todo" data-status={todo.status}>
+          <span role="img" aria-label={t.todoStates[todo.status]}>{TODO_SIGNS[todo.status]}</span> <span>{todo.content}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Memories({ conversation, onJump }: Props) {
+  const { t } = useTexts();
+  const toast = useToast();
+  const memories = useMemories(conversation);
+  const change = useForget();
+  const forget = (memory: string) =>
+    change.mutate({ memory, isBack: false }, { onSuccess: () => toast({ text: t.forgotten, undo: () => change.mutate({ memory, isBack: true }) }) });
+  if (memories.isError) return <Trouble problem={memories.error} onRetry={() => void memories.refetch()} />;
+  if (!memories.data?.length) return <p className="faint">{t.noMemories}</p>;
   return (
     <ul className="list">
       {memories.data.map((memory) => (
-        <li key={memory.id} className="row">
-          <span className="grow">{memory.text}</span>
-          {memory.source !== null && (
-            <button className="plain" onClick={() => onJump(memory.source!.seq, memory.source!.conversation)}>{t.source}</button>
-          )}
-          <button className="plain" onClick={() => forget.mutate(memory.id)}>{t.forget}</button>
+        <li key={memory.id}>
+          <div>{memory.text}</div>
+          <div className="row faint">
+            <span>{t.memoryKinds[memory.kind] ?? memory.kind}{memory.isOnlyHere && ` · ${t.onlyHere}`}</span>
+            <span className="grow" />
+            {memory.source !== null && (
+              <button className="link" onClick={() => onJump(memory.source!.seq, memory.source!.conversation)}>{t.source} #{memory.source.seq}</button>
+            )}
+            <button className="link" onClick={() => forget(memory.id)}>{t.forget}</button>
+          </div>
         </li>
       ))}
     </ul>
@@ -116,20 +157,23 @@ function Memories({ onJump }: Pick<Props, "onJump">) {
 function Files({ conversation }: { readonly conversation: string }) {
   const { t, language } = useTexts();
   const files = useFiles(conversation);
-  const upload = useUpload(conversation);
+  const upload = useUpload();
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
-      {!files.data?.length && <p className="faint">{t.none}</p>}
+      {files.isError && <Trouble problem={files.error} onRetry={() => void files.refetch()} />}
+      {files.data?.length === 0 && <p className="faint">{t.noFiles}</p>}
       <ul className="list">
         {files.data?.map((file) => (
-          <li key={file.name}>
-            <button className="plain" onClick={() => void downloadFile(conversation, file.name)}>{file.name}</button> <span className="faint">{bytes(file.bytes, language)}</span>
+          <li key={file.path} className="row">
+            <button className="link grow" title={file.path} onClick={() => void downloadFile(conversation, file.path)}>{file.name}</button>
+            {file.isUpload && <span className="tag">{t.uploaded}</span>}
+            <span className="faint">{bytes(file.bytes, language)}</span>
           </li>
         ))}
       </ul>
       <button onClick={() => input.current?.click()} disabled={upload.isPending}>{t.upload}</button>
-      <input ref={input} type="file" hidden onChange={(event) => event.target.files?.[0] && upload.mutate([...event.target.files])} />
+      <input ref={input} type="file" multiple hidden aria-label={t.upload} onChange={(event) => event.target.files?.[0] && upload.mutate({ id: conversation, files: [...event.target.files] })} />
       {upload.isError && <Trouble problem={upload.error} />}
     </>
   );

@@ -1,23 +1,35 @@
-/** How full the model's context is, of what, and where compaction begins. */
+/** How full the model's context is, of what, and where compaction begins: by tokens, and by messages. */
 
 import type { Gauge as Figures } from "../../lib/model";
-import { count } from "../../lib/format";
+import { brief, count } from "../../lib/format";
 import { useTexts } from "../../texts";
 
-export function Gauge({ figures }: { readonly figures: Figures }) {
+interface Props {
+  readonly figures: Figures;
+  /** How many messages the window may grow to. */
+  readonly mostMessages: number | null;
+}
+
+export function Gauge({ figures, mostMessages }: Props) {
   const { t, language } = useTexts();
-  const { used, limit, threshold, parts } = figures;
+  const { used, limit, mark, parts, uncovered } = figures;
   const label = t.gauge(count(used, language), count(limit, language));
+  const share = (tokens: number) => `${Math.min(100, (100 * tokens) / limit)}%`;
   return (
     <>
-      <p style={{ margin: "0 0 0.3rem" }}>
-        {label} <span className="faint">({figures.isExact ? t.exact : t.estimated})</span>
+      <p className="figure">
+        <strong>{label}</strong> <span className="faint">({figures.isExact ? t.exact : t.estimated})</span>
       </p>
       <div className="gauge" role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={limit} aria-valuenow={Math.min(used, limit)}>
         {parts.map((part, index) => (
-          <i key={index} title={`${t.parts[part.kind] ?? part.kind} ${count(part.tokens, language)}`} style={{ width: `${(100 * part.tokens) / limit}%`, background: colour(part.kind) }} />
+          <i key={index} title={`${t.parts[part.kind] ?? part.kind} ${count(part.tokens, language)}`} style={{ width: share(part.tokens), background: colour(part.kind) }} />
         ))}
-        <span className="mark" title={t.threshold} style={{ left: `${100 * threshold}%` }} />
+        {mark !== null && <span className="mark" style={{ left: share(mark) }} />}
+        <span className="mark hard" />
+      </div>
+      <div className="ticks faint">
+        {mark !== null && <span style={{ right: `calc(100% - ${share(mark)})` }}>{t.threshold} {brief(mark, language)}</span>}
+        <span style={{ right: 0 }} title={t.hardLimit}>{brief(limit, language)}</span>
       </div>
       <ul className="legend">
         {parts.map((part, index) => (
@@ -28,6 +40,14 @@ export function Gauge({ figures }: { readonly figures: Figures }) {
           </li>
         ))}
       </ul>
+      {mostMessages !== null && (
+        <>
+          <p className="faint">{t.windowOf(count(uncovered, language), count(mostMessages, language))}</p>
+          <div className="gauge thin" role="meter" aria-label={t.windowOf(count(uncovered, language), count(mostMessages, language))} aria-valuemin={0} aria-valuemax={mostMessages} aria-valuenow={Math.min(uncovered, mostMessages)}>
+            <i style={{ width: `${Math.min(100, (100 * uncovered) / mostMessages)}%`, background: colour("window") }} />
+          </div>
+        </>
+      )}
     </>
   );
 }

@@ -1,8 +1,18 @@
 /** How this conversation is compacted; what is refused is told in the service's words. */
 
-import { usePolicy, useSetPolicy } from "../../api/queries";
+import { usePolicy, useSetPolicy, type Policy } from "../../api/queries";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
+
+const NUMBERS = [
+  { name: "threshold", step: 0.05 },
+  { name: "keep_recent", step: 1 },
+  { name: "max_message_history", step: 1 },
+  { name: "summary_max_tokens", step: 1 },
+  { name: "recalled_max_tokens", step: 1 },
+  { name: "memory_max_tokens", step: 1 },
+] as const;
+const CHECKS = ["enabled", "extract_memories"] as const;
 
 export function PolicyForm({ conversation }: { readonly conversation: string }) {
   const { t } = useTexts();
@@ -10,28 +20,44 @@ export function PolicyForm({ conversation }: { readonly conversation: string }) 
   const policy = usePolicy(conversation);
   const set = useSetPolicy(conversation);
   if (!policy.data) return policy.isError ? <Trouble problem={policy.error} /> : null;
-  const fields = [
-    { name: "threshold", label: t.threshold_label, step: 0.05 },
-    { name: "keep_recent", label: t.keepRecent, step: 1 },
-    { name: "max_message_history", label: t.maxHistory, step: 1 },
-  ] as const;
   return (
     <form
+      className="settings"
       onSubmit={(event) => {
         event.preventDefault();
-        const given = new FormData(event.currentTarget);
-        const values = Object.fromEntries(fields.map(({ name }) => [name, Number(given.get(name))]));
-        set.mutate(values, { onSuccess: () => toast({ text: t.saved }) });
+        set.mutate(changedIn(new FormData(event.currentTarget), policy.data), { onSuccess: () => toast({ text: t.saved }) });
       }}
     >
-      {fields.map(({ name, label, step }) => (
-        <label key={name} style={{ display: "block", marginBottom: "0.4rem" }}>
-          <span className="faint">{label}</span>
-          <input name={name} type="number" step={step} defaultValue={policy.data[name]} />
+      {CHECKS.map((name) => (
+        <label key={name} className="check">
+          <input name={name} type="checkbox" defaultChecked={policy.data[name]} />
+          <span>{t.policy[name]}</span>
         </label>
       ))}
+      <div className="pairs">
+        {NUMBERS.map(({ name, step }) => (
+          <label key={name}>
+            <span className="faint">{t.policy[name]}</span>
+            <input name={name} type="number" step={step} defaultValue={policy.data[name]} />
+          </label>
+        ))}
+      </div>
+      <label>
+        <span className="faint">{t.policy.summary_model}</span>
+        <input name="summary_model" defaultValue={policy.data.summary_model ?? ""} placeholder={t.noModelSet} />
+      </label>
       <button disabled={set.isPending}>{t.save}</button>
       {set.isError && <Trouble problem={set.error} />}
     </form>
   );
+}
+
+/** Only what a person changed: the rest goes on following the server's settings. */
+function changedIn(form: FormData, policy: Policy): Partial<Policy> {
+  const given: Partial<Policy> = {
+    ...Object.fromEntries(NUMBERS.map(({ name }) => [name, Number(form.get(name))])),
+    ...Object.fromEntries(CHECKS.map((name) => [name, form.has(name)])),
+    summary_model: String(form.get("summary_model") ?? "").trim() || null,
+  };
+  return Object.fromEntries(Object.entries(given).filter(([name, value]) => policy[name as keyof Policy] !== value));
 }

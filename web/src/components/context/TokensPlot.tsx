@@ -1,34 +1,46 @@
-/** Tokens that each turn sent. */
+/** Tokens that each turn sent, under the line of what the full history would have cost. */
 
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
+import { brief } from "../../lib/format";
 import { useTexts } from "../../texts";
 
-export function TokensPlot({ spent }: { readonly spent: readonly number[] }) {
-  const { t } = useTexts();
+interface Props {
+  readonly sent: readonly number[];
+  readonly whole: readonly number[];
+}
+
+export function TokensPlot({ sent, whole }: Props) {
+  const { t, language } = useTexts();
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (place.current === null || spent.length === 0) return;
+    if (place.current === null || sent.length === 0) return;
     const style = getComputedStyle(place.current);
-    const ink = style.getPropertyValue("--faint");
-    const axis = { stroke: ink, grid: { stroke: style.getPropertyValue("--line"), width: 1 } };
+    const colour = (name: string) => style.getPropertyValue(name);
+    const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 } };
+    const points = { show: sent.length < 30, size: 5 };
     const plot = new uPlot(
       {
         width: place.current.clientWidth,
-        height: 160,
-        scales: { x: { time: false } },
-        axes: [axis, { ...axis, size: 56 }],
+        height: 150,
+        scales: { x: { time: false }, y: { range: (_, __, most) => [0, most * 1.1 || 1] } },
+        axes: [
+          { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
+          { ...axis, size: 46, values: (_, values) => values.map((value) => brief(value, language)) },
+        ],
+        cursor: { points: { size: 6 } },
         series: [
-          {},
-          { label: t.sent, stroke: style.getPropertyValue("--part-window"), width: 2 },
+          { label: t.turn },
+          { label: t.sent, stroke: colour("--part-window"), width: 2, points },
+          { label: t.fullHistory, stroke: colour("--part-recalled"), width: 2, dash: [5, 4], points: { show: false } },
         ],
       },
-      [spent.map((_, index) => index + 1), [...spent]],
+      [sent.map((_, index) => index + 1), [...sent], [...whole]],
       place.current,
     );
     return () => plot.destroy();
-  }, [spent, t]);
-  return <div ref={place} role="img" aria-label={t.perTurn} />;
+  }, [sent, whole, t, language]);
+  return <div ref={place} className="plot" role="img" aria-label={t.plotLabel(brief(sent.at(-1) ?? 0, language), brief(whole.at(-1) ?? 0, language))} />;
 }

@@ -7,6 +7,7 @@ import { firstLine } from "../../lib/format";
 import { underParents, type Nested } from "../../lib/tree";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
+import { IconButton } from "../Icon";
 import { SearchBox } from "./SearchBox";
 
 interface Props {
@@ -25,10 +26,11 @@ export function Conversations({ current, running, onOpen, onNew, searchRef }: Pr
     <>
       <div className="row">
         <h2 className="grow" style={{ margin: 0 }}>{t.conversations}</h2>
-        <button onClick={onNew} aria-label={t.newConversation} title={t.newConversation}>＋</button>
+        <IconButton icon="plus" label={t.newConversation} onClick={onNew} />
       </div>
       <SearchBox inputRef={searchRef} onOpen={onOpen} />
       {list.isError && <Trouble problem={list.error} onRetry={() => void list.refetch()} />}
+      {list.data && all.length === 0 && <p className="faint">{t.noConversations}</p>}
       <Branch nodes={underParents(all)} current={current} running={running} onOpen={onOpen} />
       {list.hasNextPage && <button onClick={() => void list.fetchNextPage()}>{t.loadMore}</button>}
       <ImportButton onOpen={onOpen} />
@@ -50,7 +52,7 @@ function Branch({ nodes, ...rest }: BranchProps) {
           <button className="conversation" aria-current={rest.current === conversation.id} onClick={() => rest.onOpen(conversation.id)}>
             <span className="title">{firstLine(conversation.title ?? "") || t.untitled}</span>
             {rest.running === conversation.id && <span className="dot" role="img" aria-label={t.running} />}
-            <span className="faint">{conversation.count}</span>
+            <span className="faint" title={t.messages(String(conversation.count))}>{conversation.count}</span>
           </button>
           <Branch nodes={children} {...rest} />
         </li>

@@ -19,10 +19,10 @@ export function SearchBox({ inputRef, onOpen }: Props) {
   const found = useSearch(asked, isByMeaning);
   return (
     <search>
-      <div className="row" style={{ margin: "0.5rem 0" }}>
-        <input ref={inputRef} type="search" className="grow" placeholder={t.searchAll} aria-label={t.searchAll} value={typed} onChange={(event) => setTyped(event.target.value)} />
-        <label className="faint row">
-          <input type="checkbox" style={{ width: "auto" }} checked={isByMeaning} onChange={(event) => setByMeaning(event.target.checked)} />
+      <div className="search">
+        <input ref={inputRef} type="search" placeholder={t.searchAll} aria-label={t.searchAll} value={typed} onChange={(event) => setTyped(event.target.value)} />
+        <label className="check faint">
+          <input type="checkbox" checked={isByMeaning} onChange={(event) => setByMeaning(event.target.checked)} />
           {t.byMeaning}
         </label>
       </div>
@@ -33,8 +33,8 @@ export function SearchBox({ inputRef, onOpen }: Props) {
           <ul className="list">
             {found.data?.map((hit) => (
               <li key={`${hit.conversationId}/${hit.seq}`}>
-                <button className="conversation" onClick={() => onOpen(hit.conversationId, hit.seq)}>
-                  <span className="title">{hit.snippet}</span>
+                <button className="conversation hit" onClick={() => onOpen(hit.conversationId, hit.seq)}>
+                  <span className="snippet">{hit.snippet}</span>
                   <span className="faint">#{hit.seq}</span>
                 </button>
               </li>

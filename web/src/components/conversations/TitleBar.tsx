@@ -3,8 +3,9 @@
 import * as Menu from "@radix-ui/react-dropdown-menu";
 import { useState } from "react";
 
-import { download } from "../../api/actions";
+import { download, type Wanted } from "../../api/actions";
 import { useTexts } from "../../texts";
+import { Icon } from "../Icon";
 
 interface Props {
   readonly conversation: string;
@@ -51,18 +52,32 @@ export function TitleBar(props: Props) {
 
 function More({ conversation, onNaming, onRemove, onProblem }: Props & { readonly onNaming: () => void }) {
   const { t } = useTexts();
+  const [wanted, setWanted] = useState<Wanted>({ thinking: true, tools: true });
   return (
     <Menu.Root>
-      <Menu.Trigger aria-label={t.more}>⋯</Menu.Trigger>
+      <Menu.Trigger aria-label={t.more} title={t.more}><Icon name="more" /></Menu.Trigger>
       <Menu.Portal>
-        <Menu.Content className="menu" align="end">
+        <Menu.Content className="menu" align="end" sideOffset={4}>
           <Menu.Item onSelect={() => setTimeout(onNaming)}>{t.rename}</Menu.Item>
+          <Menu.Separator className="line" />
+          <Menu.Label className="faint">{t.export}</Menu.Label>
+          {(["thinking", "tools"] as const).map((part) => (
+            <Menu.CheckboxItem
+              key={part}
+              checked={wanted[part]}
+              onCheckedChange={(isWanted) => setWanted({ ...wanted, [part]: isWanted })}
+              onSelect={(event) => event.preventDefault()}
+            >
+              <span aria-hidden="true">{wanted[part] ? "☑" : "☐"}</span> {part === "thinking" ? t.withThinking : t.withTools}
+            </Menu.CheckboxItem>
+          ))}
           {FORMATS.map((format) => (
-            <Menu.Item key={format} onSelect={() => void download(conversation, format).catch(onProblem)}>
-              {t.exportAs(format)}
+            <Menu.Item key={format} onSelect={() => void download(conversation, format, wanted).catch(onProblem)}>
+              {t.exportAs(t.formats[format])}
             </Menu.Item>
           ))}
-          <Menu.Item onSelect={onRemove}>{t.remove}</Menu.Item>
+          <Menu.Separator className="line" />
+          <Menu.Item className="bad" onSelect={onRemove}>{t.remove}</Menu.Item>
         </Menu.Content>
       </Menu.Portal>
     </Menu.Root>

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { COMMANDS, completed, parseCommand, wordAt, type Typed } from "../../lib/commands";
 import { keepDraft, readDraft } from "../../state/drafts";
 import { useTexts } from "../../texts";
+import { IconButton } from "../Icon";
 
 interface Props {
   /** Whose draft it is; "new" before there is a conversation. */
@@ -24,6 +25,7 @@ export function Composer(props: Props) {
   const [chosen, setChosen] = useState(0);
   const [isOver, setOver] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
+  const files = useRef<HTMLInputElement>(null);
   useEffect(() => setText(readDraft(props.draft)), [props.draft]);
 
   const change = (next: string) => {
@@ -88,7 +90,19 @@ export function Composer(props: Props) {
           ))}
         </ul>
       )}
-      <div className="row" style={{ flexWrap: "nowrap" }}>
+      <div className="writing">
+        <IconButton icon="clip" label={t.upload} onClick={() => files.current?.click()} />
+        <input
+          ref={files}
+          type="file"
+          multiple
+          hidden
+          aria-label={t.upload}
+          onChange={(event) => {
+            if (event.target.files?.length) props.onFiles([...event.target.files]);
+            event.target.value = "";
+          }}
+        />
         <textarea
           ref={area}
           className="grow"
@@ -110,6 +124,7 @@ export function Composer(props: Props) {
           <button className="primary" disabled={text.trim() === ""}>{t.send}</button>
         )}
       </div>
+      <p className="faint keys">{isOver ? t.dropHere : t.composerHint}</p>
     </form>
   );
 }

@@ -2,11 +2,20 @@
 
 import { useState, type ReactNode } from "react";
 
-export function Folded({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+interface Props {
+  readonly label: string;
+  /** What is inside, in a few words. */
+  readonly hint?: string;
+  readonly children: ReactNode;
+}
+
+export function Folded({ label, hint, children }: Props) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{label}</summary>
+      <summary>
+        {label} {hint && <span className="hint">{hint}</span>}
+      </summary>
       {isOpen && children}
     </details>
   );

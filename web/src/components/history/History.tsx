@@ -10,6 +10,7 @@ import type { Answer } from "../../state/answer";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
 import { Band } from "../compaction/Band";
+import { IconButton } from "../Icon";
 import { LiveAnswer } from "./LiveAnswer";
 import { MessageRow, type MessageActions } from "./MessageRow";
 
@@ -58,12 +59,14 @@ export function History(props: Props) {
 
   return (
     <>
-      <nav className="row" style={{ padding: "0.25rem 1rem" }}>
-        <button className="plain" onClick={() => props.onJump(1)}>⤒ {t.toFirst}</button>
-        <button className="plain" onClick={() => props.onJump(null)}>⤓ {t.toNewest}</button>
+      <nav className="jumps" aria-label={t.history}>
+        <IconButton icon="up" label={t.toFirst} onClick={() => props.onJump(1)} />
+        <IconButton icon="down" label={t.toNewest} onClick={() => props.onJump(null)} />
       </nav>
       {pages.isError && <Trouble problem={pages.error} onRetry={() => void pages.refetch()} />}
       <div className="scroll" ref={list} onScroll={onScroll} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
+        {pages.isLoading && <p className="faint bar">{t.loading}</p>}
+        {pages.data && messages.length === 0 && answer === null && <p className="faint bar">{t.nothingSaid}</p>}
         <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
           {virtual.getVirtualItems().map((item) => (
             <div

@@ -2,9 +2,11 @@
 
 import { memo, useState } from "react";
 
-import { moment } from "../../lib/format";
+import { briefly, moment } from "../../lib/format";
 import type { Message, Version } from "../../lib/model";
 import { useTexts } from "../../texts";
+import { useToast } from "../Bits";
+import { IconButton } from "../Icon";
 import { Said } from "../Said";
 import { Folded } from "./Folded";
 
@@ -43,13 +45,14 @@ export const MessageRow = memo(function MessageRow(props: Props) {
     >
       <header className="row">
         <span className="who">{whoSays(message, t)}</span>
-        <time className="faint" dateTime={message.saidAt}>
+        <time className="faint" dateTime={message.saidAt} title={`#${message.seq}`}>
           {moment(message.saidAt, language)}
         </time>
         <span className="faint">#{message.seq}</span>
-        {message.isPinned && <span className="faint">📌 {t.pinned}</span>}
-        {message.isDeleted && <span className="faint">{t.deleted}</span>}
-        {isOutside && <span className="faint" title={t.outside} aria-label={t.outside}>◌</span>}
+        {message.isPinned && <span className="tag">{t.pinned}</span>}
+        {message.isDeleted && <span className="tag">{t.deleted}</span>}
+        {!message.isComplete && <span className="tag">{t.cutShort}</span>}
+        {isOutside && <span className="tag" title={t.outside} aria-label={t.outside} role="img">{t.outsideBrief}</span>}
         <Versions {...props} />
         <Tools message={message} actions={actions} onEdit={() => onEditing(true)} />
       </header>
@@ -67,7 +70,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
         <img key={index} src={source} alt="" />
       ))}
       {message.calls.map((call) => (
-        <Folded key={call.id} label={t.toolCall(call.name)}>
+        <Folded key={call.id} label={t.toolCall(call.name)} hint={briefly(call.arguments)}>
           <div className="faint">{t.arguments}</div>
           <pre className="plain" tabIndex={0}>{call.arguments}</pre>
           <div className="faint">{t.result}</div>
@@ -92,28 +95,27 @@ function Versions({ message, versions, actions }: Props) {
   const after = versions[place + 1];
   return (
     <span className="row" style={{ gap: 0 }}>
-      <button className="plain" aria-label={t.earlierVersion} disabled={!before} onClick={() => before && actions.switchTo(before)}>
-        ‹
-      </button>
+      <IconButton icon="left" label={t.earlierVersion} disabled={!before} onClick={() => before && actions.switchTo(before)} />
       <span className="faint">
         {place + 1}/{versions.length}
       </span>
-      <button className="plain" aria-label={t.laterVersion} disabled={!after} onClick={() => after && actions.switchTo(after)}>
-        ›
-      </button>
+      <IconButton icon="right" label={t.laterVersion} disabled={!after} onClick={() => after && actions.switchTo(after)} />
     </span>
   );
 }
 
 function Tools({ message, actions, onEdit }: { readonly message: Message; readonly actions: MessageActions; readonly onEdit: () => void }) {
   const { t } = useTexts();
+  const toast = useToast();
+  const copy = () => void navigator.clipboard.writeText(message.text).then(() => toast({ text: t.copied }));
   return (
-    <span className="tools row" style={{ gap: 0 }}>
-      {message.role === "user" && <button className="plain" onClick={onEdit}>{t.edit}</button>}
-      {message.role === "assistant" && <button className="plain" onClick={() => actions.regenerate(message)}>{t.regenerate}</button>}
-      <button className="plain" onClick={() => actions.fork(message)}>{t.fork}</button>
-      <button className="plain" onClick={() => actions.pin(message)}>{message.isPinned ? t.unpin : t.pin}</button>
-      <button className="plain" onClick={() => actions.remove(message)}>{message.isDeleted ? t.undo : t.remove}</button>
+    <span className="tools">
+      {message.text !== "" && <IconButton icon="copy" label={t.copy} onClick={copy} />}
+      {message.role === "user" && <IconButton icon="edit" label={t.edit} onClick={onEdit} />}
+      {message.role === "assistant" && <IconButton icon="answer" label={t.regenerate} onClick={() => actions.regenerate(message)} />}
+      <IconButton icon="fork" label={t.fork} onClick={() => actions.fork(message)} />
+      <IconButton icon="pin" label={message.isPinned ? t.unpin : t.pin} onClick={() => actions.pin(message)} />
+      <IconButton icon={message.isDeleted ? "undo" : "remove"} label={message.isDeleted ? t.undo : t.remove} onClick={() => actions.remove(message)} />
     </span>
   );
 }

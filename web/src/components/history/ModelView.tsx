@@ -4,9 +4,13 @@ import { useState } from "react";
 
 import { useSeen, useTurns } from "../../api/queries";
 import { count, moment } from "../../lib/format";
+import { blockOf } from "../../lib/payload";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
+import { colour } from "../context/Gauge";
 import { Copy } from "../Said";
+
+const LONG_CHARACTERS = 3000;
 
 interface Props {
   readonly conversation: string;
@@ -23,18 +27,18 @@ export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
   const request = seen.data?.at(place) ?? seen.data?.at(-1);
   return (
     <div className="scroll" tabIndex={0} aria-label={t.modelView} role="region">
-      <div className="row" style={{ padding: "0.5rem 1rem" }}>
+      <div className="row bar">
         <label className="row">
           <span>{t.turn}</span>
-          <select value={turn ?? ""} onChange={(event) => onTurn(event.target.value || null)}>
+          <select className="short" value={turn ?? ""} onChange={(event) => onTurn(event.target.value || null)}>
             <option value="">{t.newestTurn}</option>
             {turns.data?.map((one) => (
-              <option key={one.id} value={one.id}>{`${moment(one.receivedAt, language)} · ${one.state}`}</option>
+              <option key={one.id} value={one.id}>{`${moment(one.receivedAt, language)} · ${t.turnStates[one.state] ?? one.state}`}</option>
             ))}
           </select>
         </label>
         {seen.data && seen.data.length > 1 && (
-          <select aria-label={t.request} value={place < 0 ? seen.data.length - 1 : place} onChange={(event) => setPlace(Number(event.target.value))}>
+          <select className="short" aria-label={t.request} value={place < 0 ? seen.data.length - 1 : place} onChange={(event) => setPlace(Number(event.target.value))}>
             {seen.data.map((_, index) => (
               <option key={index} value={index}>{`${t.request} ${index + 1}/${seen.data.length}`}</option>
             ))}
@@ -44,19 +48,28 @@ export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
         {request && <Copy label={t.copyJson} text={() => JSON.stringify(request.messages, null, 2)} />}
       </div>
       {seen.isError && <Trouble problem={seen.error} onRetry={() => void seen.refetch()} />}
-      {request?.parts.map((part, index) => (
-        <p key={index} className="faint" style={{ padding: "0 1rem", margin: 0 }}>
-          <span style={{ color: `var(--part-${part.kind}, inherit)` }}>■</span> {t.parts[part.kind] ?? part.kind}: {count(part.tokens, language)}{" "}
-          {!part.isExact && `(${t.estimated})`} <Sources seqs={part.seqs} onJump={onJump} />
-        </p>
-      ))}
+      {seen.isLoading && <p className="faint bar">{t.loading}</p>}
+      {request && (
+        <ul className="legend wide">
+          {request.parts.map((part, index) => (
+            <li key={index}>
+              <i style={{ background: colour(part.kind) }} />
+              <span>{t.parts[part.kind] ?? part.kind}</span>
+              <span className="faint">{t.seenTokens(count(part.tokens, language))}{!part.isExact && ` (${t.estimated})`}</span>
+              <Sources seqs={part.seqs} onJump={onJump} />
+            </li>
+          ))}
+        </ul>
+      )}
       {request?.messages.map((message, index) => <Block key={index} message={message} />)}
       {request && request.omitted.length > 0 && (
         <section className="notice">
           <h3>{t.leftOut}</h3>
           <ul>
             {request.omitted.map((one, index) => (
-              <li key={index}>{one}</li>
+              <li key={index}>
+                <button className="link" onClick={() => onJump(one.seq)}>#{one.seq}{one.lastSeq !== null && `–${one.lastSeq}`}</button> {t.reasons[one.reason] ?? one.reason}
+              </li>
             ))}
           </ul>
         </section>
@@ -70,7 +83,7 @@ function Sources({ seqs, onJump }: { readonly seqs: readonly number[]; readonly 
   const last = seqs.at(-1);
   if (first === undefined || last === undefined) return null;
   return (
-    <button className="plain" onClick={() => onJump(first)}>
+    <button className="link" onClick={() => onJump(first)}>
       #{first}
       {last !== first && `–${last}`}
     </button>
@@ -80,14 +93,14 @@ function Sources({ seqs, onJump }: { readonly seqs: readonly number[]; readonly 
 function Block({ message }: { readonly message: unknown }) {
   const [isWhole, setWhole] = useState(false);
   const { t } = useTexts();
-  const text = JSON.stringify(message, null, 2);
-  const role = typeof message === "object" && message !== null && "role" in message ? String(message.role) : "";
-  const shown = isWhole || text.length < 1500 ? text : `${text.slice(0, 1500)} …`;
+  const { role, text, rest } = blockOf(message);
+  const shown = isWhole || text.length < LONG_CHARACTERS ? text : `${text.slice(0, LONG_CHARACTERS)} …`;
   return (
     <div className="block" data-role={role}>
-      <strong>{role}</strong>
-      <pre className="plain" tabIndex={0}>{shown}</pre>
-      {text.length >= 1500 && !isWhole && <button onClick={() => setWhole(true)}>{t.more}</button>}
+      <strong>{t.roles[role] ?? role}</strong>
+      {text !== "" && <pre className="plain" tabIndex={0}>{shown}</pre>}
+      {rest !== "" && <pre className="plain" tabIndex={0}>{rest}</pre>}
+      {shown !== text && <button onClick={() => setWhole(true)}>{t.showAll}</button>}
     </div>
   );
 }
