@@ -163,6 +163,7 @@ export function App() {
             title={conversation.data?.title ?? ""}
             view={place.view}
             onView={(view) => go((now) => ({ ...now, view }))}
+            onJump={jump}
             onRename={(title) => rename.mutate({ id, title }, { onError: setProblem })}
             onRemove={removeThis}
             onProblem={setProblem}
@@ -192,7 +193,6 @@ export function App() {
             onEditing={setEditing}
             onRows={setShown}
             onRetry={() => steps.length > 0 && actions.regenerate(steps.at(-1)!)}
-            onJump={jump}
           />
         )}
         <Composer

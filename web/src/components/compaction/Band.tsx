@@ -15,7 +15,7 @@ export function Band({ conversation, compaction }: { readonly conversation: stri
   const [isOpen, setOpen] = useState(false);
   const toast = useToast();
   const undo = useUndo(conversation);
-  const title = t.band(count(compaction.originalCount, language), count(compaction.tokensBefore, language), count(compaction.tokensAfter, language));
+  const title = t.band(count(compaction.lastSeq - compaction.firstSeq + 1, language), count(compaction.tokensBefore, language), count(compaction.tokensAfter, language));
   const figures = [
     `#${compaction.firstSeq}–${compaction.lastSeq}`,
     compaction.trigger === "manual" ? t.manual : t.automatic,

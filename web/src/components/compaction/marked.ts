@@ -19,3 +19,10 @@ export function marked(text: string, facts: readonly string[]): readonly Piece[]
   if (from < text.length) pieces.push({ text: text.slice(from), isMarked: false });
   return pieces;
 }
+
+/** A snippet of the search: what stands between two pairs of stars was looked for. */
+export function emphasised(snippet: string): readonly Piece[] {
+  const cut = snippet.split("**");
+  if (cut.length % 2 === 0) return [{ text: snippet, isMarked: false }]; // stars of its own, not ours
+  return cut.map((text, place) => ({ text, isMarked: place % 2 === 1 })).filter((piece) => piece.text !== "");
+}

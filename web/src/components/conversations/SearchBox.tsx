@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 
 import { useSearch } from "../../api/queries";
 import { useTexts } from "../../texts";
+import { emphasised } from "../compaction/marked";
 import { Trouble } from "../Bits";
 
 interface Props {
@@ -34,7 +35,7 @@ export function SearchBox({ inputRef, onOpen }: Props) {
             {found.data?.map((hit) => (
               <li key={`${hit.conversationId}/${hit.seq}`}>
                 <button className="conversation hit" onClick={() => onOpen(hit.conversationId, hit.seq)}>
-                  <span className="snippet">{hit.snippet}</span>
+                  <span className="snippet">{emphasised(hit.snippet).map((piece, at) => (piece.isMarked ? <mark key={at}>{piece.text}</mark> : piece.text))}</span>
                   <span className="faint">#{hit.seq}</span>
                 </button>
               </li>

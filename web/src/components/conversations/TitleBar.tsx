@@ -5,13 +5,15 @@ import { useState } from "react";
 
 import { download, type Wanted } from "../../api/actions";
 import { useTexts } from "../../texts";
-import { Icon } from "../Icon";
+import { Icon, IconButton } from "../Icon";
 
 interface Props {
   readonly conversation: string;
   readonly title: string;
   readonly view: "history" | "model";
   readonly onView: (view: "history" | "model") => void;
+  /** To a message; to the newest with null. */
+  readonly onJump: (seq: number | null) => void;
   readonly onRename: (title: string) => void;
   readonly onRemove: () => void;
   readonly onProblem: (problem: unknown) => void;
@@ -37,6 +39,12 @@ export function TitleBar(props: Props) {
         </form>
       ) : (
         <h1 className="grow" onDoubleClick={() => setNaming(true)}>{props.title || t.untitled}</h1>
+      )}
+      {props.view === "history" && (
+        <div className="jumps">
+          <IconButton icon="up" label={t.toFirst} onClick={() => props.onJump(1)} />
+          <IconButton icon="down" label={t.toNewest} onClick={() => props.onJump(null)} />
+        </div>
       )}
       <div className="switch" role="tablist" aria-label={t.history}>
         {(["history", "model"] as const).map((view) => (

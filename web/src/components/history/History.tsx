@@ -10,7 +10,6 @@ import type { Answer } from "../../state/answer";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
 import { Band } from "../compaction/Band";
-import { IconButton } from "../Icon";
 import { LiveAnswer } from "./LiveAnswer";
 import { MessageRow, type MessageActions } from "./MessageRow";
 
@@ -26,7 +25,6 @@ interface Props {
   readonly onEditing: (id: string | null) => void;
   readonly onRows: (messages: readonly Message[]) => void;
   readonly onRetry: () => void;
-  readonly onJump: (seq: number | null) => void;
 }
 
 const NEAR_PIXELS = 600;
@@ -59,10 +57,6 @@ export function History(props: Props) {
 
   return (
     <>
-      <nav className="jumps" aria-label={t.history}>
-        <IconButton icon="up" label={t.toFirst} onClick={() => props.onJump(1)} />
-        <IconButton icon="down" label={t.toNewest} onClick={() => props.onJump(null)} />
-      </nav>
       {pages.isError && <Trouble problem={pages.error} onRetry={() => void pages.refetch()} />}
       <div className="scroll" ref={list} onScroll={onScroll} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
         {pages.isLoading && <p className="faint bar">{t.loading}</p>}
