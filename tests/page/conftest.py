@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -36,25 +37,57 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of `everthread serve` on SQLite, with a model that says everything back."""
+class Served:
+    """`everthread serve` on a port of its own, over SQLite in a folder; it can be stopped and begun again there."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.folder = folder
+        database = f"sqlite:///{folder / 'et.db'}"
+        given = {"EVERTHREAD_MODEL": "scripted:echo", "EVERTHREAD_DATABASE": database} | environment
+        self._environment = {**os.environ, **given}
+        self._port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def run(self, *arguments: str) -> str:
+        """A command of the program, on this database."""
+        command = [sys.executable, "-m", "everthread", *arguments]
+        done = subprocess.run(command, env=self._environment, cwd=self.folder, check=True, capture_output=True)
+        return done.stdout.decode()
+
+    def begin(self) -> None:
+        command = [sys.executable, "-m", "everthread", "serve", "--port", str(self._port)]
+        self._process = subprocess.Popen(command, env=self._environment, cwd=self.folder)
+        _wait_for(self.address)
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(PATIENCE_SECONDS)
+            self._process = None
+
+
+@contextmanager
+def serving(folder: Path, **environment: str) -> Iterator[Served]:
     if not (FOLDER / "index.html").is_file():
         pytest.skip("the page is not built: make web")
-    folder = tmp_path_factory.mktemp("served")
-    database = f"sqlite:///{folder / 'et.db'}"
-    environment = {**os.environ, "EVERTHREAD_MODEL": "scripted:echo", "EVERTHREAD_DATABASE": database}
-    command = [sys.executable, "-m", "everthread"]
-    subprocess.run([*command, "demo", "--load"], env=environment, cwd=folder, check=True, capture_output=True)
-    port = _free_port()
-    served = subprocess.Popen([*command, "serve", "--port", str(port)], env=environment, cwd=folder)
+    served = Served(folder, **environment)
     try:
-        address = f"http://127.0.0.1:{port}"
-        _wait_for(address)
-        yield address
+        yield served
     finally:
-        served.terminate()
-        served.wait(PATIENCE_SECONDS)
+        served.end()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with the demo, and a model that says everything back."""
+    with serving(tmp_path_factory.mktemp("served")) as served:
+        served.run("demo", "--load")
+        served.begin()
+        yield served.address
 
 
 def _free_port() -> int:
@@ -76,23 +109,27 @@ def _wait_for(address: str) -> None:
     raise TimeoutError(f"no server at {address}")
 
 
-@pytest.fixture
-def page(browser: Browser, server: str) -> Iterator[Page]:
-    """A page that has loaded nothing yet, in English; what goes wrong in it fails the test."""
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, locale="en-GB", base_url=server)
+@contextmanager
+def watched(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that has loaded nothing yet, in English; what goes wrong in it fails the test, and so does a request to
+    another host."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, locale="en-GB", base_url=address)
     opened = context.new_page()
     opened.set_default_timeout(PATIENCE_SECONDS * 1000)
     wrong: list[str] = []
-    elsewhere: list[str] = []
+    asked: list[str] = []
     opened.on("pageerror", lambda problem: wrong.append(str(problem)))
-    opened.on(
-        "request",
-        lambda request: None if request.url.startswith((server, "data:", "blob:")) else elsewhere.append(request.url),
-    )
+    opened.on("request", lambda request: asked.append(request.url))
     yield opened
     context.close()
     assert wrong == []
-    assert [url for url in elsewhere if not url.startswith((server, "data:", "blob:"))] == []
+    assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+
+
+@pytest.fixture
+def page(browser: Browser, server: str) -> Iterator[Page]:
+    with watched(browser, server) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,67 @@
+"""A server that asks for keys: the page asks for one, and each person sees only what is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page.conftest import Served, serving, watched
+
+SECRET = "the plum is in the well"
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("locked"), EVERTHREAD_REQUIRE_KEY="true") as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def keys(locked: Served) -> dict[str, str]:
+    """Keys of two people, one of whom has said something."""
+    made = {owner: locked.run("key", "create", "--owner", owner).split()[-1] for owner in ("ann", "bob")}
+    locked.begin()
+    as_ann = {"Authorization": f"Bearer {made['ann']}"}
+    question = {"message": SECRET, "conversation_id": "ann-only"}
+    httpx.post(f"{locked.address}/api/v1/chat", json=question, headers=as_ann, timeout=60).raise_for_status()
+    note = {"text": SECRET, "scope": "user"}
+    httpx.post(f"{locked.address}/api/v1/memories", json=note, headers=as_ann).raise_for_status()
+    return made
+
+
+@pytest.fixture
+def page(browser: Browser, locked: Served, keys: dict[str, str]) -> Iterator[Page]:
+    with watched(browser, locked.address) as opened:
+        yield opened
+
+
+def enter(page: Page, key: str) -> None:
+    page.get_by_label("Key").fill(key)
+    page.get_by_role("button", name="Enter").click()
+    expect(page.get_by_label("Search everything said")).to_be_visible()
+
+
+def test_a_server_with_keys_asks_for_one_and_shows_nothing_before(page: Page) -> None:
+    page.goto("/#/c/ann-only")
+    expect(page.get_by_role("heading", name="This server asks for a key")).to_be_visible()
+    assert SECRET not in page.content()
+
+
+def test_each_person_sees_their_own(page: Page, keys: dict[str, str]) -> None:
+    page.goto("/#/c/ann-only")
+    enter(page, keys["ann"])
+    expect(page.locator('article[data-role="user"]')).to_contain_text(SECRET)
+
+
+def test_another_person_sees_nothing_of_it(page: Page, keys: dict[str, str]) -> None:
+    page.goto("/")
+    enter(page, keys["bob"])
+    expect(page.get_by_text("No conversation yet")).to_be_visible()
+    page.get_by_label("Search everything said").fill("plum")
+    expect(page.get_by_text("Nothing found.")).to_be_visible()
+    page.goto("/#/c/ann-only")
+    expect(page.get_by_role("alert").first).to_be_visible()
+    assert SECRET not in page.content()
