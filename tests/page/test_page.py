@@ -171,6 +171,11 @@ def test_ten_thousand_messages_are_opened_at_the_end_and_drawn_a_few_at_a_time(p
     page.goto("/#/c/long")
     expect(page.get_by_text("message 9999", exact=True)).to_be_visible()
     assert page.locator("article.message").count() < 100
+    for _ in range(12):  # further than the pages that are held at once
+        seen = page.locator("article.message").first.get_attribute("data-seq")
+        page.get_by_role("log").evaluate("log => { log.scrollTop = 0 }")
+        expect(page.locator(f'article.message[data-seq="{seen}"]')).to_have_count(0)
+    assert page.locator("article.message").count() < 100
     page.get_by_role("button", name="To the first message").click()
     expect(page.get_by_text("message 0", exact=True)).to_be_visible()
     assert page.locator("article.message").count() < 100

@@ -28,6 +28,8 @@ interface Props {
 }
 
 const NEAR_PIXELS = 600;
+/** By then a page that was just loaded has been drawn, and one's place in it found again. */
+const SETTLE_MILLISECONDS = 150;
 
 export function History(props: Props) {
   const { conversation, at, answer, onRows } = props;
@@ -48,17 +50,26 @@ export function History(props: Props) {
   });
   useStaying(rows, list, virtual, at, answer);
 
-  const onScroll = () => {
+  const loadMore = () => {
     const box = list.current;
     if (box === null || pages.isFetching) return;
     if (box.scrollTop < NEAR_PIXELS && pages.hasPreviousPage) void pages.fetchPreviousPage();
     else if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PIXELS && pages.hasNextPage) void pages.fetchNextPage();
   };
+  const newest = useRef(loadMore);
+  useEffect(() => {
+    newest.current = loadMore;
+  });
+  useEffect(() => {
+    if (pages.isFetching) return;
+    const timer = setTimeout(() => newest.current(), SETTLE_MILLISECONDS); // whoever stands at the very top cannot scroll to ask again
+    return () => clearTimeout(timer);
+  }, [pages.isFetching, rows.length]);
 
   return (
     <>
       {pages.isError && <Trouble problem={pages.error} onRetry={() => void pages.refetch()} />}
-      <div className="scroll" ref={list} onScroll={onScroll} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
+      <div className="scroll" ref={list} onScroll={loadMore} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
         {pages.isLoading && <p className="faint bar">{t.loading}</p>}
         {pages.data && messages.length === 0 && answer === null && <p className="faint bar">{t.nothingSaid}</p>}
         <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
@@ -100,26 +111,33 @@ function OneRow({ row, window, ...props }: Props & { readonly row: Row; readonly
 
 type List = ReturnType<typeof useVirtualizer<HTMLDivElement, Element>>;
 
-/** Keep one's place: at the foot while one is there, at the same message when older ones are loaded above it. */
+/** Keep one's place: at the foot while one is there, at the same message when others are loaded above it or let go. */
 function useStaying(rows: readonly Row[], list: React.RefObject<HTMLDivElement | null>, virtual: List, at: number | null, answer: Answer | null) {
   const [isAtFoot, setAtFoot] = useState(true);
-  const before = useRef<{ key: string | undefined; height: number }>({ key: undefined, height: 0 });
+  const before = useRef<string | undefined>(undefined);
+  const anchor = useRef<{ readonly key: string; readonly below: number } | null>(null);
   useEffect(() => {
     const box = list.current;
-    const look = () => box !== null && setAtFoot(box.scrollHeight - box.scrollTop - box.clientHeight < 80);
+    const look = () => {
+      if (box === null) return;
+      setAtFoot(box.scrollHeight - box.scrollTop - box.clientHeight < 80);
+      const top = virtual.getVirtualItemForOffset(box.scrollTop);
+      anchor.current = top === undefined ? null : { key: String(top.key), below: box.scrollTop - top.start };
+    };
     box?.addEventListener("scroll", look, { passive: true });
     return () => box?.removeEventListener("scroll", look);
-  }, [list]);
+  }, [list, virtual]);
   const first = rows[0]?.key;
   const height = virtual.getTotalSize();
   useLayoutEffect(() => {
     const box = list.current;
     if (box === null || rows.length === 0) return;
-    const earlier = before.current;
     const place = at === null ? -1 : rows.findIndex((row) => row.kind === "message" && row.message.seq >= at);
-    if (earlier.key === undefined) virtual.scrollToIndex(place >= 0 ? place : rows.length - 1, { align: place >= 0 ? "start" : "end" });
-    else if (earlier.key !== first) box.scrollTop += height - earlier.height;
-    before.current = { key: first, height };
+    const kept = anchor.current;
+    const index = kept === null ? -1 : rows.findIndex((row) => row.key === kept.key);
+    if (before.current === undefined) virtual.scrollToIndex(place >= 0 ? place : rows.length - 1, { align: place >= 0 ? "start" : "end" });
+    else if (before.current !== first && index >= 0) box.scrollTop = (virtual.measurementsCache[index]?.start ?? 0) + (kept?.below ?? 0);
+    before.current = first;
   }, [first, height, rows, at, list, virtual]);
   useEffect(() => {
     if (isAtFoot && at === null && list.current !== null) list.current.scrollTop = list.current.scrollHeight;
