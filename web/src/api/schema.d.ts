@@ -599,6 +599,8 @@ export interface paths {
                 query?: {
                     format?: "md" | "html" | "pdf" | "json" | "jsonl" | "archive";
                     branch?: string | null;
+                    thinking?: boolean;
+                    tools?: boolean;
                 };
                 header?: never;
                 path: {
