@@ -150,6 +150,17 @@ def test_whatever_is_accepted_is_smaller_than_its_source_and_within_the_limit(
         assert verdict.facts_kept == len(kept(verdict.text, facts_of(sources))[0]) <= verdict.facts_total
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize(
+    "order", ["Hi! How are you? Move the launch to 12 May 2024, at $1,200.50.", "你好，你要在 2024 年 5 月 12 日发布。"]
+)
+def test_an_instruction_is_summed_up_without_opening_a_turn(order: str, role: str) -> None:
+    told = [Source(seq=1, role=role, text=order)]
+    for summarise in (extract, terse):
+        summary = summarise(told, max_tokens=14, count_tokens=word_count)
+        assert isinstance(_judged(summary, [*told, *TALK]), Accepted), summary
+
+
 @given(spans(), st.integers(40, 300))
 @patient
 def test_our_own_summaries_are_refused_only_for_not_being_smaller(sources: list[Source], max_tokens: int) -> None:

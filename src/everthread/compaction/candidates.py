@@ -20,9 +20,13 @@ _READ_CLOSELY = 3_000
 _CLIP_CHARS: dict[Language, int] = {"en": 320, "zh": 130}
 _HEADING_CHARS = 50
 _SPEAKERS: dict[Language, dict[str, str]] = {
-    "en": {"human": "user", "ai": "assistant"},
-    "zh": {"user": "用户", "human": "用户", "assistant": "助手", "ai": "助手", "system": "系统", "tool": "工具"},
+    "en": {"human": "user", "ai": "assistant", "system": "instruction", "developer": "instruction"},
+    "zh": {
+        **{"user": "用户", "human": "用户", "assistant": "助手", "ai": "助手", "tool": "工具"},
+        **{"system": "指示", "developer": "指示"},
+    },
 }
+"""A line that begins with `system:` would open a turn in the eyes of the gate, and of a model."""
 _CODE_SKETCH: dict[Language, str] = {
     "en": "code ({language}, {lines} lines): {names}",
     "zh": "代码（{language}，{lines} 行）：{names}",
