@@ -62,7 +62,8 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 _SHAPE = """
 SELECT (SELECT array_agg((oid, relname, relnatts)::text ORDER BY oid) FROM pg_class
         WHERE relnamespace::regnamespace::text NOT IN ('pg_toast', 'pg_catalog', 'information_schema')),
-       (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_extension),
+       (SELECT array_agg(version_num) FROM alembic_version), (SELECT count(*) FROM pg_proc),
+       (SELECT count(*) FROM pg_extension),
        (SELECT count(*) FROM pg_db_role_setting JOIN pg_database ON setdatabase = pg_database.oid
         WHERE datname = current_database())
 """

@@ -9,8 +9,10 @@ import psycopg
 import everthread
 from everthread.integrations.langgraph import EverthreadSaver
 from tests.captures.test_archiving_saver import THREAD, echo
+from tests.stores.older_sqlite import back_to
 
 OLDER = [
+    "DROP TABLE calibrations",
     "ALTER TABLE agent_checkpoints RENAME TO checkpoints",
     "ALTER TABLE agent_writes RENAME TO writes",
     "UPDATE alembic_version SET version_num = '0015'",
@@ -25,8 +27,9 @@ def make_older(url: str) -> None:
     """The tables as step 0007 once named them."""
     if url.startswith("sqlite"):
         with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
-            for statement in OLDER:
+            for statement in OLDER[:-1]:
                 file.execute(statement)
+            back_to(file, "0015")
     else:
         with psycopg.connect(url, autocommit=True) as connection:
             for statement in OLDER + OLDER_INDEXES:
