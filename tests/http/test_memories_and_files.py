@@ -25,6 +25,20 @@ async def test_a_memory_is_kept_changed_and_forgotten(alice: httpx.AsyncClient, 
     assert len((await alice.get(f"{API}/memories")).json()["items"]) == 1
 
 
+async def test_a_memory_is_erased_for_good_by_who_names_it_again(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+) -> None:
+    made = (await alice.post(f"{API}/memories", json={"text": "my number is 4711", "kind": "fact"})).json()["id"]
+    place = f"{API}/memories/{made}/erase"
+    assert (await bob.post(place, json={"confirm": made})).status_code == 404
+    assert (await alice.post(place, json={"confirm": "another"})).status_code == 422
+    assert (await alice.get(f"{API}/memories/{made}")).status_code == 200
+    erased = await alice.post(place, json={"confirm": made})
+    assert (erased.status_code, erased.json()["memory_id"]) == (200, made)
+    assert (await alice.get(f"{API}/memories/{made}")).status_code == 404
+    assert (await alice.get(f"{API}/memories/search", params={"q": "4711"})).json()["items"] == []
+
+
 async def test_a_memory_tells_which_message_it_is_known_from(alice: httpx.AsyncClient) -> None:
     await alice.post(f"{API}/conversations", json={"id": "c"})
     await alice.post(f"{API}/conversations/c/messages", json={"messages": [{"role": "user", "content": "no nuts"}]})

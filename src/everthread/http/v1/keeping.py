@@ -197,6 +197,14 @@ async def erase_message(conversation: Named, message_id: Id, confirm: Confirm, e
     return Json(erase_out(await et.erase(owner=caller.owner, conversation=conversation.id, message=message_id)))
 
 
+@router.post("/memories/{memory_id}/erase", response_model=EraseOut)
+async def erase_memory(memory_id: Id, confirm: Confirm, et: Et, caller: Asker) -> Response:
+    """Destroy a memory for good, with the words and the vector it is found by."""
+    await et.memories.get(caller.owner, memory_id)
+    _meant(confirm, memory_id)
+    return Json(erase_out(await et.memories.erase(caller.owner, memory_id)))
+
+
 @router.post("/erase", response_model=EraseOut)
 async def erase_everything(confirm: Confirm, et: Et, caller: Asker) -> Response:
     """Destroy everything of yours for good, your keys included."""

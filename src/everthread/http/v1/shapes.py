@@ -133,6 +133,7 @@ class EraseOut(BaseModel):
 
     conversation_id: str | None
     message_id: str | None
+    memory_id: str | None
     conversations: int
     entries: int
     reached: dict[str, int]
