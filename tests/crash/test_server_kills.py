@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import everthread
 from tests.crash.nursery import Nursery
 from tests.crash.trial import NewTrial, Trial
-from tests.postgres import OwnServer, own_server
+from tests.postgres import TEMPLATE, OwnServer, own_server
 
 KILLS = 10
 LONG_KILLS = 60
@@ -68,6 +70,25 @@ def test_i1_acknowledged_calls_survive_the_death_of_the_server(
     store: str, how: str, server: OwnServer, new_trial: NewTrial
 ) -> None:
     kill_under_clients(server, new_trial, how, seed=200, kills=KILLS // 2)
+
+
+async def test_a_server_that_dies_while_a_database_is_closed_is_no_error(server: OwnServer) -> None:
+    loop = asyncio.get_running_loop()
+
+    def crash_after(rounds: int) -> None:
+        if rounds:
+            loop.call_soon(crash_after, rounds - 1)
+        else:
+            server.kill9()
+
+    for rounds in range(6):  # in one of them between the last look at the connection and the goodbye that is sent
+        async with everthread.open(server.url(TEMPLATE), worker=False) as et:
+            await et.conversations.list()
+            loop.call_soon(crash_after, rounds)
+        await asyncio.sleep(0.1)
+        if server.is_running():
+            server.kill9()
+        server.start()
 
 
 @pytest.mark.long

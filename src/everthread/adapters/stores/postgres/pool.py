@@ -91,7 +91,7 @@ class Pool:
         if self._users:
             return
         self._pools.pop((asyncio.get_running_loop(), self.address), None)
-        with suppress(TimeoutError):  # a stuck call: closing cuts it off
+        with suppress(TimeoutError, *errors.DRIVER):  # a stuck call, or a server that died: closing cuts them off
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._connections.close()
 
