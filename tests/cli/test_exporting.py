@@ -1,0 +1,68 @@
+"""`export` and `import`: a conversation as a file for people, and as an archive that comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everthread.cli.errors import ExitCode
+from tests.cli.conftest import Quick
+
+TALK: list[Any] = [
+    {"role": "user", "content": "what is on the desk?"},
+    {
+        "role": "assistant",
+        "content": [{"type": "thinking", "thinking": "I shall look.", "signature": "s"}],
+        "tool_calls": [{"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "1", "content": "a blue lamp"},
+    {"role": "assistant", "content": "There is a lamp."},
+]
+
+
+@pytest.fixture
+def talk(quick: Quick) -> None:
+    quick("append", "c", input=TALK)
+
+
+def test_markdown_has_all_or_only_what_was_said(quick: Quick, talk: None) -> None:
+    whole = quick("export", "c", "-f", "md").out
+    assert "I shall look." in whole
+    assert "a blue lamp" in whole
+    without = quick("export", "c", "-f", "md", "--no-thinking").out
+    assert "I shall look." not in without
+    assert "a blue lamp" in without
+    said = quick("export", "c", "-f", "md", "--no-thinking", "--no-tools").out
+    assert "There is a lamp." in said
+    assert "I shall look." not in said
+    assert "a blue lamp" not in said
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "archive"])
+def test_what_programs_read_is_always_whole(quick: Quick, talk: None, form: str, tmp_path: Path) -> None:
+    ran = quick("export", "c", "-f", form, "--no-tools", "-o", str(tmp_path / "part"))
+    assert ran.code == ExitCode.USAGE
+    assert "always whole" in ran.err
+    assert not (tmp_path / "part").exists()
+
+
+def test_an_archive_is_read_in_once_and_gives_the_same_again(quick: Quick, talk: None, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.zst", tmp_path / "second.zst"
+    assert quick("export", "c", "-o", str(first)).code == ExitCode.OK
+    assert quick("export", "c", "-o", str(first)).code == ExitCode.CONFLICT  # a file that is there stays
+    elsewhere = ("--database", f"sqlite:///{tmp_path / 'other.db'}")
+    assert quick("import", str(first), "--json", *elsewhere).json["imported"] == ["c"]
+    assert quick("import", str(first), "--json", *elsewhere).json["skipped"] == ["c"]
+    assert quick("export", "c", "-o", str(second), *elsewhere).code == ExitCode.OK
+    assert second.read_bytes() == first.read_bytes()
+
+
+def test_an_archive_that_was_cut_off_changes_nothing(quick: Quick, talk: None, tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole.zst", tmp_path / "cut.zst"
+    quick("export", "c", "-o", str(whole))
+    cut.write_bytes(whole.read_bytes()[:-20])
+    elsewhere = ("--database", f"sqlite:///{tmp_path / 'other.db'}")
+    assert quick("import", str(cut), *elsewhere).code != ExitCode.OK
+    assert quick("ls", "--json", *elsewhere).lines == []
