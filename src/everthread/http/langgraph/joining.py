@@ -32,6 +32,7 @@ router = APIRouter(tags=["LangGraph: runs"], dependencies=ALWAYS, responses=EVER
 ThreadMode = Literal["run_modes", "lifecycle", "state_update"]
 _LOOK_SECONDS = 0.25
 _MOST_RUNS = 1000
+_PAGE = 20
 _PLACE = re.compile(r"(\d{1,15})-(\d{1,15})")
 _LIFECYCLE = frozenset({METADATA, ERROR, END})
 
@@ -100,7 +101,13 @@ async def _told(served: Served, running: Running, ref: Ref, since: Place | None)
 
 
 async def _runs(served: Served, ref: Ref, since: Place) -> list[Turn]:
-    """The thread's runs from a number on, the oldest first."""
-    found = await served.et.store.turns(TurnQuery(ref.owner, ref.id, (), None, _MOST_RUNS))
-    shown = [turn for turn in found if turn.kind == KIND and not turn.metadata.get(HIDDEN)]
-    return [turn for turn in reversed(shown) if turn.number >= since.run]
+    """The thread's runs from a number on, the oldest first; whoever waits for the next one reads a page and no more."""
+    found: list[Turn] = []
+    before = None
+    while len(found) < _MOST_RUNS:
+        page = await served.et.store.turns(TurnQuery(ref.owner, ref.id, (), before, _PAGE))
+        found += (turn for turn in page if turn.number >= since.run)
+        if len(page) < _PAGE or page[-1].number <= since.run:
+            break
+        before = page[-1].number
+    return [turn for turn in reversed(found) if turn.kind == KIND and not turn.metadata.get(HIDDEN)]
