@@ -174,6 +174,8 @@ class OwnServer(Server):
 
     def start(self) -> None:
         """Return when it takes connections; after a kill that is when its recovery is done."""
+        if self._process is not None:
+            self.await_end()
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self.folder),
@@ -191,14 +193,14 @@ class OwnServer(Server):
     def stop(self, mode: StopMode = "fast") -> None:
         """As `pg_ctl stop`: `immediate` is a crash that leaves recovery to the next start."""
         os.kill(self.pid, _STOP_SIGNALS[mode])
-        self._wait()
+        self.await_end()
 
     def kill9(self) -> None:
         """Kill the server and all its processes at once, as a power cut does to them."""
         for process in (psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        self._wait()
+        self.await_end()
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None and super().is_running()
@@ -215,8 +217,9 @@ class OwnServer(Server):
             self.stop("immediate")
         shutil.rmtree(self.folder)
 
-    def _wait(self) -> None:
-        assert self._process is not None
+    def await_end(self) -> None:
+        """Return when it has ended; what a crashed one left behind would say that the next one is ready."""
+        assert self._process is not None, "the server was not started"
         self._process.wait(PATIENCE_SECONDS)
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
