@@ -22,7 +22,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 run: $(RUN) $(WEB) ## install, then serve at http://127.0.0.1:8123
-	$(BIN)/everthread serve $(ARGS)
+	$(BIN)/everthread serve --fetch-model $(ARGS)
 
 demo: $(RUN) ## install, then show what everthread keeps that a framework forgets
 	$(BIN)/everthread demo $(ARGS)
@@ -32,8 +32,9 @@ test: check $(WEB) ## the gates, then every test but the long ones
 	npm --prefix web test --silent
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-test-long: $(DEV) ## the long tests: many kills, outside suites, differential tests
-	$(BIN)/python -m pytest -m long --timeout 3600 $(ARGS) || test $$? -eq 5  # 5: no test is marked long
+test-long: $(DEV) $(WEB) ## the long tests: many kills, outside suites, differential tests, new random examples
+	sh tools/chromium.sh
+	$(BIN)/python -m pytest -m "long or hypothesis" --hypothesis-profile new --timeout 3600 $(ARGS)
 
 check: $(DEV) ## the fast gates: format, lint, types, direction of imports
 	$(BIN)/ruff format --check .

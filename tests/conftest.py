@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis
 
 import everthread
 from everthread import Everthread
@@ -23,6 +24,11 @@ DURABLE_STORES = ("sqlite", "postgres")
 SHARED = Path(os.environ.get("EVERTHREAD_SHARED", Path(__file__).parents[2] / "shared"))
 """Recorded conversations beside the project, or where the environment says; tests that need them skip visibly where
 they are absent."""
+
+hypothesis.register_profile("same", derandomize=True)
+hypothesis.register_profile("new")
+hypothesis.load_profile("same")
+"""`make test` tries the same examples each time, since it tells about a change; `make test-long` looks for new ones."""
 
 MODELS = Settings.load().models_dir
 """Where weights that were fetched on this machine are, for the tests that are about them."""
