@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
@@ -19,7 +20,7 @@ from everthread.adapters.models import weights
 from everthread.adapters.models.weights import State, WeightFile, Weights
 from everthread.core.errors import MissingExtra, ModelError, NotFound
 from tests.cli.conftest import Quick
-from tests.cli.shell import Shell
+from tests.cli.shell import PATIENCE_SECONDS, Shell
 
 BODY = b"weights " * 10_000
 
@@ -170,6 +171,22 @@ def test_each_published_model_can_be_fetched(quick: Quick, name: str, tmp_path: 
     assert quick("models", "fetch", name, "--json", env=env).json["fetched"] is False
     states = {row["name"]: row["state"] for row in quick("models", "ls", "--json", env=env).lines}
     assert states[name] == "present"
+
+
+OFFLINE = {"UV_NO_INDEX": "1", "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
+
+
+@pytest.mark.parametrize(("model", "hints"), [({}, 1), ({"EVERTHREAD_MODEL": "scripted:echo"}, 0)])
+def test_without_a_network_the_service_starts_and_says_how_a_model_comes(
+    shell: Shell, model: dict[str, str], hints: int
+) -> None:
+    with shell.start("serve", "--fetch-model", "--port", "0", env={**OFFLINE, **model}) as serving:
+        assert serving.stdout is not None
+        assert b"serves" in serving.stdout.readline()
+        serving.send_signal(signal.SIGINT)
+        said = serving.communicate(timeout=PATIENCE_SECONDS)[1].decode()
+    assert said.count("no model answers yet: everthread models fetch smollm2") == hints
+    assert said.count("fetching a small one") == hints
 
 
 def test_what_is_for_research_only_is_fetched_only_by_its_name() -> None:

@@ -11,12 +11,11 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.errors import ExitCode
+from everthread.cli.models import fetch_local
 from everthread.core.errors import Invalid, MissingExtra
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from everthread.cli.chatting.talk import Talk
 
 _HISTORY = "chat_history"
 
@@ -43,7 +42,8 @@ async def chat(
     is_terminal = message is None and sys.stdin.isatty() and sys.stdout.isatty() and not door.out.json
     said = "" if is_terminal else await _said(message)
     async with door.open(create=True, worker=True) as et, talk.talking(door, et, model) as talking:
-        await _fetch_if_needed(door, talking)
+        if talking.model is None:
+            await asyncio.to_thread(fetch_local, door)
         if last or conversation is not None:
             await talking.resume(conversation)
         _, notice = await talking.model_name()
@@ -65,18 +65,6 @@ async def _said(message: str | None) -> str:
     if not text.strip():
         raise Invalid("is empty; write something: echo hello | everthread chat", field="message")
     return text.removesuffix("\n")
-
-
-async def _fetch_if_needed(door: Door, talking: Talk) -> None:
-    """The local model's weights come with the first chat, when nobody named another model."""
-    if talking.model is not None or door.settings.model is not None:
-        return
-    from everthread.adapters.models import weights  # noqa: PLC0415 - startup
-
-    chosen = weights.named("smollm2")
-    if not weights.folder_of(door.settings.models_dir, chosen).is_dir():
-        door.out.note("no model is set: fetching a small one for this machine (EVERTHREAD_MODEL names a better one)")
-        await asyncio.to_thread(weights.fetch, door.settings.models_dir, chosen, say=door.out.note)
 
 
 def _history_of(door: Door) -> Path | None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.output import size
+
+if TYPE_CHECKING:
+    from everthread.settings import Settings
+
+LOCAL = "smollm2"
+"""What answers when no model is set."""
 
 models = typer.Typer(no_args_is_help=True, help="Weights of local models.")
 app.add_typer(models, name="models")
@@ -32,6 +38,22 @@ def fetch(
             door.out.document({"name": model.name, "version": model.version, "path": str(folder), "fetched": is_new})
         else:
             door.out.text(f"{model.name} {model.version}: {folder}{'' if is_new else ' (was here)'}")
+
+
+def is_local_absent(settings: Settings) -> bool:
+    """Whether the small model of this machine is the one that answers, and its weights were never fetched."""
+    from everthread.adapters.models import weights  # noqa: PLC0415 - startup
+
+    return settings.model is None and not weights.folder_of(settings.models_dir, weights.named(LOCAL)).is_dir()
+
+
+def fetch_local(door: Door) -> None:
+    """The weights of the small model, where nobody named another one."""
+    from everthread.adapters.models import weights  # noqa: PLC0415 - startup
+
+    if is_local_absent(door.settings):
+        door.out.note("no model is set: fetching a small one for this machine (EVERTHREAD_MODEL names a better one)")
+        weights.fetch(door.settings.models_dir, weights.named(LOCAL), say=door.out.note)
 
 
 @command(models, "ls")

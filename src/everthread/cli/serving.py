@@ -11,10 +11,11 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
+from everthread.cli.models import fetch_local, is_local_absent
 from everthread.cli.output import moment
 from everthread.core.access import ApiKey, new_key
 from everthread.core.clock import system_clock
-from everthread.core.errors import MissingExtra
+from everthread.core.errors import MissingExtra, ModelError
 from everthread.core.jobs import Pace
 
 if TYPE_CHECKING:
@@ -43,9 +44,14 @@ def serve(
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Leave work that waits to `everthread worker`.")
     ] = False,
+    with_model: Annotated[
+        bool, typer.Option("--fetch-model", help="First fetch the small local model, if no other is set.")
+    ] = False,
 ) -> None:
     """Serve conversations over HTTP, until Ctrl-C or SIGTERM."""
     serving = _serving()
+    if with_model:
+        _fetch(door)
     given = {
         name: value
         for name, value in (("host", host), ("port", port), ("langgraph_config", langgraph))
@@ -72,6 +78,14 @@ def _serving() -> ModuleType:
         ) from problem
 
 
+def _fetch(door: Door) -> None:
+    """Without a network all but the answers can still be served."""
+    try:
+        fetch_local(door)
+    except (ModelError, MissingExtra) as problem:
+        door.out.note(str(problem))
+
+
 def _tell(door: Door, address: str) -> None:
     """Said once it listens: programs that wait for it read this line."""
     if door.out.json:
@@ -80,6 +94,8 @@ def _tell(door: Door, address: str) -> None:
         door.out.text(f"everthread serves {door.address} at {address}; Ctrl-C ends it")
         door.out.text(f"open {address} in a browser")
         door.out.text(f"or try: curl {address}/api/v1/chat -H 'Content-Type: application/json' -d '{_HELLO}'")
+        if is_local_absent(door.settings):
+            door.out.note("no model answers yet: everthread models fetch smollm2, or name one in EVERTHREAD_MODEL")
     door.out.flush()
 
 
