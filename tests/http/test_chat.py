@@ -17,7 +17,7 @@ from everthread import Everthread
 from everthread.http.app import create_app
 from everthread.settings import Settings
 from tests.http.conftest import client_of, key_for
-from tests.http.served import API, Event, events, listening, process, scripted, text_of
+from tests.http.served import API, Event, events, listening, process, scripted, text_of, until_kept
 
 WORDS = "It never ends and never forgets, 也不会忘记. "
 ANSWER = WORDS * 8
@@ -236,7 +236,7 @@ async def test_i17_a_server_killed_in_mid_stream_loses_nothing_it_told(durable_u
                 async for event in events(answer):
                     told.append(event)
                     if len(told) == 25:
-                        await asyncio.sleep(0.6)  # a batch of events is kept by then
+                        await until_kept(durable_url, told[0].data["turn_id"], event.number)
                         running.kill()
             except httpx.HTTPError:
                 pass

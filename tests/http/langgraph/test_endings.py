@@ -17,6 +17,7 @@ from langgraph_sdk import get_client
 
 from everthread.core.clock import system_clock
 from tests.http.langgraph.rig import CONFIG, Server, says, serving
+from tests.http.served import until_kept
 
 BODY: dict[str, Any] = {"assistant_id": "slow", "input": says("a"), "stream_mode": ["custom", "values"]}
 TICKS = 12
@@ -112,31 +113,31 @@ async def test_i16_every_accepted_run_ends_in_a_final_state_after_its_worker_die
     """Killed with -9 in mid stream, one run going on and one waiting: both are over, none is run again."""
     body = {**BODY, "context": {"ticks": 1000, "seconds": 0.02}}
     async with process(durable_url) as (server, address), httpx.AsyncClient(base_url=address, timeout=30) as http:
-        await http.post("/threads", json={"thread_id": "t"})
-        seen = await events(http, "POST", "/threads/t/runs/stream", 40, json=body)
-        run_id = await run_of(http, "t")
-        await http.post("/threads/t/runs", json=body)
-        await asyncio.sleep(0.6)  # events are kept in batches of a quarter of a second
+        await http.post("/threads", json={"thread_id": "c"})
+        seen = await events(http, "POST", "/threads/c/runs/stream", 40, json=body)
+        run_id = await run_of(http, "c")
+        await http.post("/threads/c/runs", json=body)
+        await until_kept(durable_url, run_id, seen[-1][0])
         server.send_signal(signal.SIGKILL)
         await server.wait()
     async with process(durable_url) as (_, address), httpx.AsyncClient(base_url=address, timeout=30) as http:
-        await http.get(f"/threads/t/runs/{run_id}/join")
+        await http.get(f"/threads/c/runs/{run_id}/join")
         statuses = await _settled(http)
         assert statuses == ["interrupted", "interrupted"]
         rest = await events(
-            http, "GET", f"/threads/t/runs/{run_id}/stream", headers={"Last-Event-ID": str(seen[-1][0])}
+            http, "GET", f"/threads/c/runs/{run_id}/stream", headers={"Last-Event-ID": str(seen[-1][0])}
         )
         numbers = [number for number, _, _ in seen + rest]
         assert numbers == list(range(1, len(numbers) + 1))
         assert [name for _, name, _ in rest[-2:]] == ["error", "end"]
         async with get_client(url=address) as client:
-            answer: Any = await client.runs.wait("t", "agent", input=says("again"))
+            answer: Any = await client.runs.wait("c", "agent", input=says("again"))
         assert [message["content"] for message in answer["messages"]] == ["a", "again", "one two three"]
 
 
 async def _settled(http: httpx.AsyncClient) -> list[str]:
     while True:
-        statuses = [run["status"] for run in (await http.get("/threads/t/runs")).json()]
+        statuses = [run["status"] for run in (await http.get("/threads/c/runs")).json()]
         if not {"running", "pending"} & set(statuses):
             return statuses
         await asyncio.sleep(0.05)
