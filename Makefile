@@ -3,6 +3,7 @@
 # the folder may have any name. An environment knows its place: a moved or copied folder gets a new one.
 
 .DEFAULT_GOAL := help
+unexport PYTHONDONTWRITEBYTECODE  # where it is set, each of the processes that tests start would compile everything again
 .DELETE_ON_ERROR:
 .PHONY: help run demo test test-long check fmt bench bench-recall peers web types lock clean
 
