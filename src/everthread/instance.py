@@ -286,7 +286,8 @@ class Everthread:
     ) -> Hits:
         """Messages by their words, best first; words may be Chinese, of one character or more.
 
-        With `meaning`, what has to do with the text, also in other words, as `Conversation.recall` finds it.
+        With `meaning`, what has to do with the text, also in other words, as `Conversation.recall` finds it. Where that
+        cannot be, words answer alone: `by_meaning` of the hits tells it, and `why_words_alone`.
         """
         if not isinstance(text, str):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")

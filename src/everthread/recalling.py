@@ -51,6 +51,9 @@ _LEAST_SHARE = 0.3
 """What scores less than this share of the best is not worth its tokens in a request."""
 _TURN_REACH = 12
 """How far back the user's turn is looked for that an answer belongs to."""
+_NO_EMBEDDER = "there is no embedder here; `everthread doctor` tells how to get one"
+_MEANING_IS_OFF = "meaning has no weight here: set `recall_meaning` above 0"
+_NO_VECTORS = "no vectors are made yet: `everthread reindex` makes them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,8 @@ class _Nearby:
     grasp: float = 0.0
     is_behind: bool = False
     unanswered: tuple[str, ...] = ()
+    why_not: str | None = None
+    """Why it says nothing, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,11 @@ class Findings:
         """Whether some messages have no vectors yet."""
         return self.nearby.is_behind
 
+    @property
+    def by_meaning(self) -> bool:
+        """Whether likeness in meaning took part."""
+        return bool(self.nearby.found)
+
     def hits(self, limit: int, max_tokens: int) -> RecallHits:
         """At most so many, that together count to no more; what does not fit is passed over."""
         kept: list[RecallHit] = []
@@ -99,7 +109,7 @@ class Findings:
             if tokens <= max_tokens:
                 max_tokens -= tokens
                 kept.append(hit)
-        return RecallHits(tuple(kept), self.is_behind, self.nearby.unanswered, self.truncated)
+        return RecallHits(tuple(kept), self.is_behind, self.nearby.unanswered, self.truncated, self.by_meaning)
 
 
 async def find(
@@ -152,21 +162,26 @@ async def _word_places(store: Store, owner: str, conversation: str | None, wante
 async def _near(sources: Sources, owner: str, conversation: str | None, question: str) -> _Nearby:
     """What is near in meaning, as far as that answers in time."""
     meaning = sources.meaning
+    if meaning is None:
+        return _Nearby(why_not=_NO_EMBEDDER)
     text = question[:MOST_CHARACTERS]
-    grasp = meaning.embedder.grasp(text) if meaning is not None and text.strip() else 0.0
-    if meaning is None or not grasp * sources.policy.weights.meaning:
-        return _Nearby()
+    grasp = meaning.embedder.grasp(text) if text.strip() else 0.0
+    if not grasp * sources.policy.weights.meaning:
+        return _Nearby(why_not=_MEANING_IS_OFF if grasp else f"{meaning.embedder.name} grasps nothing of this text")
     try:
         async with asyncio.timeout(sources.policy.time_limit_seconds):
             vector = await meaning.embedder.query(text)
             found = await meaning.vectors.near(owner, conversation, meaning.embedder.name, vector, _NEAREST)
             late = conversation is not None and await is_behind(sources.store, meaning, Ref(owner, conversation))
     except TimeoutError:
-        limit = sources.policy.time_limit_seconds
-        return _Nearby(unanswered=(f"meaning: no answer within {limit:g} s",))
+        return _silent(f"no answer within {sources.policy.time_limit_seconds:g} s")
     except EverthreadError as problem:
-        return _Nearby(unanswered=(f"meaning: {type(problem).__name__}: {problem}",))
-    return _Nearby(found=found, grasp=grasp, is_behind=late)
+        return _silent(f"{type(problem).__name__}: {problem}")
+    return _Nearby(found=found, grasp=grasp, is_behind=late, why_not=None if found else _NO_VECTORS)
+
+
+def _silent(why: str) -> _Nearby:
+    return _Nearby(unanswered=(f"meaning: {why}",), why_not=why)
 
 
 def _along(places: Places, elsewhere: Collection[int]) -> Places:
@@ -234,6 +249,9 @@ async def search(sources: Sources, owner: str, conversation: str | None, text: s
             for one in findings.ranked[:limit]
         ),
         findings.truncated,
+        findings.by_meaning,
+        findings.nearby.why_not,
+        findings.is_behind,
     )
 
 

@@ -157,6 +157,15 @@ def test_search_finds_words_of_any_language(talk: Quick) -> None:
     assert talk("search", "harbour", "--conversation", "gone").code == 3
 
 
+def test_a_search_by_meaning_without_an_embedder_says_that_it_is_by_words(talk: Quick) -> None:
+    assert "words alone were searched: there is no embedder here" in talk("search", "--meaning", "lighthouse").err
+    told = talk("search", "--meaning", "lighthouse", "--json").json
+    assert (told["hits"][0]["id"], told["by_meaning"]) == ("a1", False)
+    assert "no embedder" in told["why_words_alone"]
+    assert talk("search", "lighthouse").err == ""
+    assert talk("search", "lighthouse", "--json").json["why_words_alone"] is None
+
+
 def test_a_fork_shares_what_came_before(talk: Quick) -> None:
     branch = talk("fork", "c1", "1", "--json").json
     assert (branch["fork_seq"], branch["is_active"]) == (1, False)

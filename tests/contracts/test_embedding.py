@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 import everthread
-from everthread import Conflict, Conversation, Everthread, ModelError, RecallPolicy
+from everthread import Conflict, Conversation, Everthread, ModelError, RecallPolicy, RecallWeights
 from everthread.core.jobs import Pace
 from everthread.core.nouns import Ref
 from everthread.testing import FakeEmbedder
@@ -44,8 +44,46 @@ async def test_other_words_for_the_same_are_found(et: Everthread, conv: Conversa
     await et.index_ready(conv)
     hits = await conv.recall("sick cat")
     assert (hits[0].text, hits.is_behind, hits.unanswered) == ("My feline is ill.", False, ())
+    assert hits.by_meaning
     assert (await et.search("sick cat", meaning=True))[0].seq == 1
     assert len(await et.search("sick cat")) == 0
+
+
+async def test_a_search_tells_that_meaning_took_part(et: Everthread, conv: Conversation) -> None:
+    await conv.append([said("My feline is ill.")])
+    await et.index_ready(conv)
+    by_meaning, by_words = await et.search("sick cat", meaning=True), await et.search("feline")
+    assert (by_meaning.by_meaning, by_meaning.why_words_alone, by_meaning.is_behind) == (True, None, False)
+    assert (by_words.by_meaning, by_words.why_words_alone) == (False, None)
+
+
+async def test_a_search_by_meaning_without_an_embedder_says_that_it_is_by_words(url: str) -> None:
+    async with everthread.open(url, embedder=None, worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append([said("The cat food is out.")])
+        hits = await et.search("sick cat", meaning=True)
+        assert (len(hits), hits.by_meaning) == (1, False)
+        assert "no embedder" in str(hits.why_words_alone)
+        assert not (await conv.recall("sick cat")).by_meaning
+
+
+async def test_a_search_by_meaning_says_why_words_answer_alone(
+    et: Everthread, conv: Conversation, embedder: FakeEmbedder
+) -> None:
+    await conv.append([said("The cat food is out.")])
+    unmade = await et.search("sick cat", conversation=conv.id, meaning=True)
+    assert (unmade.by_meaning, unmade.is_behind) == (False, True)
+    assert "no vectors are made yet" in str(unmade.why_words_alone)
+    assert "fake grasps nothing" in str((await et.search(" ", meaning=True)).why_words_alone)
+    await et.index_ready(conv)
+    embedder.fails = ModelError("no weights")
+    assert (await et.search("sick cat", meaning=True)).why_words_alone == "ModelError: no weights"
+
+
+async def test_a_weight_of_nothing_is_told_as_the_reason(url: str, embedder: FakeEmbedder) -> None:
+    policy = RecallPolicy(weights=RecallWeights(meaning=0))
+    async with everthread.open(url, embedder=embedder, recall=policy, worker=False) as et:
+        assert "no weight" in str((await et.search("sick cat", meaning=True)).why_words_alone)
 
 
 async def test_an_index_that_is_behind_says_so_and_answers_by_words(et: Everthread, conv: Conversation) -> None:

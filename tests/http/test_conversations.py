@@ -147,6 +147,16 @@ async def test_words_are_found_in_one_conversation_or_in_all(
     assert await found(bob, q="allergies") == []
 
 
+async def test_a_search_by_meaning_without_an_embedder_says_that_it_is_by_words(
+    alice: httpx.AsyncClient, trip: str
+) -> None:
+    told = (await alice.get(f"{API}/search", params={"q": "allergies", "meaning": True})).json()
+    assert told["items"][0]["id"] == "m1"
+    assert (told["by_meaning"], told["is_behind"]) == (False, False)
+    assert "no embedder" in told["why_words_alone"]
+    assert (await alice.get(f"{API}/search", params={"q": "allergies"})).json()["why_words_alone"] is None
+
+
 async def test_compactions_are_planned_made_compared_and_undone(alice: httpx.AsyncClient, trip: str) -> None:
     talk = [
         {"role": role, "content": f"Day {n}: the bus leaves at {n % 12}:15 for town {n}. " * 8}

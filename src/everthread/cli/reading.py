@@ -225,11 +225,23 @@ async def search(
         text = " ".join(words)
         hits = await et.search(text, owner=door.owner, conversation=conversation, limit=limit, meaning=meaning)
     if door.out.json:
-        door.out.document({"hits": list(hits), "truncated": hits.truncated})
+        door.out.document(
+            {
+                "hits": list(hits),
+                "truncated": hits.truncated,
+                "by_meaning": hits.by_meaning,
+                "why_words_alone": hits.why_words_alone,
+                "is_behind": hits.is_behind,
+            }
+        )
         return
     door.out.table(("conversation", ">seq", "text"), [(hit.conversation_id, hit.seq, hit.snippet) for hit in hits])
     if hits.truncated:
         door.out.note("many messages match: only the newest were ranked; more words find better")
+    if hits.why_words_alone:
+        door.out.note(f"words alone were searched: {hits.why_words_alone}")
+    elif hits.is_behind:
+        door.out.note("some messages are found by their words only until their vectors are made: everthread reindex")
 
 
 @command(app)

@@ -209,6 +209,12 @@ class Hits(Sequence[Hit]):
     items: tuple[Hit, ...]
     truncated: bool = False
     """True when there were more candidates than were ranked: the newest ones were taken."""
+    by_meaning: bool = False
+    """Whether likeness in meaning took part, as was asked for; words always do."""
+    why_words_alone: str | None = None
+    """Why meaning took no part though it was asked for, and what to do about it."""
+    is_behind: bool = False
+    """Whether some messages of the conversation could not be found by meaning yet."""
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...

@@ -79,6 +79,8 @@ class RecallHits(Sequence[RecallHit]):
     """Parts that did not answer, with why; words alone were searched then."""
     truncated: bool = False
     """Whether a word of the question is so common that only the newest messages with it were looked at."""
+    by_meaning: bool = False
+    """Whether likeness in meaning took part; without an embedder it never does."""
 
     @overload
     def __getitem__(self, index: int) -> RecallHit: ...

@@ -1613,6 +1613,9 @@ export interface components {
         HitsOut: {
             items: components["schemas"]["HitOut"][];
             truncated: boolean;
+            by_meaning: boolean;
+            why_words_alone: string | null;
+            is_behind: boolean;
         };
         Imported: {
             imported: string[];

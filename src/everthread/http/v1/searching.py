@@ -32,6 +32,9 @@ class HitsOut(BaseModel):
 
     items: list[HitOut]
     truncated: bool = Field(description="Whether there were more candidates than were ranked; the newest were taken.")
+    by_meaning: bool = Field(description="Whether likeness in meaning took part, as was asked for; words always do.")
+    why_words_alone: str | None = Field(description="Why meaning took no part though it was asked for.")
+    is_behind: bool = Field(description="Whether some messages could not be found by meaning yet.")
 
 
 @router.get("/search", response_model=HitsOut)
@@ -45,4 +48,11 @@ async def search(
 ) -> Response:
     """Your messages by their words or their meaning, in one conversation or in all, best first."""
     hits = await et.search(q, owner=caller.owner, conversation=conversation_id, limit=limit, meaning=meaning)
-    return Json({"items": [asdict(hit) for hit in hits], "truncated": hits.truncated})
+    found = {
+        "items": [asdict(hit) for hit in hits],
+        "truncated": hits.truncated,
+        "by_meaning": hits.by_meaning,
+        "why_words_alone": hits.why_words_alone,
+        "is_behind": hits.is_behind,
+    }
+    return Json(found)
