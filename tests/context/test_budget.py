@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,12 @@ def test_the_limit_is_the_window_without_answer_and_tools() -> None:
 
 def test_the_defaults_are_those_of_a_common_model() -> None:
     assert (Budget().window, Budget().output_reserve, Budget().tools_tokens) == (128_000, 4_096, 0)
+
+
+def test_a_small_window_keeps_a_quarter_for_the_answer_unless_told() -> None:
+    assert (Budget(window=4_000).output_reserve, Budget(window=4_000).limit) == (1_000, 3_000)
+    assert Budget(window=4_000, output_reserve=100).output_reserve == 100
+    assert replace(Budget(window=4_000), window=8_000).output_reserve == 1_000
 
 
 def test_a_system_prompt_over_the_limit_leaves_nothing_not_less() -> None:

@@ -14,9 +14,9 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.reading import BranchOption, ConversationArgument, branch_name
-from everthread.cli.viewing import ORDINARY, ReserveOption, WindowOption, reserved
+from everthread.cli.viewing import ORDINARY, ReserveOption, WindowOption
 from everthread.compaction.policy import CompactionPolicy, as_mapping, merged
-from everthread.context.budget import Budget
+from everthread.context.budget import Budget, reserve_of
 from everthread.core.clock import system_clock
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
@@ -50,7 +50,7 @@ async def replay(
     """Try a policy on this conversation's own history, beside the present one. Nothing is written."""
     changes = _read_policy(policy)
     prices = _prices(price_in, price_out, price_cached)
-    budget = Budget(window=window, output_reserve=reserved(window, reserve))
+    budget = Budget(window=window, output_reserve=reserve_of(window, reserve))
     async with door.open() as et:
         found = await et.conversations.get(conversation, door.owner)
         present = await et.compaction_config.get(found)

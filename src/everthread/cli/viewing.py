@@ -18,7 +18,7 @@ from everthread.cli.output import Styled
 from everthread.cli.reading import BranchOption, ConversationArgument, branch_name
 from everthread.compaction.policy import CompactionPolicy, Trigger
 from everthread.context.assemble import Context, Part
-from everthread.context.budget import Budget
+from everthread.context.budget import Budget, reserve_of
 from everthread.context.manifest import Omission
 from everthread.core.nouns import Ref
 
@@ -33,11 +33,6 @@ ReserveOption = Annotated[
 FactorOption = Annotated[
     float, typer.Option("--factor", metavar="F", help="The model's tokens per token of our count; 1: an OpenAI model.")
 ]
-
-
-def reserved(window: int, given: int | None) -> int:
-    """What is kept free for the answer; a small window leaves room for less."""
-    return min(ORDINARY.output_reserve, window // 4) if given is None else given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +60,7 @@ async def context(
     branch: BranchOption = None,
 ) -> None:
     """Show what a model would see now, part by part, and how full it is. Nothing is changed."""
-    budget = Budget(window=window, output_reserve=reserved(window, reserve), factor=factor)
+    budget = Budget(window=window, output_reserve=reserve_of(window, reserve), factor=factor)
     async with door.open() as et:
         found = await et.conversations.get(conversation, door.owner)
         policy = await et.compaction_config.get(found)

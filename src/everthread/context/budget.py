@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from everthread.context.dialect import as_json, as_text
 from everthread.context.shape import (
@@ -44,6 +44,8 @@ LOW_DETAIL_TOKENS = 85
 BASE64_CHARS_PER_TOKEN = 40
 """A page of a PDF (about 100 kB as base64) costs some 2,000 to 3,000 tokens."""
 
+ORDINARY_RESERVE = 4_096
+
 UNCALIBRATED = 1.3
 LOWEST_FACTOR, HIGHEST_FACTOR = 0.5, 4.0
 MARGIN = 1.02
@@ -60,8 +62,8 @@ class Budget:
 
     window: int = 128_000
     """The model's context window, in its own tokens."""
-    output_reserve: int = 4_096
-    """Kept free for the answer, in the model's own tokens."""
+    output_reserve: int = cast("int", None)
+    """Kept free for the answer, in the model's own tokens; if not given, 4,096 or a quarter of a small window."""
     tools_tokens: int = 0
     """What the tool schemas count to; they are sent beside the messages."""
     threshold: float = 0.8
@@ -71,6 +73,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         check_range("window", self.window, 1, 100_000_000)
+        object.__setattr__(self, "output_reserve", reserve_of(self.window, self.output_reserve))
         check_range("output_reserve", self.output_reserve, 0, self.window - 1)
         check_range("tools_tokens", self.tools_tokens, 0, self.window)
         check_range("threshold", self.threshold, 0.05, 1.0)
@@ -95,6 +98,11 @@ class Budget:
     def room(self, *, system_tokens: int = 0) -> int:
         """What is left for the conversation beside the system prompt; never below zero."""
         return max(0, self.limit - system_tokens)
+
+
+def reserve_of(window: int, given: int | None) -> int:
+    """What is kept free for the answer: what was asked for, or else as much as a window of this size bears."""
+    return min(ORDINARY_RESERVE, window // 4) if given is None else given
 
 
 def check_range(field: str, value: Number, low: Number, high: Number) -> None:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from everthread import views
 from everthread.context.assemble import Context
-from everthread.context.budget import Budget
+from everthread.context.budget import Budget, reserve_of
 from everthread.core.nouns import Ref
 from everthread.history.arguments import check_branch
 from everthread.http.asking import Et, Named
@@ -73,8 +73,7 @@ async def get_context(
     messages: Annotated[bool, Query(description="Whether to show the request itself.")] = False,
 ) -> Response:
     """What a model would see now, and how full that is; nothing is changed."""
-    kept = min(_ORDINARY.output_reserve, window // 4) if reserve is None else reserve
-    budget = Budget(window=window, output_reserve=kept, factor=factor)
+    budget = Budget(window=window, output_reserve=reserve_of(window, reserve), factor=factor)
     policy = await et.compaction_config.get(conversation)
     ref = Ref(conversation.owner, conversation.id)
     view = await views.look(et.store, ref, check_branch(branch), policy)
@@ -85,7 +84,7 @@ async def get_context(
         "due": views.is_due(view, made, budget),
         "uncovered": view.uncovered,
         "window": window,
-        "output_reserve": kept,
+        "output_reserve": budget.output_reserve,
     }
     return Json({**shown, "messages": made.messages} if messages else shown)
 
