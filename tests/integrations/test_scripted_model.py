@@ -15,6 +15,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 
+from everthread import Invalid
 from everthread.testing import Reply, ScriptedModel
 from everthread.testing.scripted import ScriptEnded
 
@@ -55,6 +56,19 @@ def test_a_script_that_is_over_says_so() -> None:
     model.invoke("go on")
     with pytest.raises(ScriptEnded, match="1 steps, and this is request 2"):
         model.invoke("go on")
+
+
+def test_a_step_may_be_written_as_in_a_file() -> None:
+    model = ScriptedModel([{"calls": [{"name": "weather", "args": {"city": "昆明"}}]}, {"text": "Rain."}])
+    assert model.invoke("?").tool_calls[0]["args"] == {"city": "昆明"}
+    assert model.invoke("?").text == "Rain."
+
+
+def test_a_step_that_is_none_is_refused_before_anything_is_asked() -> None:
+    with pytest.raises(Invalid, match=r"steps\[1\]: must be a text or an object, not int"):
+        ScriptedModel(["Hello.", 7])  # type: ignore[list-item]
+    with pytest.raises(Invalid, match=r"steps\[0\]: has no field 'tools'"):
+        ScriptedModel([{"tools": []}])
 
 
 def test_a_script_may_be_a_function_of_the_request() -> None:

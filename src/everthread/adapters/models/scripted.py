@@ -2,8 +2,9 @@
 
     model = ScriptedModel(["Hello.", Reply(calls=[("weather", {"city": "Kunming"})]), "Rain, 19 degrees."])
 
-A step of the script is a text, a `Reply` (tool calls, thinking, a delay, an error), an `AIMessage`, an exception to
-raise, or a function from the messages of the request to any of these. A whole script may be such a function.
+A step of the script is a text, a `Reply` (tool calls, thinking, a delay, an error), the same as a mapping, an
+`AIMessage`, an exception to raise, or a function from the messages of the request to any of these. A whole script may
+be such a function.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Reply:
 
 
 Step: TypeAlias = "str | Reply | AIMessage | Exception | Callable[[Sequence[BaseMessage]], Step]"
-Script: TypeAlias = "Sequence[Step] | Callable[[Sequence[BaseMessage]], Step]"
+Script: TypeAlias = "Sequence[Step | Mapping[str, Any]] | Callable[[Sequence[BaseMessage]], Step]"
 
 
 class Request(NamedTuple):
@@ -86,7 +87,7 @@ class ScriptedModel(BaseChatModel):
     _lock: Any = PrivateAttr(default_factory=Lock)
 
     def __init__(self, script: Script, **fields: Any) -> None:
-        super().__init__(script=script if callable(script) else list(script), **fields)
+        super().__init__(script=script if callable(script) else _steps(script), **fields)
 
     @property
     def _llm_type(self) -> str:
@@ -152,7 +153,7 @@ class ScriptedModel(BaseChatModel):
         return _answer(_resolved(self._step(number), messages), messages, number)
 
     def _step(self, number: int) -> Step:
-        script: Script = self.script
+        script: Sequence[Step] | Callable[[Sequence[BaseMessage]], Step] = self.script
         if callable(script):
             return script
         if number >= len(script):
@@ -307,7 +308,7 @@ def scripted_by_name(name: str) -> ScriptedModel:
             f"there is no script to be read at {name!r}: {type(problem).__name__}", field="model"
         ) from problem
     given = found if isinstance(found, dict) else {"steps": found}
-    steps = [_step_from(step, place) for place, step in enumerate(given.get("steps") or ())]
+    steps = _steps(given.get("steps") or ())
     if not steps:
         raise Invalid(f"the script {name!r} has no steps", field="model")
     return ScriptedModel(_again(steps) if given.get("repeat") else steps)
@@ -322,10 +323,14 @@ def _again(steps: Sequence[Step]) -> Callable[[Sequence[BaseMessage]], Step]:
     return lambda _: steps[next(numbers) % len(steps)]
 
 
+def _steps(given: Sequence[object]) -> list[Step]:
+    return [_step_from(step, place) for place, step in enumerate(given)]
+
+
 def _step_from(step: object, place: int) -> Step:
-    if isinstance(step, str):
+    if isinstance(step, str | Reply | AIMessage | Exception) or callable(step):
         return step
-    if not isinstance(step, dict):
+    if not isinstance(step, Mapping):
         raise Invalid(f"must be a text or an object, not {type(step).__name__}", field=f"steps[{place}]")
     known = {"text", "thinking", "delay_seconds", "pace_seconds"}
     if unknown := step.keys() - known - {"calls", "error"}:
