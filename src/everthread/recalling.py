@@ -8,6 +8,7 @@ without it, and the answer says so.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ _LEAST_SHARE = 0.3
 """What scores less than this share of the best is not worth its tokens in a request."""
 _TURN_REACH = 12
 """How far back the user's turn is looked for that an answer belongs to."""
+_ARGUMENTS = re.compile(rb'"(?:args|arguments|input)"\s*:\s*[^"\s]').search
+"""Arguments of a call that are not a text of their own: the numbers in them are shown."""
 _NO_EMBEDDER = "there is no embedder here; `everthread doctor` tells how to get one"
 _MEANING_IS_OFF = "meaning has no weight here: set `recall_meaning` above 0"
 _NO_VECTORS = "no vectors are made yet: `everthread reindex` makes them"
@@ -104,8 +107,10 @@ class Findings:
         for one in self.ranked:
             if len(kept) == limit:
                 break
-            hit = _hit(one, self.placed[one.heard.order])
-            tokens = count_tokens(hit.text)
+            place = self.placed[one.heard.order]
+            hit = _hit(one, place)
+            is_whole = hit.text == one.heard.text
+            tokens = place.entry.tokens if is_whole else count_tokens(hit.text)  # the log has counted whole ones
             if tokens <= max_tokens:
                 max_tokens -= tokens
                 kept.append(hit)
@@ -144,7 +149,7 @@ async def find(
         times=times,
     )
     ranked = await asyncio.to_thread(_ranked, wanted, placed.values(), evidence, sources.policy.weights)
-    shown = ranked.without({one.order for one in placed.values() if one.seq in without})
+    shown = ranked.without({one.order for one in placed.values() if one.seq in without}) if without else ranked
     return Findings(ranked=shown, placed=placed, nearby=nearby, truncated=places.truncated)
 
 
@@ -212,7 +217,7 @@ def _heard(place: Placed, *, is_dated: bool) -> list[Heard]:
 
 def _payload(entry: Entry) -> Mapping[str, Any]:
     """As `Message` decodes it, five times as fast: only where numbers are shown that orjson would round, not by it."""
-    if entry.raw and b"tool_" not in entry.raw:
+    if entry.raw and not (b"tool_" in entry.raw and _ARGUMENTS(entry.raw)):
         with suppress(orjson.JSONDecodeError):
             decoded: dict[str, Any] = orjson.loads(entry.raw)
             return decoded
@@ -293,12 +298,12 @@ async def _episodes(sources: Sources, ref: Ref, view: View, findings: Findings) 
     others: dict[int, list[Recalled]] = {}
     best = findings.ranked[0].score if findings.ranked else 0.0
     hits = [one for one in findings.ranked[:_CONTEXT_HITS] if not one.is_borrowed and one.score >= _LEAST_SHARE * best]
-    turns = _Turns(sources.store, ref, view)
+    turns = _Turns(sources.store, ref, view, findings.placed.values())
     await turns.read([findings.placed[one.heard.order] for one in hits[: 2 * sources.policy.top_k]])
     for one in hits:
         place = findings.placed[one.heard.order]
         is_full = len(by_turn) == sources.policy.top_k
-        if is_full and not turns.is_near(place):
+        if is_full and not turns.may_be_of(by_turn, place):
             continue
         turn = await turns.around(place)
         first = turn[0].stored.seq if turn else place.seq
@@ -314,24 +319,39 @@ class _Turns:
     """The users' turns that messages belong to. Those of a turn mostly stand side by side in the log, so that one read
     has the turns of many; the path is asked where something is missing in between, or was revised."""
 
-    def __init__(self, store: Store, ref: Ref, view: View) -> None:
+    def __init__(self, store: Store, ref: Ref, view: View, known: Iterable[Placed]) -> None:
         self._store = store
         self._ref = ref
         self._view = view
-        self._by_depth: dict[int, Placed] = {}
+        self._by_depth = {one.depth: one for one in known}
         self._asked: list[int] = []
 
     async def read(self, places: Sequence[Placed]) -> None:
-        """Read what is around these messages."""
-        orders = {order for one in places for order in range(one.order - _TURN_REACH + 1, one.order + 2)}
+        """Read what is around these messages, unless it is known."""
+        around = {order for one in places for order in range(one.order - _TURN_REACH + 1, one.order + 2)}
+        orders = around.difference(one.order for one in self._by_depth.values())
         if orders:
             near = await self._store.placed(self._ref.owner, sorted(orders), ())
             on_path = (one for one in near if is_on(self._view.outlook.segments, one.branch, one.seq))
-            self._by_depth = {one.depth: one for one in on_path}
+            self._by_depth.update((one.depth, one) for one in on_path)
 
-    def is_near(self, place: Placed) -> bool:
-        """Whether a message can be of a turn that was asked for."""
-        return any(abs(place.depth - depth) <= 2 * _TURN_REACH for depth in self._asked)
+    def may_be_of(self, turns: Collection[int], place: Placed) -> bool:
+        """Whether a message can be of one of these turns, by the seqs that they begin at: it stands near one that was
+        asked for and, as far as is known, no other turn begins in between."""
+        if not any(abs(place.depth - depth) <= 2 * _TURN_REACH for depth in self._asked):
+            return False
+        opening = self._opening(place)
+        return opening is None or opening in turns
+
+    def _opening(self, place: Placed) -> int | None:
+        """The seq that the message's turn begins at; None if that is not known."""
+        for depth in range(place.depth, max(0, place.depth - _TURN_REACH), -1):
+            one = self._by_depth.get(depth)
+            if one is None:
+                return None
+            if one.entry.role == "user":
+                return one.seq
+        return None
 
     async def around(self, place: Placed) -> list[Recalled]:
         """What the user said, the message, and the answer after it."""

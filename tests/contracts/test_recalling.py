@@ -205,3 +205,31 @@ async def test_a_context_brings_back_few_episodes_with_their_answers(conv: Conve
     assert {15, 16} <= set(part.seqs)
     assert len(part.seqs) <= 6
     assert list(part.seqs) == sorted(part.seqs)
+
+
+async def test_an_episode_whose_messages_are_all_found_is_one_episode(conv: Conversation) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"harbour": "Lisbon"}'}}
+    await conv.append(
+        [
+            said("Where is the harbour of Lisbon?"),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "The harbour of Lisbon: quay 9."},
+            said("The harbour of Lisbon is at quay 9.", role="assistant"),
+        ]
+    )
+    for number in range(12):
+        await conv.append([said(f"Where is harbour {number}?"), said(f"At quay {number}.", role="assistant")])
+    await chatter(conv, 40)
+    context = await conv.context(query="the harbour of Lisbon")
+    (part,) = [part for part in context.parts if part.kind == "recalled"]
+    assert {1, 3, 4} <= set(part.seqs)
+    assert len([seq for seq in part.seqs if seq > 4]) <= 4
+
+
+@pytest.mark.parametrize("number", [2**70 + 1, 12345678901234567890123])
+async def test_numbers_in_the_arguments_of_a_call_are_recalled_to_the_last_digit(
+    conv: Conversation, number: int
+) -> None:
+    call = {"name": "transfer", "args": {"account": number}, "id": "c1", "type": "tool_call"}
+    await conv.append([{"type": "ai", "content": "", "tool_calls": [call]}])
+    assert str(number) in (await conv.recall("transfer"))[0].text

@@ -39,7 +39,7 @@ def ranked(
 ) -> Sequence[Ranked]:
     wanted = asked(question)
     places = {
-        term: [one.order for one in messages if wanted.reader().read(one.text).counts[at]]
+        term: [one.order for one in messages if at in dict(wanted.reader().read(one.text).found)]
         for at, term in enumerate(wanted.terms)
     }
     evidence = Evidence(places=places, rarity=rarities(places, len(messages)), times=named_times(question, NOW))

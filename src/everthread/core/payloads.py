@@ -121,8 +121,12 @@ def _texts(blocks: list[Any]) -> Iterator[str]:
 
 def searchable(payload: Payload) -> str:
     """The text and, so that tool calls are found too, the names and arguments of the calls made."""
+    inner = fields(payload)
+    content = inner.get("content")
+    if isinstance(content, str) and not inner.get("tool_calls"):  # by far the most
+        return content
     said = text(payload)
-    calls = [*_calls(fields(payload))]
+    calls = [*_calls(inner)]
     return "\n".join([said, *calls]) if calls else said
 
 

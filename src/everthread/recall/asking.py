@@ -46,9 +46,10 @@ _TO_THE_ASSISTANT = re.compile(
 
 
 class Reading(NamedTuple):
-    """How often a text has each term of a question, and how many words it has."""
+    """How often a text has which terms of a question, and how many words it has."""
 
-    counts: Sequence[int]
+    found: Sequence[tuple[int, int]]
+    """The terms that it has, by their place in the question, in that order, and how often."""
     length: int
 
 
@@ -56,24 +57,20 @@ class Reader:
     """Counts the terms of a question in texts of a few hundred words: hundreds of them for each question."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        self._at = {term.token: at for at, term in enumerate(terms) if not term.is_prefix}.get
+        self._at = {term.token: at for at, term in enumerate(terms) if not term.is_prefix}
+        self._there = frozenset(self._at).intersection
         self._firsts = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
-        self._none = (0,) * len(terms)
 
     def read(self, text: str) -> Reading:
         """Count the terms in a text."""
-        found = tokens(text)
-        there = [at for at in map(self._at, found) if at is not None]
-        characters = () if text.isascii() else self._firsts
-        if not there and not characters:
-            return Reading(self._none, len(found))
-        counts = [*self._none]
-        for at in there:
-            counts[at] += 1
-        plain = normal(text) if characters else ""
-        for at, first in characters:  # each such character of a text begins a token
-            counts[at] = plain.count(first)
-        return Reading(counts, len(found))
+        words = tokens(text)
+        found = [(self._at[token], words.count(token)) for token in self._there(words)]
+        if self._firsts and not text.isascii():
+            plain = normal(text)  # each such character of a text begins a token
+            found += [(at, times) for at, first in self._firsts if (times := plain.count(first))]
+        if len(found) > 1:
+            found.sort()
+        return Reading(found, len(words))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

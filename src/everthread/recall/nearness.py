@@ -49,8 +49,11 @@ def worth_reading(places: Places, rarity: Mapping[Term, float], most: int) -> li
             with_lent[order + step] += lent
             with_lent[order - step] += lent
     least = _cut(tally, most)  # with what is lent nobody has less, so that it takes this much at least
-    likeliest = {order: score for order, score in with_lent.items() if score >= least}
-    return _best(likeliest, most, Counter(likeliest.values()))
+    likelier = {order: score for order, score in with_lent.items() if score > least}
+    if len(likelier) >= most:
+        return _best(likelier, most, Counter(likelier.values()))
+    level = (order for order, score in with_lent.items() if score == least)
+    return [*likelier, *islice(level, most - len(likelier))]
 
 
 def _own(places: Places, rarity: Mapping[Term, float]) -> dict[int, float]:

@@ -37,13 +37,18 @@ def estimated_tokens(text: str) -> int:
     return _estimate(len(_WIDE.findall(text)), len(text))
 
 
+def is_short(text: str) -> bool:
+    """Whether a message comes whole. None has more tokens than characters, so that most need not be looked at."""
+    return len(text) <= WHOLE_TOKENS or estimated_tokens(text) <= WHOLE_TOKENS
+
+
 def _estimate(wide: int, length: int) -> int:
     return wide - (wide - length) // _PLAIN_CHARACTERS
 
 
 def passages(text: str) -> list[Span]:
     """The passages of a message's text, in order; one, of the whole, unless it is long."""
-    if estimated_tokens(text) <= WHOLE_TOKENS:
+    if is_short(text):
         return [Span(0, len(text))]
     return _Cutter(text).passages()
 

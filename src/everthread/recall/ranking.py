@@ -20,6 +20,7 @@ kinds is measured on the messages themselves. `docs/benchmarks/recall.md` has th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -41,7 +42,8 @@ _WHOLE_SHARE = 0.5
 """How much the message as a whole counts beside its best passage."""
 _ENOUGH_TO_COMPARE = 10
 """From so many messages on, what is usual among them says which likeness is much."""
-_ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})
+_TOOLS = frozenset({"tool", "function"})
+_ROLES = _TOOLS | {"user", "assistant", "system", "developer"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +159,7 @@ class _Room:
         self.evidence = evidence
         self.weights = weights
         self.spans = [passages(one.text) for one in heard]
+        self.is_of_tool = [one.role in _TOOLS for one in heard]
         read = asked.reader().read
         self.readings = [
             [read(one.text[start:end]) for start, end in spans] for one, spans in zip(heard, self.spans, strict=True)
@@ -167,8 +170,8 @@ class _Room:
     @cached_property
     def speakers(self) -> Mapping[str, str]:
         """The names people speak under, by the first token of each; none where speakers are bare roles."""
-        names = {one.name for one in self.heard if one.name and not _is_of_tool(one)}
-        plain = set(map(normal, names)) - _ROLES
+        names = {one.name for one, is_of_tool in zip(self.heard, self.is_of_tool, strict=True) if not is_of_tool}
+        plain = {normal(name) for name in names if name} - _ROLES
         return {token: name for name in sorted(plain) for token in tokens(name)[:1]}
 
     @cached_property
@@ -181,7 +184,7 @@ class _Room:
     @cached_property
     def talk(self) -> float:
         """How far this is people talking, 0 to 1: the less, the more of what is said comes from tools."""
-        share = sum(map(_is_of_tool, self.heard)) / max(1, len(self.heard))
+        share = sum(self.is_of_tool) / max(1, len(self.heard))
         return max(0.0, 1 - self.weights.tool_damping * share)
 
     @cached_property
@@ -196,27 +199,27 @@ class _Room:
             return []
         alone = self.weights.alone_tokens
         needs = [1 / (1 + (estimated_tokens(one.text) / alone) ** 2) for one in self.heard]
+        lent = [self.lent * 0.5**steps for steps in range(REACH)]
         return [
-            (at, later, needs[later] * self._lent_after(at, steps), needs[at] * self.lent * 0.5 ** (steps - 1))
+            (at, later, needs[later] * self._lent_after(at, steps, lent), needs[at] * lent[steps - 1])
             for at, later, steps in self._neighbours()
         ]
 
-    def _lent_after(self, at: int, steps: int) -> float:
-        is_answered = steps == 1 and _asks(self.heard[at].text)
-        return self.lent * 0.5 ** (steps - 1) * (self.weights.asking if is_answered else 1.0)
+    def _lent_after(self, at: int, steps: int, lent: Sequence[float]) -> float:
+        return lent[0] * self.weights.asking if steps == 1 and _asks(self.heard[at].text) else lent[steps - 1]
 
     def _neighbours(self) -> Iterator[tuple[int, int, int]]:
         """Each two that are within reach, and how many steps; results of tools have no neighbours."""
-        heard = self.heard
+        heard, is_of_tool = self.heard, self.is_of_tool
         for at, one in enumerate(heard):
-            if _is_of_tool(one):
+            if is_of_tool[at]:
                 continue
             for later in range(at + 1, min(at + REACH + 1, len(heard))):
                 other = heard[later]
                 steps = other.place - one.place
                 if not 0 < steps <= REACH or other.conversation_id != one.conversation_id:
                     break
-                if not _is_of_tool(other):
+                if not is_of_tool[later]:
                     yield at, later, steps
 
     # -- scores ------------------------------------------------------------------------------------------------
@@ -230,12 +233,12 @@ class _Room:
         total = _at_most_one([score + weights.around * near for score, near in zip(total, around, strict=True)])
         if weights.meaning * evidence.grasp and evidence.likeness:
             meant = _at_most_one(self._with_neighbours(self._meaning()))
-            total = [self._both(*of_one) for of_one in zip(self.heard, total, meant, strict=True)]
+            share = weights.meaning * evidence.grasp * self.talk
+            total = [
+                words if is_of_tool else (1 - share) * words + share * likeness
+                for is_of_tool, words, likeness in zip(self.is_of_tool, total, meant, strict=True)
+            ]
         return [score * prior for score, prior in zip(total, self._priors(), strict=True)]
-
-    def _both(self, one: Heard, words: float, likeness: float) -> float:
-        share = 0.0 if _is_of_tool(one) else self.weights.meaning * self.evidence.grasp * self.talk
-        return (1 - share) * words + share * likeness
 
     def _words(self) -> list[float]:
         kept = self.asked.without(self.speakers)
@@ -245,6 +248,8 @@ class _Room:
         ]
         wholes = [_joined(readings) for readings in self.readings]
         by_whole = _at_most_one(_bm25(wholes, rarity))
+        if all(len(readings) == 1 for readings in self.readings):
+            return by_whole  # each is its own best passage
         in_passages = iter(_bm25([reading for readings in self.readings for reading in readings], rarity))
         by_passage = _at_most_one([max(next(in_passages) for _ in readings) for readings in self.readings])
         return [
@@ -286,7 +291,7 @@ class _Room:
     def is_borrowed(self, at: int) -> bool:
         order = self.heard[at].order
         is_meant = any((order, part) in self.evidence.likeness for part in range(len(self.spans[at])))
-        return not is_meant and not any(any(reading.counts) for reading in self.readings[at])
+        return not is_meant and not any(reading.found for reading in self.readings[at])
 
     def span(self, at: int) -> Span:
         """The passage that has most of the question, by words and by meaning."""
@@ -307,34 +312,25 @@ def _asks(text: str) -> bool:
     return "?" in text or "？" in text
 
 
-def _is_of_tool(one: Heard) -> bool:
-    return one.role in ("tool", "function")
-
-
 def _joined(readings: Sequence[Reading]) -> Reading:
     if len(readings) == 1:
         return readings[0]
-    return Reading(
-        [sum(counts) for counts in zip(*(one.counts for one in readings), strict=True)],
-        sum(one.length for one in readings),
-    )
+    counts: Counter[int] = Counter()
+    for reading in readings:
+        for at, count in reading.found:
+            counts[at] += count
+    return Reading(sorted(counts.items()), sum(one.length for one in readings))
 
 
 def _bm25(readings: Sequence[Reading], rarity: Sequence[float]) -> list[float]:
     average = sum(reading.length for reading in readings) / len(readings) or 1.0
     scores: list[float] = []
-    for counts, length in readings:
-        if not any(counts):
-            scores.append(0.0)
-            continue
+    for found, length in readings:
         norm = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / average)
-        scores.append(
-            sum(
-                rare * count * (_SATURATION + 1) / (count + norm)
-                for rare, count in zip(rarity, counts, strict=True)
-                if count
-            )
-        )
+        score = 0.0
+        for at, count in found:
+            score += rarity[at] * count * (_SATURATION + 1) / (count + norm)
+        scores.append(score)
     return scores
 
 
