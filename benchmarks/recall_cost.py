@@ -4,7 +4,8 @@
 
 `recall_latency`: a recall in one of so many conversations of so many messages, by words alone and with each embedder
 whose weights are here; 95 of 100 take no longer than p95. `recall_indexing`: messages a second that get their vectors.
-`recall_appends`: what an append takes while vectors are made in the background, by one without an embedder, in turns.
+`recall_appends`: what an append takes while vectors are made in the background, by one without an embedder, in turns of
+some seconds, one append right after the other.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import everthread
 from benchmarks.embedders import here
 from benchmarks.report import Row
 from everthread import Conversation, Everthread
+from everthread.core.nouns import Ref
 from everthread.settings import Settings
 
 SHAPES = "1x10000,1000x1000"
@@ -31,6 +33,8 @@ _MOST_FOR_MODEL = 20_000
 """So many messages at most are embedded by a model, which takes some ten milliseconds for each."""
 _QUESTIONS = 100
 _BATCH = 500
+_TURN_SECONDS = 3.0
+"""Long enough that vectors are made several times meanwhile."""
 _PARTS = "ka lo mi ter sun bre pal vor ne gri den ra tos".split()
 _WORDS = [f"{a}{b}{c}" for a in _PARTS for b in _PARTS for c in _PARTS]
 _OFTEN = [1 / (rank + 5) for rank in range(len(_WORDS))]
@@ -147,25 +151,45 @@ async def _appends(embedder: str, rounds: int) -> list[Row]:
     """In turns, each to its end: what one has left to do must not slow the other."""
     chance = random.Random(3)
     taken: dict[str | None, list[float]] = {None: [], embedder: []}
+    made = 0
     with tempfile.TemporaryDirectory(prefix="everthread-recall-") as folder:
         async with _opened(folder, None, worker=True) as off, _opened(folder, embedder, worker=True) as on:
             opened = {None: off, embedder: on}
+            for et in opened.values():  # a compaction beside them would be in the way of both
+                await et.compaction_config.set({"enabled": False})
             talks = {name: await et.conversations.create() for name, et in opened.items()}
-            for _ in range(rounds):
+            for _ in range(max(1, rounds // 3)):
                 for name, conv in talks.items():
-                    taken[name] += [await _appended(conv, chance) for _ in range(20)]
+                    before = await _vectors(opened[name], conv)
+                    taken[name] += await _appended_for(_TURN_SECONDS, conv, chance)
+                    made += await _vectors(opened[name], conv) - before
                     await opened[name].index_ready(conv)
     medians = {name: statistics.median(times) for name, times in taken.items()}
+    means = {name: statistics.mean(times) for name, times in taken.items()}
     return [
         {
             "system": "no embedder" if name is None else f"{name} in the background",
             "appends": len(times),
-            "least ms": min(times),
+            "vectors made meanwhile": made if name else 0,
             "median ms": medians[name],
+            "mean ms": means[name],
             "median by that without": medians[name] / medians[None],
+            "mean by that without": means[name] / means[None],
         }
         for name, times in taken.items()
     ]
+
+
+async def _vectors(et: Everthread, conv: Conversation) -> int:
+    return sum(one.parts for one in (await et.vectors.indexed(Ref(conv.owner, conv.id))).values())
+
+
+async def _appended_for(seconds: float, conv: Conversation, chance: random.Random) -> list[float]:
+    end = time.perf_counter() + seconds
+    taken: list[float] = []
+    while time.perf_counter() < end:
+        taken.append(await _appended(conv, chance))
+    return taken
 
 
 async def _appended(conv: Conversation, chance: random.Random) -> float:

@@ -33,7 +33,9 @@ from everthread.recall.remarks import CUE, READ_CHARACTERS, remarks
 MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
 _MOST_TRIES: Final = 10
-_EMBED: Final = (NewJob(kind=EMBED),)
+_EMBED: Final = (NewJob(kind=EMBED, gather_seconds=1.0),)
+"""A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
+together, and until then its words find it."""
 _EVENTS: Final = 1000
 """About how many events are read at once."""
 _OFFLOAD_BYTES: Final = 65_536

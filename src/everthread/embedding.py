@@ -77,15 +77,19 @@ async def _renew(store: Store, embedder: Embedder, owner: str, notes: Sequence[N
 
 
 async def catch_up(store: Store, meaning: Meaning, ref: Ref) -> int:
-    """Embed what is not embedded yet; gives how many passages that were."""
-    if (await store.get(ref)).off_record:
+    """Embed what is not embedded yet of what is there now; gives how many passages that were.
+
+    Who talks on while this works has written another job: to follow them would mean a batch for each message.
+    """
+    info = await store.get(ref)
+    if info.off_record:
         return 0
     indexed = await meaning.vectors.indexed(ref)
     model = meaning.embedder.name
     known = indexed.get(model)
     made = 0
-    async for entries in _pages(store, ref, known.newest_seq if known else 0):
-        made += await _embed(meaning, ref, [entry for entry in entries if is_embedded(entry)])
+    async for entries in _pages(store, ref, known.newest_seq if known else 0, info.entry_count):
+        made += await _embed(meaning, ref, entries)
         await _forget_replaced(meaning, ref, entries)
     for old in indexed.keys() - {model}:
         await meaning.vectors.forget(ref.owner, ref.id, model=old)
@@ -99,33 +103,28 @@ async def is_behind(store: Store, meaning: Meaning, ref: Ref) -> bool:
     newest = known.newest_seq if known else 0
     if info.off_record or newest >= info.entry_count:
         return False
-    return any(is_embedded(entry) for entry in await store.scan(ref, after=newest, limit=_LOOKED_AT))
-
-
-def is_embedded(entry: Entry) -> bool:
-    """Whether an entry gets vectors: it is a message that says something."""
-    if entry.kind != Kind.MESSAGE or entry.is_erased or entry.how == Revision.STUB:
-        return False
-    return bool(_text(entry).strip())
+    return any(map(parts_of, await store.scan(ref, after=newest, limit=_LOOKED_AT)))
 
 
 def parts_of(entry: Entry) -> list[str]:
-    """The passages of a message, each under the name of who says it: people ask for what somebody did."""
-    text = _text(entry)
-    name = payloads.name(Message(entry).payload)
+    """The passages of an entry that get vectors, each under the name of who says it: people ask for what somebody did.
+    None unless it is a message that says something."""
+    if entry.kind != Kind.MESSAGE or entry.is_erased or entry.how == Revision.STUB:
+        return []
+    try:
+        payload = Message(entry).payload
+    except StoreDamaged:  # `verify` tells of it; the others are still found
+        return []
+    text = payloads.searchable(payload)
+    if not text.strip():
+        return []
+    name = payloads.name(payload)
     head = f"{name}: " if name and entry.role not in ("tool", "function") else ""
     return [head + text[span.start : span.end] for span in passages(text)[:_MOST_PASSAGES]]
 
 
-def _text(entry: Entry) -> str:
-    try:
-        return payloads.searchable(Message(entry).payload)
-    except StoreDamaged:  # `verify` tells of it; the others are still found
-        return ""
-
-
-async def _pages(store: Store, ref: Ref, after: int) -> AsyncIterator[Sequence[Entry]]:
-    while entries := await store.scan(ref, after=after, limit=_PAGE):
+async def _pages(store: Store, ref: Ref, after: int, last: int) -> AsyncIterator[Sequence[Entry]]:
+    while after < last and (entries := await store.scan(ref, after=after, limit=min(_PAGE, last - after))):
         yield entries
         after = entries[-1].seq
 

@@ -23,9 +23,10 @@ async def put(
     *,
     priority: int = 0,
     details: Mapping[str, Any] | None = None,
+    gather_seconds: float = 0.0,
 ) -> None:
     """Write a job of this conversation."""
-    job = NewJob(kind=kind, priority=priority, details=details or {})
+    job = NewJob(kind=kind, priority=priority, details=details or {}, gather_seconds=gather_seconds)
     await et.store.write(Ref(conv.owner, conv.id), PutJobs(jobs=[job]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -113,6 +113,30 @@ async def test_one_job_waits_however_much_is_said(et: Everthread, conv: Conversa
     for number in range(5):
         await conv.append([said(f"message {number}")])
     assert [job.kind for job in (await et.jobs()).jobs].count("embed") == 1
+
+
+class Interrupted(FakeEmbedder):
+    """While it works, somebody talks on."""
+
+    def __init__(self) -> None:
+        super().__init__(alike=ALIKE)
+        self.conv: Conversation | None = None
+
+    async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
+        if self.conv is not None:
+            await self.conv.append([said("And another thing.")])
+        return await super().passages(texts)
+
+
+async def test_who_talks_on_while_vectors_are_made_is_not_followed(url: str) -> None:
+    embedder = Interrupted()
+    async with everthread.open(url, embedder=embedder, worker=False) as et:
+        conv = embedder.conv = await et.conversations.create()
+        await conv.append([said("My feline is ill."), said("The vet comes at six.")])
+        async with asyncio.timeout(30):
+            await et.index_ready(conv)
+        assert await parts(et, conv) == 2
+        assert (await conv.recall("sick cat")).is_behind
 
 
 async def test_what_is_off_the_record_is_never_embedded(et: Everthread, embedder: FakeEmbedder) -> None:

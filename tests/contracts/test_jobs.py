@@ -12,7 +12,7 @@ import pytest
 import everthread
 from everthread import Conversation, Everthread, HeadMoved, Job, JobState, NotFound, Pace
 from everthread.compaction.policy import CompactionPolicy
-from everthread.core.jobs import COMPACT, pause_before_next
+from everthread.core.jobs import COMPACT, Gathering, NewJob, pause_before_next
 from tests.contracts.errands import QUICK, Diary, put, settled, the_job, until, working
 from tests.contracts.talk import appended, says
 
@@ -120,6 +120,38 @@ async def test_a_job_can_wait_behind_the_one_that_runs(et: Everthread, conv: Con
         diary.may_end.set()
         await settled(et)
     assert diary.done == [conv.id, conv.id]
+
+
+async def test_a_job_that_gathers_waits_for_more_and_is_done_once(et: Everthread, conv: Conversation, url: str) -> None:
+    await put(et, conv, gather_seconds=0.3)
+    begins_at_once = url.startswith("postgres")
+    assert ((await the_job(et)).due_at is None) == begins_at_once
+    await put(et, conv, gather_seconds=0.3)
+    diary = Diary()
+    async with working(et, test=diary.do):
+        await settled(et)
+    assert diary.done == [conv.id]
+
+
+async def test_jobs_that_gather_are_begun_when_they_are_due_though_nobody_looks(et: Everthread) -> None:
+    diary = Diary()
+    talks = [await et.conversations.create() for _ in range(3)]
+    async with working(et, replace(QUICK, poll_seconds=3600, lease_seconds=3600), test=diary.do):
+        for conv in talks:
+            await put(et, conv, gather_seconds=0.2)
+        await settled(et)
+        await put(et, talks[0], gather_seconds=0.2)
+        await settled(et)
+    assert sorted(diary.done) == sorted([*(conv.id for conv in talks), talks[0].id])
+
+
+def test_of_jobs_that_gather_the_first_wakes_the_worker() -> None:
+    patient, hasty = NewJob(kind="embed", gather_seconds=60), NewJob(kind="compact")
+    gathering = Gathering()
+    assert gathering.is_news([patient])
+    assert not gathering.is_news([patient])
+    assert gathering.is_news([hasty, patient])
+    assert gathering.is_news([])
 
 
 async def _is(state: bool) -> bool:

@@ -14,9 +14,9 @@ import numpy as np
 
 from everthread.adapters.vectors import comparing
 from everthread.adapters.vectors.comparing import nearest
-from everthread.adapters.vectors.records import merged, numbers, record, size_of, split, without
-from everthread.core.errors import StoreDamaged
-from everthread.core.meaning import unit
+from everthread.adapters.vectors.records import merged, numbers, record, records_of, size_of, split, without
+from everthread.core.errors import Invalid, StoreDamaged
+from everthread.core.meaning import Part, unit
 
 _VECTORS = st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).map(unit)
 _PLACES = st.tuples(st.integers(1, 40), st.integers(0, 3))
@@ -26,6 +26,20 @@ _PLACES = st.tuples(st.integers(1, 40), st.integers(0, 3))
 def test_rounding_moves_a_number_by_less_than_a_hundredth(vector: bytes) -> None:
     exact = np.frombuffer(vector, "<f4")
     assert numbers(record(7, 1, vector)) == pytest.approx(exact.tolist(), abs=0.005)
+
+
+@given(st.dictionaries(_PLACES, _VECTORS))
+def test_many_at_once_are_rounded_as_each_by_itself(vectors: dict[tuple[int, int], bytes]) -> None:
+    parts = [Part(*place, vector) for place, vector in vectors.items()]
+    assert records_of(parts) == {place: record(*place, vector) for place, vector in vectors.items()}
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_is_none_is_refused(number: float) -> None:
+    vector = np.array([1.0, number], "<f4").tobytes()
+    for keep in (lambda: record(1, 0, vector), lambda: records_of([Part(1, 0, vector)])):
+        with pytest.raises(Invalid):
+            keep()
 
 
 @given(st.dictionaries(_PLACES, _VECTORS), st.dictionaries(_PLACES, _VECTORS), st.sets(st.integers(1, 40)))

@@ -11,6 +11,7 @@ So a job may be begun more than once. What it does must be there once all the sa
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -55,6 +56,8 @@ class NewJob:
     """The highest is taken first; equals in the order they came."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What it was found with, as JSON has it. Of two that would wait, one is kept: with the details, if either has."""
+    gather_seconds: float = 0.0
+    """So long it waits for more to do, where the cost is in beginning. A store may begin at once all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,23 @@ class Pace:
     @property
     def heartbeat_seconds(self) -> float:
         return self.lease_seconds / 4
+
+
+class Gathering:
+    """Whether a worker need hear of jobs that were put. Of those that gather only the first wakes it: it looks again
+    when that one is due, and finds the others. To be woken for each would cost more than the work."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def is_news(self, jobs: Sequence[NewJob]) -> bool:
+        """Asked once for what was put together; one without a job is always news."""
+        seconds = min((job.gather_seconds for job in jobs), default=0.0)
+        now = time.monotonic()
+        if seconds and now < self._until:
+            return False
+        self._until = max(self._until, now + seconds)
+        return True
 
 
 def _at_least(name: str, value: float, least: float) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from everthread.core.clock import from_micros
 from everthread.core.errors import NotFound
 from everthread.core.ids import new_id
-from everthread.core.jobs import LOST, Job, JobReport, JobState, NewJob, Pace, Work
+from everthread.core.jobs import LOST, Gathering, Job, JobReport, JobState, NewJob, Pace, Work
 from everthread.core.nouns import Ref
 from everthread.working import serve
 
@@ -33,6 +33,7 @@ class MemoryJobs:
     _count: int = 0
     _bell: asyncio.Event | None = None
     _wake: Callable[[], None] | None = None
+    _gathering: Gathering = field(default_factory=Gathering)
 
     # -- written and erased by the store -------------------------------------------------------------------
 
@@ -58,9 +59,13 @@ class MemoryJobs:
             put_at=from_micros(now),
         )
         self._kept[job.id] = _Kept(job)
+        if new.gather_seconds:
+            self._wait_until(self._kept[job.id], job, time.time() + new.gather_seconds)
 
-    def ring(self) -> None:
+    def ring(self, jobs: Sequence[NewJob] = ()) -> None:
         """Jobs were committed."""
+        if not self._gathering.is_news(jobs):
+            return
         if self._bell is not None:
             self._bell.set()
         if self._wake is not None:
@@ -154,7 +159,9 @@ class MemoryJobs:
             self._wait_again(kept, replace(kept.job, attempts=kept.job.attempts - 1), 0.0)
 
     async def next_due(self) -> float | None:
-        times = [kept.due for kept in self._kept.values() if kept.job.state is JobState.WAITING and kept.due]
+        busy = {kept.job.ref for kept in self._running()}
+        waiting = [kept for kept in self._kept.values() if kept.job.state is JobState.WAITING]
+        times = [kept.due for kept in waiting if kept.due and kept.job.ref not in busy]
         times += [kept.leased_until for kept in self._running()]
         return min(times) - time.time() if times else None
 
@@ -174,9 +181,11 @@ class MemoryJobs:
         if self._one(job.ref, job.kind, JobState.WAITING) is not None:
             del self._kept[job.id]
             return
-        kept.job = replace(
-            job, state=JobState.WAITING, token="", due_at=datetime.fromtimestamp(due, UTC) if due else None
-        )
+        self._wait_until(kept, job, due)
+
+    def _wait_until(self, kept: _Kept, job: Job, due: float) -> None:
+        due_at = datetime.fromtimestamp(due, UTC) if due else None
+        kept.job = replace(job, state=JobState.WAITING, token="", due_at=due_at)
         kept.due = due
 
     def _bury(self, job: Job) -> None:

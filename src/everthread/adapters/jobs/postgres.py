@@ -35,7 +35,8 @@ _STATES = {"todo": JobState.WAITING, "doing": JobState.RUNNING, "failed": JobSta
 
 
 async def put(connection: Connection, conversation: int, ref: Ref, jobs: Sequence[NewJob], now: int) -> None:
-    """Write jobs, in the transaction that caused them."""
+    """Write jobs, in the transaction that caused them. Those that would gather begin at once: for what is due later
+    procrastinate looks every `poll_seconds` only, and here nobody waits for a single writer."""
     for job in jobs:
         arguments = {"owner": ref.owner, "id": ref.id, "details": dict(job.details), "put_at": now}
         if not await connection.fetchval(sql.LEARN, job.kind, conversation, job.priority, json.dumps(job.details)):
@@ -67,7 +68,7 @@ class PostgresJobs:
         self._pool = pool
         self._wake: Callable[[], None] | None = None
 
-    def ring(self) -> None:
+    def ring(self, jobs: Sequence[NewJob] = ()) -> None:
         """Jobs were committed by this process. A worker that runs hears of them from PostgreSQL."""
         if self._wake is not None:
             self._wake()

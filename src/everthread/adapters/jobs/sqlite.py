@@ -16,7 +16,7 @@ from everthread.core.clock import from_micros
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.ids import new_id
-from everthread.core.jobs import LOST, Job, JobReport, JobState, NewJob, Pace, Work
+from everthread.core.jobs import LOST, Gathering, Job, JobReport, JobState, NewJob, Pace, Work
 from everthread.core.nouns import Ref
 from everthread.working import serve
 
@@ -28,7 +28,7 @@ _STATES = (JobState.WAITING, JobState.RUNNING, JobState.DEAD)
 
 PUT = """
 INSERT INTO jobs (conversation, kind, priority, details, state, attempts, due_at, leased_until, put_at)
-VALUES (?, ?, ?, ?, 0, 0, 0, 0, ?)
+VALUES (?, ?, ?, ?, 0, 0, ?, 0, ?)
 ON CONFLICT (conversation, kind) WHERE state = 0 DO UPDATE
 SET priority = max(priority, excluded.priority), details = iif(details = '{}', excluded.details, details)
 WHERE excluded.priority > priority OR details = '{}' AND excluded.details <> '{}'"""
@@ -42,6 +42,10 @@ FORGET_ERRORS = "UPDATE jobs SET error = NULL WHERE conversation = ? AND error I
 
 IS_ANY_LEFT = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state < 2)"
 """Whether one waits or runs."""
+
+IS_ANY_DUE = """
+SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 0 AND due_at <= :now OR state = 1 AND leased_until < :now)"""
+"""Whether one can be taken, or taken back."""
 
 COUNTS = "SELECT state, count(*) FROM jobs GROUP BY state"
 """How many there are."""
@@ -109,15 +113,17 @@ REVIVE = "UPDATE jobs SET state = 0, error = NULL, due_at = 0, attempts = 0 WHER
 
 NEXT_DUE = """
 SELECT min(at) FROM (
-    SELECT min(due_at) AS at FROM jobs WHERE state = 0 AND due_at > 0
+    SELECT min(j.due_at) AS at FROM jobs j WHERE j.state = 0 AND j.due_at > 0
+      AND NOT EXISTS (SELECT 1 FROM jobs r WHERE r.conversation = j.conversation AND r.state = 1)
     UNION ALL SELECT min(leased_until) FROM jobs WHERE state = 1)"""
-"""When the next pause or lease is over. One that could be taken now is not taken because its conversation is busy."""
+"""When the next pause or lease is over. Those of a busy conversation are looked at when what runs has ended."""
 
 
 def put(connection: sqlite3.Connection, conversation: int, jobs: Sequence[NewJob], now: int) -> None:
     """Write jobs, in the transaction that caused them."""
     for job in jobs:
-        connection.execute(PUT, (conversation, job.kind, job.priority, json.dumps(dict(job.details)), now))
+        due = _micros(job.gather_seconds) if job.gather_seconds else 0
+        connection.execute(PUT, (conversation, job.kind, job.priority, json.dumps(dict(job.details)), due, now))
         reach("job.written")
 
 
@@ -128,9 +134,12 @@ class SqliteJobs:
         self._engine = engine
         self._bell: asyncio.Event | None = None
         self._wake: Callable[[], None] | None = None
+        self._gathering = Gathering()
 
-    def ring(self) -> None:
+    def ring(self, jobs: Sequence[NewJob] = ()) -> None:
         """Jobs were committed by this process."""
+        if not self._gathering.is_news(jobs):
+            return
         if self._bell is not None:
             self._bell.set()
         if self._wake is not None:
@@ -156,8 +165,9 @@ class SqliteJobs:
     # -- the shelf -----------------------------------------------------------------------------------------
 
     async def claim(self, kinds: Sequence[str], pace: Pace) -> Job | None:
-        if not await self.is_any_left():  # the writer is for those who have something to write
-            return None
+        due = {"now": _micros()}
+        if not await self._engine().read(lambda c: c.execute(IS_ANY_DUE, due).fetchone()[0]):
+            return None  # the writer is for those who have something to write
         return await self._engine().write(lambda c: _claim(c, kinds, pace))
 
     async def heartbeat(self, job: Job, pace: Pace) -> None:

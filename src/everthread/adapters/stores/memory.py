@@ -227,7 +227,7 @@ class MemoryStore:
         for job in jobs:
             self.jobs.put(ref, job, now)
         if jobs:
-            self.jobs.ring()
+            self.jobs.ring(jobs)
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
         row = self._row(ref)

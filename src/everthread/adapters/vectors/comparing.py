@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everthread.adapters.vectors.records import size_of
-from everthread.core.errors import StoreDamaged
+from everthread.core.errors import Invalid, StoreDamaged
 from everthread.core.meaning import Near
 
 _BATCH_BYTES = 8 << 20
@@ -26,6 +26,16 @@ def nearest(chunks: Iterable[Chunk], vector: bytes, limit: int) -> list[Near]:
     asked = np.frombuffer(vector, dtype="<f4")
     found = [_best_of(batch, asked, limit) for batch in _batches(chunks)]
     return found[0] if len(found) == 1 else nlargest(limit, chain(*found), key=attrgetter("score", "seq", "part"))
+
+
+def steps(vectors: Sequence[bytes], most: int) -> list[tuple[float, bytes]]:
+    """Vectors of one dimension, each as a scale and one byte a number that has at most so many steps of it."""
+    table = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1).astype(np.float64)
+    scales = np.abs(table).max(axis=1) / most
+    if not np.isfinite(scales).all():
+        raise Invalid("has a number that is none, or has no end", field="vector")
+    rounded = np.rint(table / np.where(scales, scales, 1.0)[:, None]).astype(np.int8)
+    return [(scale, row.tobytes()) for scale, row in zip(scales.tolist(), rounded, strict=True)]
 
 
 def _batches(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:

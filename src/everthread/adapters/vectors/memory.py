@@ -29,7 +29,7 @@ class MemoryVectors:
             return
         gone = self._gone(ref)
         check_dimension(dimension, self._dimensions.setdefault(model, dimension), model)
-        new = {(part.seq, part.part): records.record(*part) for part in parts if part.seq not in gone}
+        new = records.records_of([part for part in parts if part.seq not in gone])
         self._kept.setdefault((ref, model), {}).update(new)
 
     async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 
 from everthread.core.errors import MissingExtra
 from everthread.core.meaning import Near
@@ -15,3 +16,12 @@ def nearest(chunks: Iterable[tuple[str, bytes]], vector: bytes, limit: int) -> l
     except ImportError as problem:
         raise MissingExtra("finding by meaning needs an extra: pip install 'everthread[meaning]'") from problem
     return comparing.nearest(chunks, vector, limit)
+
+
+def steps(vectors: Sequence[bytes], most: int) -> list[tuple[float, bytes]] | None:
+    """See `comparing.steps`; None where numpy is not here."""
+    if find_spec("numpy") is None:
+        return None
+    from everthread.adapters.vectors import comparing  # noqa: PLC0415 - an extra
+
+    return comparing.steps(vectors, most)

@@ -92,7 +92,7 @@ class SqliteVectors:
         dimension = same_dimension(part.vector for part in parts)
         if dimension is None:
             return
-        rows = {(part.seq, part.part): records.record(*part) for part in parts}
+        rows = records.records_of(parts)
         await self._on().write(lambda c: _put(c, ref, model, dimension, rows))
 
     async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:

@@ -186,7 +186,7 @@ class PostgresStore:
         now = self._now()
         decision = await self._on.write(lambda c: log.write(c, ref, intent, now, self._blobs))
         if decision.jobs:
-            self.jobs.ring()
+            self.jobs.ring(decision.jobs)
         return decision.result
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
@@ -250,7 +250,7 @@ class PostgresStore:
         now = self._now()
         await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, shared, jobs, now))
         if jobs:
-            self.jobs.ring()
+            self.jobs.ring(jobs)
 
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
         return await self._on.read(lambda c: views.prompts(c, ref, digests))

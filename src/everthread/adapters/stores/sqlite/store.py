@@ -188,7 +188,7 @@ class SqliteStore:
 
         decision = await engine.write(work)
         if decision.jobs:
-            self.jobs.ring()
+            self.jobs.ring(decision.jobs)
         return decision.result
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
@@ -240,7 +240,7 @@ class SqliteStore:
         now = self._now()
         await self._on.write(lambda c: views.keep_manifest(c, ref, id, manifest, shared, jobs, now))
         if jobs:
-            self.jobs.ring()
+            self.jobs.ring(jobs)
 
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
         return await self._on.read(lambda c: views.prompts(c, ref, digests))
