@@ -8,17 +8,17 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 
 from everthread.adapters.models.calibrating import Counting
 from everthread.adapters.models.failing import pause_asked_for, translated
 from everthread.context.budget import Budget, with_calibration
 from everthread.context.shape import Provider
-from everthread.core.errors import ModelTimeout
+from everthread.core.errors import EverthreadError, ModelTimeout
 
 _CHECK_SECONDS: Final = 1.0
 """How often the time limit is moved on while pieces come: for each would cost more than the piece."""
@@ -42,6 +42,11 @@ class Patience:
         return max(own, min(asked_for, self.longest_pause_seconds))
 
 
+class _Bound(NamedTuple):
+    model: Runnable[Any, Any]
+    options: Mapping[str, Any]
+
+
 @dataclass(slots=True, eq=False)
 class AskedModel:
     """One model, for all turns that use it."""
@@ -57,7 +62,7 @@ class AskedModel:
     """What its reports of usage have shown; shared by all that ask a model of its name."""
     notice: str | None = None
     """What its users must know of it."""
-    _bound: tuple[list[Mapping[str, Any]], Runnable[Any, Any]] | None = None
+    _bound: tuple[list[Mapping[str, Any]], _Bound] | None = None
 
     @property
     def budget(self) -> Budget:
@@ -79,45 +84,48 @@ class AskedModel:
     async def stream(
         self, messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]], config: RunnableConfig
     ) -> AsyncIterator[AIMessageChunk]:
-        """The answer in pieces."""
-        asked = self._with(tools)
+        """The answer in pieces. One generator, since each that a piece passes through costs a twentieth of it."""
+        model, options = self._with(tools)
+        limit, clock = self.patience.silence_seconds, asyncio.get_running_loop().time
         for attempt in range(self.patience.attempts):
             has_come = False
             try:
-                async for chunk in self._pieces(asked, messages, config):
-                    has_come = True
-                    yield chunk
+                async with asyncio.timeout(limit) as watch:
+                    look_again = clock() + _CHECK_SECONDS
+                    async for chunk in model.astream(list(messages), config, **options):
+                        has_come = True
+                        yield chunk
+                        if (now := clock()) > look_again:
+                            look_again = now + _CHECK_SECONDS
+                            watch.reschedule(now + limit)
+                return
             except Exception as problem:  # noqa: BLE001 - the stream's edge: providers' errors have no root
-                failure = translated(problem, self.name)
+                failure = self._failure(problem)
                 if has_come or not failure.retryable or attempt + 1 == self.patience.attempts:
                     raise failure from (None if failure is problem else problem)
                 await asyncio.sleep(self.patience.pause(attempt, pause_asked_for(problem)))
-            else:
-                return
 
-    async def _pieces(
-        self, asked: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
-    ) -> AsyncIterator[AIMessageChunk]:
-        limit = self.patience.silence_seconds
-        clock = asyncio.get_running_loop().time
-        try:
-            async with asyncio.timeout(limit) as watch:
-                look_again = clock() + _CHECK_SECONDS
-                async for chunk in asked.astream(list(messages), config):
-                    yield chunk
-                    if (now := clock()) > look_again:
-                        look_again = now + _CHECK_SECONDS
-                        watch.reschedule(now + limit)
-        except TimeoutError as problem:
-            raise ModelTimeout(f"the model {self.name} was silent for {limit:g} seconds; try again") from problem
+    def _failure(self, problem: Exception) -> EverthreadError:
+        if isinstance(problem, TimeoutError):
+            limit = self.patience.silence_seconds
+            return ModelTimeout(f"the model {self.name} was silent for {limit:g} seconds; try again")
+        return translated(problem, self.name)
 
-    def _with(self, tools: Sequence[Mapping[str, Any]]) -> Runnable[Any, Any]:
+    def _with(self, tools: Sequence[Mapping[str, Any]]) -> _Bound:
+        """Whom to ask, and with which options."""
         if not tools:
-            return self.model
+            return _Bound(self.model, {})
         known = list(tools)
         if self._bound is None or self._bound[0] != known:
-            self._bound = (known, self.model.bind_tools([dict(tool) for tool in tools]))
+            self._bound = (known, _unwrapped(self.model.bind_tools([dict(tool) for tool in tools])))
         return self._bound[1]
+
+
+def _unwrapped(bound: Runnable[Any, Any]) -> _Bound:
+    """A model with options is a model and options: its wrapper does nothing with a piece but pass it on."""
+    if type(bound) is RunnableBinding and not bound.config and not bound.config_factories:
+        return _Bound(bound.bound, bound.kwargs)
+    return _Bound(bound, {})
 
 
 def window_of(model: BaseChatModel) -> Budget:
