@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +14,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.types import Command
 
+import everthread
 from everthread import Conversation, Everthread, Invalid, StoreFull, TurnRunning, TurnState
 from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Thinking, Token, ToolCall, ToolResult
 from everthread.core.turns import EventBatch
@@ -442,6 +445,27 @@ async def test_i18_a_reader_that_comes_back_gets_exactly_the_rest(et: Everthread
         assert [event.number for event in later] == numbers[after:]
     text = "".join(event.text for event in whole if isinstance(event, Token))
     assert text == LONG
+
+
+async def test_what_a_turn_told_is_let_go_of_with_it() -> None:
+    async with everthread.open("memory://", worker=False) as et:
+        agent = everthread.agent(et, model="scripted:echo")  # with all its tools, that know their turn
+        conv = await et.conversations.create()
+        await told(conv, "warm up", agent)
+        gc.collect()
+        gc.disable()
+        try:
+            live = await begin_turn(conv, "hello", agent=agent)
+            await live.ended()
+            teller = weakref.ref(live.teller)
+            del live
+            for _ in range(500):
+                if teller() is None:
+                    break
+                await asyncio.sleep(0.01)
+            assert teller() is None
+        finally:
+            gc.enable()
 
 
 async def test_of_a_turn_whose_events_are_gone_one_is_told(et: Everthread, conv: Conversation) -> None:

@@ -156,6 +156,8 @@ async def _story(
         live.teller.close()
         agent.presence.leave(live, ref)
         agent.et.hear(_ended(ref, live, scene, time.perf_counter() - since))
+        if scene is not None:
+            scene.leave()
 
 
 async def _recorded(conversation: Conversation, agent: Agent, arrived: Arrived) -> turning.Begun:

@@ -110,6 +110,11 @@ class Scene:
             self._tools = [*own, *builtin]
         return self._tools
 
+    def leave(self) -> None:
+        """The turn is over. Tools know their scene and the scene knows them: without this, all that it told would lie
+        in memory until somebody looks for garbage."""
+        self._tools = None
+
     async def say(self, *messages: BaseMessage) -> Sequence[Receipt]:
         """Finished messages enter the log; TurnLost when the turn is not ours any more."""
         intent = turning.Say(
