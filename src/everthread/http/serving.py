@@ -27,9 +27,10 @@ STOP_SECONDS = 10
 """Process managers kill after 10 to 30 seconds."""
 
 
-_YOUNG_OBJECTS = 20_000
-"""How many are made between two looks for garbage. A token makes some fifty that live for a moment; at Python's 700,
-looking is a tenth of its cost."""
+_GENERATIONS = (20_000, 2, 60)
+"""How many objects are made between two looks for garbage, and after how many looks older ones are looked through too.
+A token leaves a dozen that live as long as its stream. At Python's 700, looking is a tenth of a token's cost; with ten
+young looks to an older one, that one stops all streams for 0.1 s, once in a hundred gaps between two tokens."""
 
 
 def run(service: Coroutine[Any, Any, None]) -> None:
@@ -85,7 +86,7 @@ def _settle() -> None:
     """What is loaded by now stays: it is not looked through for garbage again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    gc.set_threshold(*_GENERATIONS)
 
 
 def _address(server: uvicorn.Server) -> str:
