@@ -8,8 +8,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from everthread import Everthread
 from everthread.http import serving
 from everthread.http.streaming import EventStream
+from everthread.http.talking import Talk
+from everthread.settings import Settings
+from everthread.turn.options import Options
 
 
 def test_the_service_runs_in_a_loop_that_is_made_for_sockets() -> None:
@@ -32,6 +36,27 @@ def test_what_is_loaded_before_it_listens_is_no_longer_looked_through_for_garbag
     finally:
         gc.unfreeze()
         gc.set_threshold(*threshold)
+
+
+async def test_i18_events_that_went_out_in_one_write_resume_after_any_of_them(et: Everthread) -> None:
+    talk = Talk(et, Settings(database="memory://", model="scripted:echo"))
+    conversation = await et.conversations.create(id="c")
+    turn = await talk.begin(conversation, "never ends, never forgets; 也不会忘记. " * 20, Options())
+    writes = [write async for write in talk.frames(conversation, turn)]
+    told = _events(b"".join(writes))
+    assert any(len(_events(write)) > 1 for write in writes)
+    assert [_number(event) for event in told] == list(range(1, len(told) + 1))
+    for cut in range(len(told) + 1):
+        rest = b"".join([write async for write in talk.frames(conversation, turn, after=cut)])
+        assert _events(rest) == told[cut:]
+
+
+def _events(written: bytes) -> list[bytes]:
+    return [event for event in written.split(b"\n\n") if event]
+
+
+def _number(event: bytes) -> int:
+    return int(event.partition(b"\n")[0].removeprefix(b"id: "))
 
 
 async def test_a_reader_that_goes_away_closes_what_it_read_from() -> None:

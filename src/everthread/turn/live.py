@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from everthread.core.nouns import Ref
@@ -23,6 +23,10 @@ class LiveTurn:
     def listen(self, after: int = 0) -> AsyncIterator[TurnEvent]:
         """Every event after a number, to the end."""
         return self.teller.listen(after)
+
+    def batches(self, after: int = 0, pause_seconds: float = 0.0) -> AsyncIterator[Sequence[TurnEvent]]:
+        """The same, as many at a time as lie ready."""
+        return self.teller.batches(after, pause_seconds)
 
     def stop(self) -> None:
         """End it as cancelled; what it has said is kept."""

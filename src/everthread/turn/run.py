@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -45,7 +45,7 @@ from everthread.turn.options import Options
 from everthread.turn.presence import is_dead
 from everthread.turn.scene import Scene, enter, prepared
 from everthread.turn.switches import METADATA_KEY, laid_over
-from everthread.turn.telling import Make, Teller
+from everthread.turn.telling import MOST_EVENTS, Make, Teller
 
 R = TypeVar("R")
 _POLL_SECONDS = 0.25
@@ -95,21 +95,51 @@ async def begin_turn(
 
 async def follow(conversation: Conversation, turn_id: str, *, agent: Agent, after: int = 0) -> AsyncIterator[TurnEvent]:
     """What a turn tells, from the event after a number on: live where it runs here, else as it is stored."""
-    live = agent.presence.live.get(turn_id)
-    if live is not None and Ref(conversation.owner, conversation.id) == live.ref:
+    if (live := _live(conversation, turn_id, agent)) is not None:
         async for event in live.listen(after):
             yield event
         return
+    async for batch in _as_stored(conversation, turn_id, after):
+        for event in batch:
+            yield event
+
+
+def follow_batches(
+    conversation: Conversation, turn_id: str, *, agent: Agent, after: int = 0, pause_seconds: float = 0.0
+) -> AsyncIterator[Sequence[TurnEvent]]:
+    """The same, every event as it was told: as many at a time as lie ready, and the next after a pause."""
+    live = _live(conversation, turn_id, agent)
+    return _as_stored(conversation, turn_id, after) if live is None else live.batches(after, pause_seconds)
+
+
+def _live(conversation: Conversation, turn_id: str, agent: Agent) -> LiveTurn | None:
+    live = agent.presence.live.get(turn_id)
+    return live if live is not None and Ref(conversation.owner, conversation.id) == live.ref else None
+
+
+async def _as_stored(conversation: Conversation, turn_id: str, after: int) -> AsyncIterator[Sequence[TurnEvent]]:
+    """What a turn told that runs elsewhere, or has ended."""
     while True:
         turn = await conversation.turn(turn_id)
-        async for event in conversation.turn_events(turn_id, after=after):
-            yield event
-            after = event.number
+        async for batch in _batched(conversation.turn_events(turn_id, after=after)):
+            yield batch
+            after = batch[-1].number
         if turn.state.is_final:
             break
         await asyncio.sleep(_POLL_SECONDS)
     if not after:  # its events are pruned, or went with an erase
-        yield await _snapshot(conversation, turn)
+        yield [await _snapshot(conversation, turn)]
+
+
+async def _batched(events: AsyncIterator[TurnEvent]) -> AsyncIterator[Sequence[TurnEvent]]:
+    batch: list[TurnEvent] = []
+    async for event in events:
+        batch.append(event)
+        if len(batch) == MOST_EVENTS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 async def _snapshot(conversation: Conversation, turn: Turn) -> Done:

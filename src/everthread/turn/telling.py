@@ -1,8 +1,9 @@
 """What a turn tells, on its way to whoever listens and to the store.
 
 - Events are numbered as they are told, and lie in one list. A reader walks along it at its own pace, from any number
-  on; pieces of text that it has not taken yet reach it as one. So a slow reader holds up nobody, and a token costs an
-  append to a list.
+  on, and takes what lies ready at a time. So a slow reader holds up nobody, and a token costs an append to a list.
+- A reader may ask for a pause after each time that it was told something: while tokens come faster than that, one
+  wake-up tells several, and they cost hardly more than one. What comes after a silence is told at once.
 - Nothing is written per token: a keeper stores what is new every half a second, and the last of it goes into the
   transaction that ends the turn.
 """
@@ -11,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from everthread.core.errors import StoreError
@@ -19,6 +21,8 @@ from everthread.core.turn_events import Thinking, Token, TurnEvent, kept
 from everthread.core.turns import EventBatch
 
 KEEP_SECONDS: Final = 0.5
+MOST_EVENTS: Final = 256
+"""At a time, so that a long turn that is told again does not keep the loop to itself."""
 _BREATH_SECONDS: Final = 0.005
 """How long a model that never waits may keep the loop to itself."""
 
@@ -83,17 +87,33 @@ class Teller:
     # -- listening -----------------------------------------------------------------------------------------
 
     async def listen(self, after: int = 0) -> AsyncIterator[TurnEvent]:
-        """Every event with a greater number, to the end of the turn."""
-        position = after
-        while True:
-            while position < len(self.events):
-                event, position = _joined(self.events, position)
+        """Every event with a greater number, to the end of the turn; pieces of a text that lie ready are one."""
+        async for batch in self.batches(after):
+            for event in joined(batch):
                 yield event
-            if self._is_closed:
+
+    async def batches(self, after: int = 0, pause_seconds: float = 0.0) -> AsyncIterator[Sequence[TurnEvent]]:
+        """The same, each as it was told: at a time as many as lie ready, and that not sooner than after a pause."""
+        clock = asyncio.get_running_loop().time
+        events, position, quiet_until = self.events, after, 0.0
+        while True:
+            if position < len(events):
+                if (pause := quiet_until - clock()) > 0 and len(events) - position < MOST_EVENTS:
+                    await asyncio.sleep(pause)
+                batch = events[position : position + MOST_EVENTS]
+                position += len(batch)
+                yield batch
+                quiet_until = clock() + pause_seconds
+            elif self._is_closed:
                 return
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            await future
+            else:
+                await self._news()
+
+    def _news(self) -> asyncio.Future[None]:
+        """Done when there is something new."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        return future
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -129,17 +149,18 @@ class Teller:
                         self._kept = batch.first - 1
 
 
-def _joined(events: list[TurnEvent], position: int) -> tuple[TurnEvent, int]:
-    """The next event, and where the one after it is; pieces of one text that lie ready are one."""
-    event = events[position]
-    position += 1
-    if not isinstance(event, Token | Thinking) or position == len(events):
-        return event, position
-    pieces = [event.text]
-    while position < len(events):
-        following = events[position]
-        if type(following) is not type(event) or following.message_id != event.message_id:
-            break
-        pieces.append(following.text)
-        position += 1
-    return type(event)(events[position - 1].number, "".join(pieces), event.message_id), position
+def joined(events: Sequence[TurnEvent]) -> Iterator[TurnEvent]:
+    """The same, with pieces of one text that follow each other as one; their last number stands for all of them."""
+    for (kind, message_id), run in groupby(events, _text_of):
+        if message_id is None:
+            yield from run
+            continue
+        pieces = [event for event in run if isinstance(event, Token | Thinking)]
+        yield (
+            pieces[0] if len(pieces) == 1 else kind(pieces[-1].number, "".join(one.text for one in pieces), message_id)
+        )
+
+
+def _text_of(event: TurnEvent) -> tuple[type[Token] | type[Thinking], str] | tuple[Any, None]:
+    """Which text an event is a piece of, if it is one."""
+    return (type(event), event.message_id) if isinstance(event, Token | Thinking) else (type(event), None)

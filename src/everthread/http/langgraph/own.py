@@ -12,7 +12,7 @@ Its run is the turn: the same row, the same events, told in the protocol's words
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -33,6 +33,7 @@ from everthread.http.talking import Talk
 from everthread.instance import Everthread
 from everthread.turn.options import Options
 from everthread.turn.run import begin_turn
+from everthread.turn.telling import joined
 
 NAME = "everthread"
 OWN = "is_own_turn"
@@ -79,11 +80,15 @@ class Own:
         conversation = await self._et.conversations.get(ref.id, ref.owner)
         words = _Words(turn)
         last = 0
-        async for event in self._talk.follow(conversation, turn.id):
-            last = event.number
-            frame = await self._values(conversation, words) if isinstance(event, Done) else words.of(event)
-            if frame is not None and last > after:
-                yield [Told(last, frame.event, dumps(frame.data))]
+        async for batch in self._talk.follow_batches(conversation, turn.id):
+            told: list[Told] = []
+            for event in words.wanted(batch):
+                last = event.number
+                frame = await self._values(conversation, words) if isinstance(event, Done) else words.of(event)
+                if frame is not None and last > after:
+                    told.append(Told(last, frame.event, dumps(frame.data)))
+            if told:
+                yield told
         if last + 1 > after:
             yield [Told(last + 1, END, b"null")]
 
@@ -116,6 +121,10 @@ class _Words:
         self.modes: Sequence[Any] = turn.metadata.get("kwargs", {}).get("stream_mode", ["values"])
         self._run = {"run_id": turn.id, "thread_id": turn.conversation_id, "langgraph_node": "plan"}
         self._whole: dict[str, AIMessageChunk] = {}
+
+    def wanted(self, batch: Sequence[TurnEvent]) -> Iterable[TurnEvent]:
+        """Where each piece shows all before it, one does for several."""
+        return batch if "messages-tuple" in self.modes else joined(batch)
 
     def of(self, event: TurnEvent) -> Frame | None:
         """The frame for an event; None where nobody asked for it."""
