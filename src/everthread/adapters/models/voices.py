@@ -123,9 +123,9 @@ class AskedModel:
 
 def _unwrapped(bound: Runnable[Any, Any]) -> _Bound:
     """A model with options is a model and options: its wrapper does nothing with a piece but pass it on."""
-    if type(bound) is RunnableBinding and not bound.config and not bound.config_factories:
-        return _Bound(bound.bound, bound.kwargs)
-    return _Bound(bound, {})
+    if not isinstance(bound, RunnableBinding) or type(bound).astream is not RunnableBinding.astream:
+        return _Bound(bound, {})
+    return _Bound(bound, {}) if bound.config or bound.config_factories else _Bound(bound.bound, bound.kwargs)
 
 
 def window_of(model: BaseChatModel) -> Budget:
