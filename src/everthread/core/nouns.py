@@ -15,6 +15,8 @@ from everthread.core.entries import Entry, Flag, Kind
 from everthread.core.errors import StoreDamaged
 
 T = TypeVar("T")
+_DELETED, _PINNED, _SECRET = int(Flag.DELETED), int(Flag.PINNED), int(Flag.SECRET)
+"""As numbers: `&` with a flag makes a flag, at twenty times the cost, three times for each message that is shown."""
 
 
 class Ref(NamedTuple):
@@ -129,11 +131,11 @@ class Message:
 
     @property
     def is_deleted(self) -> bool:
-        return bool(self._place.flags & Flag.DELETED)
+        return bool(self._place.flags & _DELETED)
 
     @property
     def is_pinned(self) -> bool:
-        return bool(self._place.flags & Flag.PINNED)
+        return bool(self._place.flags & _PINNED)
 
     @property
     def is_erased(self) -> bool:
@@ -142,7 +144,7 @@ class Message:
     @property
     def has_secret(self) -> bool:
         """Whether something in it looked like a credential when it came in. The message is never altered."""
-        return bool(self.entry.flags & Flag.SECRET)
+        return bool(self.entry.flags & _SECRET)
 
     @property
     def is_summary(self) -> bool:
