@@ -229,6 +229,19 @@ async def test_a_stop_in_mid_answer_keeps_the_text_until_there(et: Everthread, c
     assert (await conv.turn(live.id)).state is TurnState.CANCELLED
 
 
+@pytest.mark.parametrize("ticks", range(0, 12, 2))
+async def test_a_stop_is_heard_however_early_it_comes(et: Everthread, conv: Conversation, ticks: int) -> None:
+    model = ScriptedModel([Reply(text="never said", delay_seconds=3600)])
+    for more in range(2):
+        live = await begin_turn(conv, "go", agent=agent_for(et), model=model)
+        for _ in range(ticks + more):
+            await asyncio.sleep(0)
+        live.stop()
+        async with asyncio.timeout(60):
+            await live.ended()
+        assert (await conv.turn(live.id)).state is TurnState.CANCELLED
+
+
 async def test_whoever_stops_listening_stops_the_turn(et: Everthread, conv: Conversation) -> None:
     events = run_turn(conv, "go", agent=agent_for(et), model=ScriptedModel([Reply(text=LONG, pace_seconds=0.01)]))
     async for event in events:

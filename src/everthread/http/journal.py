@@ -102,7 +102,8 @@ class Journal:
 
     async def _wait_until_due(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._due.wait(), BATCH_SECONDS)
+            async with asyncio.timeout(BATCH_SECONDS):
+                await self._due.wait()
         self._due.clear()
 
     async def _keep(self) -> None:

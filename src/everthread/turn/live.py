@@ -19,6 +19,8 @@ class LiveTurn:
     ref: Ref
     teller: Teller
     task: asyncio.Task[None] | None = None
+    has_begun: bool = False
+    """Whether the task is where a stop ends it as cancelled: one that never ran would leave the turn open."""
 
     def listen(self, after: int = 0) -> AsyncIterator[TurnEvent]:
         """Every event after a number, to the end."""
@@ -30,8 +32,12 @@ class LiveTurn:
 
     def stop(self) -> None:
         """End it as cancelled; what it has said is kept."""
-        if self.task is not None and not self.task.done():
+        if self.task is None or self.task.done():
+            return
+        if self.has_begun:
             self.task.cancel()
+        else:
+            self.task.get_loop().call_soon(self.stop)
 
     async def ended(self) -> None:
         """Wait for its end."""

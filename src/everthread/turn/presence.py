@@ -101,7 +101,8 @@ class Presence:
         """Wait until a turn of this conversation has ended here, or so long."""
         event = self._ended.setdefault(ref, asyncio.Event())
         with suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await event.wait()
 
     def stop(self, id: str) -> bool:
         """Stop a turn that is here; whether it is."""

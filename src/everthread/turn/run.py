@@ -168,6 +168,7 @@ async def _story(
     scene: Scene | None = None
     turn = begun.turn
     since = time.perf_counter()
+    live.has_begun = True
     try:
         turn = await _its_turn(conversation, agent, begun)
         scene = await _scene(conversation, agent, arrived, turn, live.teller, outer)

@@ -91,7 +91,8 @@ class PostgresJobs:
                 failures += 1
                 _LOG.warning("the worker stopped (%s), and begins again", type(problem).__name__)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), min(LONGEST_PAUSE_SECONDS, 2.0**failures / 10))
+                async with asyncio.timeout(min(LONGEST_PAUSE_SECONDS, 2.0**failures / 10)):
+                    await stop.wait()
 
     async def report(self, limit: int) -> JobReport:
         async def work(connection: Connection) -> JobReport:

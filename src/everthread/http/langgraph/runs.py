@@ -223,8 +223,9 @@ def _awaited(served: Served, running: Running, owner: str, turn: Turn, *, stops:
         try:
             while not answer.done():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(answer), _BEAT)
-                    break
+                    async with asyncio.timeout(_BEAT):
+                        await asyncio.shield(answer)
+                        break
                 yield b"\n"  # JSON may begin with it
             yield answer.result()
         finally:

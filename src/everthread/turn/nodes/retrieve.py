@@ -19,8 +19,8 @@ async def retrieve(state: AppState, scene: Scene) -> dict[str, Any]:
     if knowledge is None or collection is None or not state.get("use_retrieval"):
         return {}
     try:
-        asked = knowledge.search(scene.conversation.owner, collection, scene.question)
-        found = await asyncio.wait_for(asked, scene.agent.limits.retrieve_seconds)
+        async with asyncio.timeout(scene.agent.limits.retrieve_seconds):
+            found = await knowledge.search(scene.conversation.owner, collection, scene.question)
     except (EverthreadError, TimeoutError):
         scene.teller.tell(lambda number: Recall(number=number, degraded=["retrieve"]))
         return {"degraded": ["retrieve"]}

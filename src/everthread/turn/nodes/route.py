@@ -64,7 +64,7 @@ async def _knowledge_base(state: AppState, scene: Scene) -> tuple[str | None, li
         return named, []
     limit = scene.agent.limits.retrieve_seconds
     try:
-        asked = scene.agent.knowledge.route(scene.conversation.owner, scene.question)
-        return await asyncio.wait_for(asked, limit), []
+        async with asyncio.timeout(limit):
+            return await scene.agent.knowledge.route(scene.conversation.owner, scene.question), []
     except (EverthreadError, TimeoutError):
         return None, ["route"]

@@ -65,7 +65,8 @@ async def _run(command: str, folder: Path, seconds: float, most: int) -> tuple[i
     assert process.stdout is not None
     reading = asyncio.ensure_future(_kept(process.stdout, most))
     try:
-        await asyncio.wait_for(process.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await process.wait()
         code = process.returncode
     except TimeoutError:
         code = None
@@ -79,7 +80,8 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+        async with asyncio.timeout(_GRACE_SECONDS):
+            await process.wait()
     except TimeoutError:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
