@@ -16,6 +16,7 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 
 from everthread.adapters.models.calibrating import Counting
 from everthread.adapters.models.failing import pause_asked_for, translated
+from everthread.adapters.models.pieces import pieces
 from everthread.context.budget import Budget, with_calibration
 from everthread.context.shape import Provider
 from everthread.core.errors import EverthreadError, ModelTimeout
@@ -92,7 +93,7 @@ class AskedModel:
             try:
                 async with asyncio.timeout(limit) as watch:
                     look_again = clock() + _CHECK_SECONDS
-                    async for chunk in model.astream(list(messages), config, **options):
+                    async for chunk in pieces(model, messages, config, options):
                         has_come = True
                         yield chunk
                         if (now := clock()) > look_again:
