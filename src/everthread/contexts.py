@@ -50,6 +50,9 @@ from everthread.recall.policy import RecallPolicy
 from everthread.recall.shown import Known
 from everthread.views import SeenContext
 
+TO_EMBED: Final = (NewJob(kind=EMBED, gather_seconds=1.0),)
+"""A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
+together, and until then its words find it."""
 _PAGE: Final = 200
 _MOST_IN_A_TURN: Final = 4
 """How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
@@ -197,7 +200,7 @@ class Contexts:
         read all the same."""
         if is_behind:
             with suppress(StoreError):
-                await self._store.write(self._ref, intents.PutJobs(jobs=(NewJob(kind=EMBED),)))
+                await self._store.write(self._ref, intents.PutJobs(jobs=TO_EMBED))
 
     async def _left_for_later(self, made: Context, found: Found) -> Context:
         """The same context, with its compaction written as a job. Where nothing can be written it can be read all the

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from everthread import recalling
-from everthread.contexts import Contexts
+from everthread.contexts import TO_EMBED, Contexts
 from everthread.core import payloads
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.ids import check_id, check_text, new_id
-from everthread.core.jobs import EMBED, REMEMBER, NewJob
+from everthread.core.jobs import REMEMBER, NewJob
 from everthread.core.log import BranchName, BranchRow
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
@@ -33,9 +33,6 @@ from everthread.recall.remarks import CUE, READ_CHARACTERS, remarks
 MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
 _MOST_TRIES: Final = 10
-_EMBED: Final = (NewJob(kind=EMBED, gather_seconds=1.0),)
-"""A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
-together, and until then its words find it."""
 _EVENTS: Final = 1000
 """About how many events are read at once."""
 _OFFLOAD_BYTES: Final = 65_536
@@ -178,7 +175,7 @@ class Conversation(Contexts):
 
     def _to_embed(self) -> Sequence[NewJob]:
         """A job that makes vectors of what is said; one waits, however much is said until it is done."""
-        return _EMBED if self._means.meaning is not None and not self.off_record else ()
+        return TO_EMBED if self._means.meaning is not None and not self.off_record else ()
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
