@@ -180,7 +180,8 @@ async def test_i1_an_append_that_is_under_way_when_the_database_closes_is_kept_o
         conv = await et.conversations.create(id="c")
         attempts = [asyncio.ensure_future(conv.append([says(str(n), id=str(n))])) for n in range(20)]
         await asyncio.sleep(0)
-    outcomes = await asyncio.wait_for(asyncio.gather(*attempts, return_exceptions=True), timeout=20)
+    async with asyncio.timeout(60):
+        outcomes = await asyncio.gather(*attempts, return_exceptions=True)
     acknowledged = {outcome[0].id for outcome in outcomes if not isinstance(outcome, BaseException)}
     refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     assert all(isinstance(problem, everthread.StoreError) for problem in refused)

@@ -182,7 +182,8 @@ async def test_a_cancelled_compaction_is_told_and_is_no_failure() -> None:
         conv = await et.conversations.create()
         await tell(conv, 12)
         with capture_logs() as lines, pytest.raises(TimeoutError):
-            await asyncio.wait_for(conv.compact(), 0.2)
+            async with asyncio.timeout(0.2):
+                await conv.compact()
     cancelled = one([dict(line) for line in lines], "compaction_cancelled")
     assert (cancelled["log_level"], cancelled["seconds"] > 0.1) == ("info", True)
     assert [line["event"] for line in lines] == ["compaction_triggered", "compaction_cancelled"]

@@ -82,7 +82,8 @@ async def test_a_turn_that_waits_behind_a_dead_one_closes_it(durable_url: str) -
     id = await opened_and_killed(durable_url, "answer")
     async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.get(id)
-        events = await asyncio.wait_for(told(conv, "go on", agent_for(et)), 20)
+        async with asyncio.timeout(60):
+            events = await told(conv, "go on", agent_for(et))
         assert only(events, Done).state == "complete"
         assert [turn.state for turn in await conv.turns()] == [TurnState.COMPLETE, TurnState.INTERRUPTED]
 

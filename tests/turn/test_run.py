@@ -255,7 +255,8 @@ async def test_another_process_can_stop_a_turn(et: Everthread, conv: Conversatio
     agent = agent_for(et)
     live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text=LONG, delay_seconds=60)]))
     await conv.stop_turn(live.id)
-    await asyncio.wait_for(live.ended(), 10)
+    async with asyncio.timeout(60):
+        await live.ended()
     assert (await conv.turn(live.id)).state is TurnState.CANCELLED
 
 
@@ -302,7 +303,8 @@ async def test_a_conversation_that_is_erased_in_mid_answer_stays_erased(et: Ever
         if isinstance(event, Token):
             await et.erase(conversation=conv.id)
             break
-    await asyncio.wait_for(live.ended(), 20)
+    async with asyncio.timeout(60):
+        await live.ended()
     assert only(live.teller.events, Failed).code == "erased"
     assert (await et.verify()).messages == 0
     assert await et.store.unfinished_turns() == []

@@ -36,7 +36,8 @@ async def test_events_that_lie_ready_are_taken_at_a_time_each_as_it_was_told() -
 async def test_a_long_turn_that_is_told_again_comes_in_handfuls_without_a_pause() -> None:
     teller = teller_of(4 * MOST_EVENTS)
     teller.close()
-    batches = await asyncio.wait_for(taken(teller, pause_seconds=3600), 60)
+    async with asyncio.timeout(60):
+        batches = await taken(teller, pause_seconds=3600)
     assert [len(batch) for batch in batches] == [MOST_EVENTS] * 4
     assert [event for batch in batches for event in batch] == teller.events
 
@@ -47,7 +48,8 @@ async def test_what_comes_after_a_silence_is_told_at_once() -> None:
     first = asyncio.ensure_future(anext(batches))
     await asyncio.sleep(0)
     teller.token("hello", "answer")
-    assert await asyncio.wait_for(first, 60) == teller.events
+    async with asyncio.timeout(60):
+        assert await first == teller.events
 
 
 async def test_tokens_that_come_faster_than_the_pause_share_a_wake_up() -> None:
