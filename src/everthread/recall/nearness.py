@@ -89,14 +89,14 @@ def _cut(tally: Mapping[float, int], most: int) -> float:
 
 
 def talk_around(orders: Sequence[int], places: Places, rarity: Mapping[Term, float]) -> list[float]:
-    """How much of the question is talked about where these messages stand: each term counts once, and a little more
-    when it is said again."""
+    """How much of the question is talked about where these messages stand, given in rising order: each term counts
+    once, and a little more when it is said again."""
     found = [0.0] * len(orders)
     for term, having in places.items():
-        weight = rarity[term]
+        weight, many, first = rarity[term], len(having), 0
         for at, order in enumerate(orders):
-            first = bisect_left(having, order - AROUND)
-            times = bisect_right(having, order + AROUND, first) - first
+            first = bisect_left(having, order - AROUND, first)
+            times = bisect_right(having, order + AROUND, first, min(many, first + 2 * AROUND + 1)) - first
             if times:
                 found[at] += weight * times / (times + 1)
     return found

@@ -262,7 +262,9 @@ class _Room:
         likeness = self.evidence.likeness
         floor = min(likeness.values())
         best = [
-            max(likeness.get((one.order, part), floor) for part in range(len(spans)))
+            likeness.get((one.order, 0), floor)
+            if len(spans) == 1
+            else max(likeness.get((one.order, part), floor) for part in range(len(spans)))
             for one, spans in zip(self.heard, self.spans, strict=True)
         ]
         usual = median(best) if len(best) >= _ENOUGH_TO_COMPARE else 0.0
