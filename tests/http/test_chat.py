@@ -207,6 +207,7 @@ async def test_tools_are_listed(client: httpx.AsyncClient) -> None:
     named = (await client.get(f"{API}/chat/tools", params={"conversation_id": "c"})).json()
     assert {"call_subagent"} <= {one["name"] for one in named["items"]}
     assert "general" in named["agent_types"]
+    assert {"data-report", "document-digest"} <= {one["name"] for one in named["skills"]}
 
 
 async def test_what_the_agent_set_itself_to_do_can_be_read(tmp_path: Path) -> None:

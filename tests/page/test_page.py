@@ -69,6 +69,8 @@ def test_the_model_view_is_what_the_service_would_send(page: Page, server: str) 
     page.get_by_role("tab", name="Model view").click()
     sent = httpx.get(f"{server}/api/v1/conversations/demo-journey/context", params={"messages": True}).json()
     expect(page.locator(".block")).to_have_count(len(sent["messages"]))
+    assert 0.95 * sent["tokens"] < sum(sent["message_tokens"]) <= sent["tokens"]  # parts are counted one by one
+    expect(page.locator(".block").last).to_contain_text(f"{sent['message_tokens'][-1]:,} tokens")
     shown = page.locator(".block pre").last.text_content()
     assert shown is not None
     assert sent["messages"][-1]["content"][:40] in shown
@@ -257,6 +259,13 @@ def test_what_a_turn_sent_can_be_looked_into(page: Page, server: str) -> None:
     expect(page.locator(".block")).to_have_count(len(seen["messages"]))
 
 
+def test_a_skill_is_offered_when_it_is_mentioned(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("Write a message").press_sequentially("@data")
+    page.get_by_role("option", name="@data-report").click()
+    expect(page.get_by_label("Write a message")).to_have_value("@data-report ")
+
+
 def test_exports_come_as_files(page: Page) -> None:
     open_demo(page)
     page.get_by_role("button", name="More").click()
@@ -265,6 +274,18 @@ def test_exports_come_as_files(page: Page) -> None:
     text = download.value.path().read_text(encoding="utf-8")
     assert "QX-4417-PLUM" in text
     assert "奶奶坐长途汽车会晕车" in text
+    assert "Calls note:" in text
+
+
+def test_an_export_leaves_out_what_is_not_ticked(page: Page) -> None:
+    open_demo(page)
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("menuitemcheckbox", name="with tools").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Export as Markdown").click()
+    text = download.value.path().read_text(encoding="utf-8")
+    assert "奶奶坐长途汽车会晕车" in text
+    assert "Calls note:" not in text
 
 
 def test_an_archive_comes_back_in(page: Page, server: str, tmp_path: Path) -> None:

@@ -161,6 +161,8 @@ export interface Seen {
   readonly tokens: number;
   readonly parts: readonly Part[];
   readonly messages: readonly unknown[];
+  /** What each of them counts to. */
+  readonly messageTokens: readonly number[];
   readonly omitted: readonly { readonly seq: number; readonly lastSeq: number | null; readonly reason: string }[];
 }
 
@@ -180,6 +182,7 @@ function seenFrom(wire: Shape<"Gauge"> | Shape<"SeenRequest">): Seen {
     tokens: wire.tokens,
     parts: gaugeFrom(wire).parts,
     messages: wire.messages ?? [],
+    messageTokens: wire.message_tokens ?? [],
     omitted: wire.omitted.map((one) => ({ seq: one.seq, lastSeq: one.last_seq, reason: one.reason })),
   };
 }
@@ -338,7 +341,7 @@ export function useNames() {
     staleTime: 60_000,
     queryFn: async (): Promise<readonly string[]> => {
       const known = await call("get", "/chat/tools");
-      return [...known.items.map((one) => one.name), ...known.agent_types];
+      return [...[...known.items, ...known.skills].map((one) => one.name), ...known.agent_types];
     },
   });
 }

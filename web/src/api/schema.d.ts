@@ -1602,6 +1602,7 @@ export interface components {
             messages?: {
                 [key: string]: unknown;
             }[] | null;
+            message_tokens?: number[] | null;
         };
         HitOut: {
             conversation_id: string;
@@ -1803,6 +1804,7 @@ export interface components {
             messages: {
                 [key: string]: unknown;
             }[];
+            message_tokens: number[];
         };
         SeenRequests: {
             turn_id: string;
@@ -1826,6 +1828,7 @@ export interface components {
         };
         Tools: {
             items: components["schemas"]["ToolOut"][];
+            skills: components["schemas"]["ToolOut"][];
             agent_types: string[];
         };
         TurnOut: {

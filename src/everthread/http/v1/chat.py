@@ -94,6 +94,7 @@ class Tools(BaseModel):
     """Everything that the agent can do."""
 
     items: list[ToolOut]
+    skills: list[ToolOut]
     agent_types: list[str]
 
 
@@ -147,8 +148,10 @@ async def list_tools(
         conversation = await et.conversations.get(conversation_id, caller.owner)
         offered = getattr(agent.hands, "tools", None)
         found += offered(et, conversation) if offered is not None else []
-    items = [{"name": tool.name, "description": tool.description} for tool in found]
-    return Json({"items": items, "agent_types": list(agent.types)})
+    items, skills = (
+        [{"name": one.name, "description": one.description} for one in known] for known in (found, agent.skills.skills)
+    )
+    return Json({"items": items, "skills": skills, "agent_types": list(agent.types)})
 
 
 @router.get("/conversations/{conversation_id}/todos", response_model=Todos, responses=declared(501))

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from everthread import views
 from everthread.context.assemble import Context
-from everthread.context.budget import Budget, reserve_of
+from everthread.context.budget import Budget, message_tokens, reserve_of
 from everthread.core.nouns import Ref
 from everthread.history.arguments import check_branch
 from everthread.http.asking import Et, Named
@@ -60,6 +60,7 @@ class Gauge(BaseModel):
     parts: list[PartOut]
     omitted: list[OmittedOut]
     messages: list[dict[str, Any]] | None = Field(default=None, description="The request itself, where asked for.")
+    message_tokens: list[int] | None = Field(default=None, description="What each of its messages counts to.")
 
 
 @router.get("/context", response_model=Gauge)
@@ -86,7 +87,12 @@ async def get_context(
         "window": window,
         "output_reserve": budget.output_reserve,
     }
-    return Json({**shown, "messages": made.messages} if messages else shown)
+    return Json({**shown, **request_out(made)} if messages else shown)
+
+
+def request_out(made: Context) -> dict[str, Any]:
+    """A request itself, and what each of its messages counts to."""
+    return {"messages": made.messages, "message_tokens": list(map(message_tokens, made.messages))}
 
 
 def gauge_out(made: Context) -> dict[str, Any]:

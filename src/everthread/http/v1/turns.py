@@ -15,7 +15,7 @@ from everthread.http.asking import Id, Limit, Named
 from everthread.http.json import Json
 from everthread.http.streaming import EventStream
 from everthread.http.v1.chat import STREAM, streamed, talk_of
-from everthread.http.v1.contexts import OmittedOut, PartOut, gauge_out
+from everthread.http.v1.contexts import OmittedOut, PartOut, gauge_out, request_out
 from everthread.turn.results import KEY
 
 router = APIRouter(tags=["turns"], prefix="/conversations/{conversation_id}/turns")
@@ -60,6 +60,7 @@ class SeenRequest(BaseModel):
     parts: list[PartOut]
     omitted: list[OmittedOut]
     messages: list[dict[str, Any]]
+    message_tokens: list[int] = Field(description="What each of them counts to.")
 
 
 class SeenRequests(BaseModel):
@@ -105,7 +106,7 @@ async def get_turn_context(conversation: Named, turn_id: Id) -> Response:
     requests = []
     for manifest in manifests:
         seen = await conversation.seen_context(manifest)
-        shown = {**gauge_out(seen.context), "messages": seen.context.messages}
+        shown = {**gauge_out(seen.context), **request_out(seen.context)}
         requests.append({"manifest_id": manifest, "is_same": seen.is_same, "erased": list(seen.erased), **shown})
     return Json({"turn_id": turn_id, "requests": requests})
 

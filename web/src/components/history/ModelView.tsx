@@ -61,7 +61,7 @@ export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
           ))}
         </ul>
       )}
-      {request?.messages.map((message, index) => <Block key={index} message={message} />)}
+      {request?.messages.map((message, index) => <Block key={index} message={message} tokens={request.messageTokens[index]} />)}
       {request && request.omitted.length > 0 && (
         <section className="notice">
           <h3>{t.leftOut}</h3>
@@ -90,14 +90,15 @@ function Sources({ seqs, onJump }: { readonly seqs: readonly number[]; readonly 
   );
 }
 
-function Block({ message }: { readonly message: unknown }) {
+function Block({ message, tokens }: { readonly message: unknown; readonly tokens: number | undefined }) {
   const [isWhole, setWhole] = useState(false);
-  const { t } = useTexts();
+  const { t, language } = useTexts();
   const { role, text, rest } = blockOf(message);
   const shown = isWhole || text.length < LONG_CHARACTERS ? text : `${text.slice(0, LONG_CHARACTERS)} …`;
   return (
     <div className="block" data-role={role}>
       <strong>{t.roles[role] ?? role}</strong>
+      {tokens !== undefined && <span className="faint"> {t.seenTokens(count(tokens, language))}</span>}
       {text !== "" && <pre className="plain" tabIndex={0}>{shown}</pre>}
       {rest !== "" && <pre className="plain" tabIndex={0}>{rest}</pre>}
       {shown !== text && <button onClick={() => setWhole(true)}>{t.showAll}</button>}
