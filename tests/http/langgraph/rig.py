@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -65,3 +66,25 @@ async def _listening(app: FastAPI) -> AsyncIterator[str]:
         finally:
             server.should_exit = True
             await task
+
+
+CHANNELS = ["values", "messages", "custom", "lifecycle", "input"]
+
+
+async def told_by(http: httpx.AsyncClient, until: str, since: int = 0, **asked: Any) -> list[dict[str, Any]]:
+    """The events of the thread `t`, in the protocol's second version, until its graph has come to this."""
+    seen: list[dict[str, Any]] = []
+    body = {"channels": CHANNELS, "since": since, **asked}
+    async with http.stream("POST", "/threads/t/stream/events", json=body) as response:
+        async for line in response.aiter_lines():
+            if line.startswith("data: "):
+                seen.append(json.loads(line.removeprefix("data: ")))
+                if seen[-1]["method"] == "lifecycle" and seen[-1]["params"]["data"]["event"] == until:
+                    break
+    return seen
+
+
+async def commanded(http: httpx.AsyncClient, method: str, **params: Any) -> Any:
+    """A command on the thread `t`, and what is answered."""
+    answer = await http.post("/threads/t/commands", json={"id": 1, "method": method, "params": params})
+    return answer.json()

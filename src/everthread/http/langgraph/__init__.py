@@ -12,7 +12,8 @@ store.py       /store: the documents that graphs keep
 info.py        /ok, /info
 doors.py       what every route takes
 asked.py       what a run is asked to do
-own.py         the assistant `everthread`: a turn of our own agent, in the protocol's words
+own.py         the assistant `everthread`: a turn of our own agent
+words.py       its events in the protocol's words, of both versions
 office.py      the protocol's part of an app
 mounting.py    how it comes into one
 rows.py        a run's row, the same as a turn's
