@@ -179,6 +179,15 @@ def test_only_brackets_outside_of_strings_nest(body: bytes, depth: int) -> None:
     assert depth_of(body + b"[]" * 100, 99) == depth
 
 
+@pytest.mark.parametrize("body", [b"\xff", b"{", b'{"message": "\xff"}'])
+async def test_a_body_that_is_no_json_is_refused_as_any_other_that_cannot_be_taken(
+    alice: httpx.AsyncClient, body: bytes
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = await alice.post("/api/v1/conversations", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+
+
 async def test_an_unknown_parameter_is_named(alice: httpx.AsyncClient) -> None:
     answer = await alice.get("/metrics", params={"limitt": "1"})
     assert answer.status_code == 422

@@ -124,7 +124,6 @@ class Refused(Exception):
 
 
 _TITLES = {
-    400: "Not understood",
     401: "Who are you?",
     403: "Not allowed",
     404: "Not found",
@@ -217,13 +216,14 @@ def _path(place: Sequence[object]) -> str:
 async def _on_http(request: Request, problem: Exception) -> Response:
     """What the framework itself turns away: an address or a method that there is not."""
     assert isinstance(problem, HTTPException)
+    if problem.status_code == 400:  # its word for a body that is no text; for one that is no JSON it has 422, as we do
+        return _response(KINDS[errors.Invalid], "invalid", str(problem.detail).lower())
     code, next_step = _BY_STATUS.get(problem.status_code, ("refused", "See the reference of the API."))
     kind = Kind(problem.status_code, _TITLES.get(problem.status_code, "Refused"), _AS_BEFORE, next_step)
     return _response(kind, code, str(problem.detail).lower(), headers=problem.headers)
 
 
 _BY_STATUS = {
-    400: ("invalid", "Mend the body, then send it again."),
     404: ("not_found", "See the reference of the API for the addresses there are."),
     405: ("method_not_allowed", "See the reference of the API for the methods there are."),
 }
