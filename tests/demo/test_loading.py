@@ -5,6 +5,7 @@ from __future__ import annotations
 from everthread import Everthread
 from everthread.context import faults
 from everthread.demo.loading import COMPACTIONS, ERRAND_ID, load
+from everthread.demo.more_story import CLOSING
 
 
 async def test_the_demo_conversation_has_something_for_every_screen(et: Everthread) -> None:
@@ -16,6 +17,7 @@ async def test_the_demo_conversation_has_something_for_every_screen(et: Everthre
     assert len([one async for one in conversation.compactions()]) == COMPACTIONS
     assert len([branch async for branch in conversation.branches()]) == 2
     assert [child.id async for child in conversation.children()] == [ERRAND_ID]
+    assert [turn.state.value for turn in await conversation.turns()] == ["complete"] * len(CLOSING)
     assert faults((await conversation.context()).messages) == []
 
 

@@ -24,7 +24,7 @@ def open_demo(page: Page, more: str = "") -> None:
 
 def test_a_conversation_opens_at_its_newest_message_and_goes_back_to_its_first(page: Page) -> None:
     open_demo(page)
-    expect(page.get_by_text("Day of stop 11: Guiyang")).to_be_in_viewport()
+    expect(page.get_by_text("The room by People's Park in Chengdu")).to_be_in_viewport()
     page.get_by_role("button", name="To the first message").click()
     expect(page.get_by_text("a grandmother with a peanut allergy")).to_be_visible()
 

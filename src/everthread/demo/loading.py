@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from everthread.adapters.models.scripted import ScriptedModel
+from everthread.bootstrap import agent
 from everthread.compaction.policy import CompactionPolicy
 from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
@@ -18,6 +20,7 @@ from everthread.demo.more_story import (
     ALLERGY,
     ANSWERED_ANEW,
     ASKED_ANEW,
+    CLOSING,
     ERRAND,
     ERRAND_RESULT,
     ERRAND_TURNS,
@@ -26,6 +29,7 @@ from everthread.demo.more_story import (
 from everthread.demo.story import STOPS, Call, Turn, turns
 from everthread.demo.tools import TOOLS
 from everthread.instance import Everthread
+from everthread.turn import run_turn
 
 ID: Final = "demo-journey"
 ERRAND_ID: Final = "subagent-demo-guesthouse"
@@ -59,6 +63,7 @@ async def _made(et: Everthread, owner: str) -> Conversation:
         await conversation.compact(compaction=_AT_ONCE)
     await _ask_anew(conversation, said)
     await conversation.remember(ALLERGY, scope="conversation", seq=1)
+    await _talk_on(et, conversation)
     await et.compaction_config.set({"enabled": True}, conversation=conversation)
     return conversation
 
@@ -128,6 +133,14 @@ class _Scribe:
         self._number += 1
         moment = _BEGAN + timedelta(minutes=self._number)
         return {"id": f"{self._prefix}-{self._number}", **fields, "created_at": moment.isoformat()}
+
+
+async def _talk_on(et: Everthread, conversation: Conversation) -> None:
+    """The agent is asked about what was said, and a script answers for the model."""
+    played = agent(et)
+    for question, answer in CLOSING:
+        async for _ in run_turn(conversation, question, agent=played, model=ScriptedModel([answer])):
+            pass
 
 
 def _json(value: Mapping[str, Any]) -> str:

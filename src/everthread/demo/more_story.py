@@ -35,6 +35,14 @@ ANSWERED_ANEW: Final = "From Caicun to the wetland it is an hour on wooden paths
 """The other answer about Dali, on a branch of its own."""
 
 
+CLOSING: Final = (
+    ("What is the reference of the guesthouse in Kunming?", "QX-4417-PLUM, and it is paid for."),
+    ("奶奶坐车、吃饭有什么要注意的？", "她坐长途汽车会晕车，所以只坐火车；她对花生过敏，饭菜里不要坚果。"),
+    ("Is anything left to book?", "The room by People's Park in Chengdu, 412 CNY a night. All else is noted."),
+)
+"""Asked of the agent itself at the end, so that there are requests to look into."""
+
+
 def turns_after() -> Iterator[Turn]:
     """Three turns for each stop: packing, money, and a line for the diary."""
     for place, stop in enumerate(STOPS, 1):
