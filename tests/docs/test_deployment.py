@@ -5,6 +5,8 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +91,20 @@ def test_the_unit_is_one_that_systemd_reads_and_stops_gently() -> None:
     assert Path(program).is_absolute()
     assert command in commands()
     assert unit["Service"]["killsignal"] == "SIGTERM"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("linter", "asked"),
+    [("dockerfile-utils@0.16.3", ("lint", "Dockerfile")), ("dclint@3.1.0", ("compose.yaml",))],
+)
+def test_a_linter_of_the_field_finds_no_error(linter: str, asked: tuple[str, ...], tmp_path: Path) -> None:
+    """Fetched by npm when it is wanted: who only changes Python need not have it."""
+    npx = shutil.which("npx")
+    if npx is None:
+        pytest.skip("needs npx, of Node")
+    command = [npx, "--yes", "--cache", str(tmp_path), linter, *asked]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode and "npm error" in done.stderr:
+        pytest.skip(f"npm does not bring {linter}")
+    assert done.returncode == 0, done.stdout + done.stderr
