@@ -27,9 +27,7 @@ class StaticMatrix:
     def vectors(self, texts: Sequence[str]) -> list[bytes]:
         """A vector for each text."""
         plainly = [plain(text, MOST_CHARACTERS) for text in texts]
-        read = self._tokenizer.encode_batch_fast(
-            plainly, add_special_tokens=False
-        )  # without offsets, which nobody asks
+        read = self._tokenizer.encode_batch_fast(plainly, add_special_tokens=False)  # without offsets
         return [self._mean(tokens.ids) for tokens in read]
 
     def _mean(self, ids: Sequence[int]) -> bytes:
