@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 
-import orjson
 from hypothesis import strategies as st
 
 from everthread.context import Budget, Message, faults
-from everthread.context.assemble import Context, assemble, digest
+from everthread.context.assemble import Context, assemble
 from everthread.context.ingredients import Ingredients, Recalled, Stored, Summed
 from everthread.context.manifest import dump, load
 from everthread.core.errors import ContextOverflow
@@ -118,12 +116,6 @@ def test_what_is_recalled_goes_before_any_of_the_window() -> None:
     given = asked(60, summaries=8, question="and now? " * 300)
     context = assemble(given, tight(900))
     assert "recalled" not in kinds(context)
-
-
-@forall(histories())
-def test_the_hash_is_that_of_one_json_list(history: list[Message]) -> None:
-    messages = assemble(Ingredients(window=stored(history)), Budget()).messages
-    assert digest(messages) == sha256(orjson.dumps(messages, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def test_what_was_repaired_away_is_named_with_what_was_wrong() -> None:

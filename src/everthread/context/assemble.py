@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any, Literal
 
 import orjson
@@ -22,6 +21,7 @@ import orjson
 from everthread.context.budget import Budget, has_media, message_tokens
 from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
 from everthread.context.dialect import Fields, encodable
+from everthread.context.digest import digest
 from everthread.context.fit import fit
 from everthread.context.ingredients import (
     Ingredients,
@@ -144,16 +144,6 @@ def _shared_texts(given: Ingredients) -> tuple[bytes | None, bytes | None]:
 def tools_text(tools: Sequence[Mapping[str, Any]]) -> bytes:
     """Tool schemas in one form, so that the same ones have the same hash."""
     return orjson.dumps(list(tools), option=orjson.OPT_SORT_KEYS)
-
-
-def digest(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The hash of rendered messages as one JSON list, without ever holding that list as text."""
-    hashed = sha256(b"[")
-    for at, message in enumerate(messages):
-        hashed.update(b"," if at else b"")
-        hashed.update(orjson.dumps(message, option=orjson.OPT_SORT_KEYS))
-    hashed.update(b"]")
-    return hashed.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
