@@ -34,7 +34,7 @@ from everthread.history.match import parse
 from everthread.history.snippets import snippet
 from everthread.recall.asking import MOST_CHARACTERS, Asked, asked
 from everthread.recall.dates import named_times
-from everthread.recall.nearness import Places, rarities, worth_reading
+from everthread.recall.nearness import Places, rarities, telling, worth_reading
 from everthread.recall.passages import WHOLE_TOKENS, Span, estimated_tokens
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
 from everthread.recall.ranking import Evidence, Heard, Ranked, Ranking, RecallWeights, rank
@@ -136,13 +136,14 @@ async def find(
         _word_places(sources.store, owner, conversation, wanted), _near(sources, owner, conversation, question)
     )
     rarity = rarities(places.of, places.total)
-    orders = worth_reading(places.of, rarity, _READ)
+    where = telling(places.of, rarity, _READ)
+    orders = worth_reading(where, rarity, _READ)
     named = list(dict.fromkeys((near.conversation_id, near.seq) for near in nearby.found))
     read = await sources.store.placed(owner, orders, named) if orders or named else ()
     placed = {one.order: one for one in read if path is None or is_on(path, one.branch, one.seq)}
     times = named_times(question[:MOST_CHARACTERS], asked_at or sources.clock())
     evidence = Evidence(
-        places=_along(places.of, {one.order for one in read} - placed.keys()),
+        places=_along(where, {one.order for one in read} - placed.keys()),
         rarity=rarity,
         likeness=_likeness(nearby.found, placed.values()),
         grasp=nearby.grasp,

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everthread.core.queries import Term
 from everthread.recall.asking import asked
 from everthread.recall.dates import named_times
-from everthread.recall.nearness import rarities, worth_reading
+from everthread.recall.nearness import rarities, telling, worth_reading
 from everthread.recall.ranking import Evidence, Heard, Ranked, RecallWeights, rank
 
 NOW = datetime(2026, 4, 15, 10, tzinfo=UTC)
@@ -127,6 +128,19 @@ def test_messages_of_two_conversations_are_no_neighbours() -> None:
     one, two = heard([("user", "the director"), ("user", "short")])
     found = ranked("director", [one, two._replace(conversation_id="other")], RecallWeights(around=0))
     assert texts(found) == ["the director"]
+
+
+def test_a_word_that_stands_everywhere_does_not_choose_what_is_read_where_enough_have_others() -> None:
+    rare, common, unheard = Term(token="depot"), Term(token="order"), Term(token="zeppelin")
+    places = {common: list(range(1, 1_001)), rare: list(range(500, 510)), unheard: []}
+    rarity = rarities(places, 1_000)
+    assert telling(places, rarity, enough=10).keys() == {rare, unheard}
+    assert telling(places, rarity, enough=11) == places
+
+
+def test_a_word_that_stands_everywhere_is_looked_for_when_nothing_else_is_found() -> None:
+    places = {Term(token="order"): list(range(1, 1_001)), Term(token="zeppelin"): []}
+    assert telling(places, rarities(places, 1_000), enough=10) == places
 
 
 def test_messages_around_one_with_the_words_are_worth_reading() -> None:

@@ -7,7 +7,7 @@ The system prompt and the tool schemas, the same in a thousand requests, are nam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -80,7 +80,7 @@ def text_digest(text: bytes) -> str:
 
 def dump(manifest: Manifest) -> bytes:
     """The manifest as it is stored."""
-    return orjson.dumps(asdict(manifest))
+    return orjson.dumps(manifest)
 
 
 def load(stored: bytes) -> Manifest:

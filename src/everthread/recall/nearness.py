@@ -21,6 +21,9 @@ AROUND = 8
 """So many messages to either side make up what is talked about."""
 MOST_LENDING = 1_000
 """Of the messages that have a word, the best so many lend to those around them."""
+_TELLING = 0.02
+"""A term that tells less than this share of what the rarest does stands nearly everywhere: it says nothing of where to
+look, and has the longest list of all."""
 _LENT = 0.3
 """What the next message lends of what it has; half of it at each further step."""
 _LENT_STEPS = [(step, _LENT / 2 ** (step - 1)) for step in range(1, REACH + 1)]
@@ -35,6 +38,13 @@ def rarities(places: Places, total: int) -> dict[Term, float]:
         term: math.log1p((max(total, len(having)) - len(having) + 0.5) / (len(having) + 0.5))
         for term, having in places.items()
     }
+
+
+def telling(places: Places, rarity: Mapping[Term, float], enough: int) -> Places:
+    """Without the terms that stand nearly everywhere, where enough messages have others."""
+    rarest = max((rarity[term] for term, having in places.items() if having), default=0.0)
+    found = {term: having for term, having in places.items() if rarity[term] >= _TELLING * rarest}
+    return found if len(set().union(*found.values())) >= enough else places
 
 
 def worth_reading(places: Places, rarity: Mapping[Term, float], most: int) -> list[int]:
