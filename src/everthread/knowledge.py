@@ -31,6 +31,7 @@ from everthread.recall.documents import (
     document_key,
     documents_shelf,
     is_same,
+    name_of,
     passages_shelf,
 )
 from everthread.recall.finding import CANDIDATE_CAP, find_both
@@ -121,12 +122,11 @@ class Knowledge:
         """The collections of an owner, by name, and how much is in each."""
         documents = await self._store.shelves(check_id(owner, "owner"), NoteKind.DOCUMENT)
         passages = await self._store.shelves(owner, NoteKind.PASSAGE)
-        names = sorted(shelf.partition("/")[2] for shelf in documents)
         return [
             Collection(
                 name=name, documents=documents[documents_shelf(name)], passages=passages.get(passages_shelf(name), 0)
             )
-            for name in names
+            for name in sorted(map(name_of, documents))
         ]
 
     async def list(self, owner: str, collection: str, *, limit: int = 100, cursor: str | None = None) -> Page[Document]:
@@ -185,7 +185,7 @@ class Knowledge:
         return PassageHits(tuple(kept), degraded)
 
     async def _names(self, owner: str, given: str | Sequence[str] | None) -> Sequence[str]:
-        known = [one.name for one in await self.collections(owner)]
+        known = sorted(map(name_of, await self._store.shelves(owner, NoteKind.DOCUMENT)))
         if given is None:
             return known
         wanted = [given] if isinstance(given, str) else list(given)
@@ -207,7 +207,7 @@ class Knowledge:
         scores = dict.fromkeys(names, 0.0)
         wanted = weighed(said, asked, found)
         for note in found.found:
-            name = note.shelf.partition("/")[2]
+            name = name_of(note.shelf)
             scores[name] = max(scores[name], answered(note.text, wanted))
         ranked = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         best = next(iter(ranked), None)

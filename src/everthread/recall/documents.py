@@ -89,6 +89,11 @@ def documents_shelf(collection: str) -> str:
     return f"documents/{collection}"
 
 
+def name_of(shelf: str) -> str:
+    """The collection whose shelf it is."""
+    return shelf.partition("/")[2]
+
+
 def passages_shelf(collection: str) -> str:
     """Where the passages of a collection lie."""
     return f"kb/{collection}"
@@ -193,7 +198,7 @@ def as_document(note: Note) -> Document:
     """A document as it was stored."""
     record = orjson.loads(note.record)
     return Document(
-        collection=note.shelf.partition("/")[2],
+        collection=name_of(note.shelf),
         id=record["id"],
         title=record["title"],
         media_type=record["media_type"],
@@ -210,7 +215,7 @@ def as_passage(note: Note) -> Passage:
     record = orjson.loads(note.record)
     heading: str = record["heading"]
     return Passage(
-        collection=note.shelf.partition("/")[2],
+        collection=name_of(note.shelf),
         document_id=record["id"],
         title=record["title"],
         heading=heading,

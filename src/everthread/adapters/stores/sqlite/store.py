@@ -28,7 +28,7 @@ from everthread.adapters.stores.sqlite import (
 )
 from everthread.adapters.stores.sqlite import checkpoints as saved
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.engine import Engine
+from everthread.adapters.stores.sqlite.engine import Engine, Work
 from everthread.adapters.vectors.sqlite import SqliteVectors
 from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs
@@ -312,8 +312,7 @@ class SqliteStore:
         return await self._on.read(lambda c: notes.near(c, owner, shelves, model, vector, limit))
 
     async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
-        await self._index_all()
-        return await self._on.read(lambda c: notes.uses(c, owner, limit))
+        return await self._read_indexed(lambda c: notes.uses(c, owner, limit))
 
     # -- turns ---------------------------------------------------------------------------------------------
 
@@ -369,20 +368,19 @@ class SqliteStore:
     async def candidates(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
     ) -> Candidates:
-        await self._index_all()
-        return await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
+        return await self._read_indexed(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
 
     async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
-        await self._index_all()
-        return await self._on.read(lambda c: search.word_places(c, owner, conversation, terms, cap))
+        return await self._read_indexed(lambda c: search.word_places(c, owner, conversation, terms, cap))
 
     async def placed(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
         return await self._on.read(lambda c: search.placed(c, owner, orders, named))
 
-    async def _index_all(self) -> None:
+    async def _read_indexed(self, work: Work[R]) -> R:
         """Nobody sees the index behind."""
-        while await self._on.read(indexing.is_behind):
+        while not (read := await self._on.read(lambda c: () if indexing.is_behind(c) else (work(c),))):
             await self._on.write(indexing.index_some)
+        return read[0]
 
     # -- looking after the whole ---------------------------------------------------------------------------
 
