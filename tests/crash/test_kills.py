@@ -13,7 +13,7 @@ import pytest
 import everthread
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED
 from everthread.core.failpoints import FAILPOINTS
-from tests.crash.crowd import BIG, TALK_MESSAGES, append_big, index_talk
+from tests.crash.crowd import BIG, TALK_MESSAGES, append_batches, append_big, index_talk
 from tests.crash.nursery import Nursery
 from tests.crash.trial import KILLED, NewTrial
 
@@ -29,7 +29,7 @@ WITHIN_SECONDS = {"sqlite": 0.3, "postgres": 0.8}
 def points(store: str) -> Sequence[str]:
     """Those that the script reaches: PostgreSQL indexes in the append itself, and the others have tests elsewhere."""
     elsewhere = {"compaction.written", "checkpoint.written", "job.written", "blob.written", "blob.deleted"}
-    elsewhere |= {"vectors.written"}
+    elsewhere |= {"vectors.written", "ids.filed"}
     elsewhere |= {"index.written"} if store == "postgres" else set()
     return [point for point in FAILPOINTS if point not in elsewhere]
 
@@ -63,6 +63,28 @@ def test_a_kill_while_the_index_catches_up_loses_no_word(store: str, empty_url: 
     assert child.wait() == KILLED, child.said()
     for number in (0, BATCH // 2, BATCH - 1):
         assert asyncio.run(found(empty_url, str(number))) == [number + 1]
+
+
+@pytest.mark.parametrize("filing", [1, 2])
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_i1_a_kill_while_ids_are_filed_leaves_each_to_be_found_once(
+    store: str, filing: int, empty_url: str, nursery: Nursery
+) -> None:
+    batches = {"url": empty_url, "conversation": "c", "name": "ann", "batches": 12, "size": 200}
+    child = nursery.start("tests.crash.crowd:append_large_batches", **batches, kill=f"ids.filed:{filing}")
+    assert child.wait() == KILLED, child.said()
+    asyncio.run(append_batches(empty_url, "c", "ann", 12, 200))
+    asyncio.run(check_ids(empty_url, 12 * 200))
+
+
+async def check_ids(url: str, count: int) -> None:
+    async with everthread.open(url, worker=False) as et:
+        conv = await et.conversations.get("c")
+        ids = [message.id async for message in conv.messages()]
+        assert len(ids) == len(set(ids)) == count
+        for seq in (1, 200, 201, count - 1, count):
+            assert (await conv.message(ids[seq - 1])).seq == seq
+        assert (await et.verify()).ok
 
 
 @pytest.mark.parametrize("store", list(KILLS))

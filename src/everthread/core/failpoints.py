@@ -12,6 +12,7 @@ FAILPOINTS = (
     "blob.deleted",
     "append.search_written",
     "append.head_written",
+    "ids.filed",
     "index.written",
     "commit.before",
     "commit.after",

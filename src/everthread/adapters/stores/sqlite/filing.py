@@ -22,6 +22,7 @@ from typing import TypeVar
 from everthread.adapters.stores.layout import SEQ_MASK, entry_key
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.entries import Entry, Kind
+from everthread.core.failpoints import reach
 from everthread.core.log import LogHead
 
 T = TypeVar("T")
@@ -111,6 +112,7 @@ class Tails:
 def _file(connection: sqlite3.Connection, number: int, tail: _Tail) -> None:
     rows = sorted((number, _hash(id), seq) for id, seqs in tail.seqs.items() for seq in seqs)
     connection.executemany(sql.FILE_ID, rows)
+    reach("ids.filed")
     connection.execute(sql.SET_FILED, (number, tail.last))
     tail.has_filed = True
     tail.seqs.clear()
