@@ -92,6 +92,8 @@ class Log(Protocol):
 
     counts_later: bool
     """Whether the tokens of short messages may come in as `UNCOUNTED`, to be counted here, many at once."""
+    can_block: bool
+    """Whether a caller outside of any loop may drive its verbs (core/driving.py)."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         """Show the intent what it needs, and commit what it decides. Durable when this returns."""

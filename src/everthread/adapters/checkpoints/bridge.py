@@ -1,4 +1,6 @@
-"""One bridge for callers that are not async: a loop in a thread of its own, where everything runs."""
+"""One bridge for callers that are not async: a loop in a thread of its own, where everything runs that the caller
+cannot drive by itself.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class Bridge:
 
     def call(self, work: Coroutine[Any, Any, R]) -> R:
         """Run it there and wait. From inside the loop that would wait for ever, so it is refused."""
-        if _running() is self._loop:
+        if running() is self._loop:
             work.close()
             raise Conflict(
                 "a call that blocks was made from the loop that has to answer it; use the async verb (aget_tuple, "
@@ -44,7 +46,7 @@ class Bridge:
 
     async def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run it there, from this loop or another."""
-        if _running() is self._loop:
+        if running() is self._loop:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
@@ -66,7 +68,8 @@ def known(bridge: Bridge | None, who: str) -> Bridge:
     return bridge
 
 
-def _running() -> asyncio.AbstractEventLoop | None:
+def running() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -20,11 +20,12 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from everthread.adapters.checkpoints.bridge import Bridge, known
+from everthread.adapters.checkpoints.bridge import Bridge, known, running
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.spots import OWNER, Spot, check_filter, spot_of
 from everthread.adapters.checkpoints.threads import Threads, take
 from everthread.core.checkpoints import CheckpointQuery
+from everthread.core.driving import Baton
 from everthread.core.errors import Conflict, Invalid
 from everthread.core.ids import LOCAL, check_id
 from everthread.instance import Everthread
@@ -52,19 +53,28 @@ class LogSaver(BaseCheckpointSaver[Any]):
             raise Invalid(f'must be "keep" or "erase", not {on_delete!r}', field="on_delete")
         self._owner = check_id(owner, "owner")
         self._threads = Threads(et, on_delete)
+        self._baton = Baton()
         self._bridge = bridge
 
-    @property
-    def _over(self) -> Bridge:
-        return known(self._bridge, "EverthreadSaver")
-
-    def _call(self, work: Coroutine[Any, Any, R]) -> R:
+    def _over(self, work: Coroutine[Any, Any, R]) -> Bridge:
         try:
-            bridge = self._over
+            return known(self._bridge, "EverthreadSaver")
         except Conflict:
             work.close()
             raise
-        return bridge.call(work)
+
+    async def _run(self, work: Coroutine[Any, Any, R]) -> R:
+        return await self._over(work).run(self._baton.in_steps(work))
+
+    def _call(self, work: Coroutine[Any, Any, R]) -> R:
+        return self._over(work).call(work)
+
+    def _drive(self, work: Coroutine[Any, Any, R]) -> R:
+        """The same for what asks nothing but the store: here, where that can block and no loop has this thread."""
+        bridge = self._over(work)
+        if self._threads.can_block and running() is None:
+            return self._baton.drive(work)
+        return bridge.call(self._baton.in_steps(work))
 
     def get_next_version(self, current: Any, channel: None) -> Any:
         """Whole numbers; where another saver has begun with its kind of versions, these go on."""
@@ -82,9 +92,18 @@ class LogSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; what is new in its messages enters the log in the same transaction."""
+        return await self._run(self._put(config, checkpoint, metadata, new_versions))
+
+    async def _put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
         spot = spot_of(config, self._owner)
         kept = {key: value for key, value in get_checkpoint_metadata(config, metadata).items() if key != OWNER}
-        await self._over.run(self._threads.put(spot, checkpoint, kept, new_versions, self.serde))
+        await self._threads.put(spot, checkpoint, kept, new_versions, self.serde)
         return spot.config(checkpoint["id"])
 
     async def aput_writes(
@@ -92,7 +111,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Store what a task wrote on top of a checkpoint."""
         taken = take(writes, task_id, task_path, self.serde)
-        await self._over.run(self._threads.put_writes(self._written_to(config), taken))
+        await self._run(self._threads.put_writes(self._written_to(config), taken))
 
     def _written_to(self, config: RunnableConfig) -> Spot:
         spot = spot_of(config, self._owner)
@@ -104,7 +123,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, or the newest of its namespace."""
-        return await self._over.run(self._threads.get(spot_of(config, self._owner), self.serde))
+        return await self._run(self._threads.get(spot_of(config, self._owner), self.serde))
 
     async def alist(
         self,
@@ -115,7 +134,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Checkpoints, newest first within a namespace; without a config, of all threads of the owner."""
-        for found in await self._over.run(self._listed(config, filter, before, limit)):
+        for found in await self._run(self._listed(config, filter, before, limit)):
             yield found
 
     async def _listed(
@@ -146,33 +165,35 @@ class LogSaver(BaseCheckpointSaver[Any]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """What delta channels are rebuilt from."""
+        return await self._run(self._deltas(config, channels))
+
+    async def _deltas(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         if not channels:
             return {}
-        spot = spot_of(config, self._owner)
-        return await self._over.run(self._threads.delta_history(spot, channels, self.serde))
+        return await self._threads.delta_history(spot_of(config, self._owner), channels, self.serde)
 
     # -- removing and copying ------------------------------------------------------------------------------
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove a thread's checkpoints. Its log is kept, or erased, as the saver was made."""
-        await self._over.run(self._threads.delete(self._owner, check_id(thread_id, "thread_id"), self.serde))
+        await self._run(self._threads.delete(self._owner, check_id(thread_id, "thread_id"), self.serde))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints that some runs made."""
         if run_ids:
-            await self._over.run(self._threads.delete_runs(self._owner, list(run_ids), self.serde))
+            await self._run(self._threads.delete_runs(self._owner, list(run_ids), self.serde))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """A thread with a log and checkpoints of its own, as the source has them now."""
         source, target = check_id(source_thread_id, "thread_id"), check_id(target_thread_id, "thread_id")
-        await self._over.run(self._threads.copy(self._owner, source, target, self.serde))
+        await self._run(self._threads.copy(self._owner, source, target, self.serde))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep of each thread the newest checkpoint per namespace, or with `delete` none. The log is not touched."""
         if strategy not in STRATEGIES:
             raise Invalid(f"must be one of {', '.join(STRATEGIES)}, not {strategy!r}", field="strategy")
         for thread_id in thread_ids:
-            await self._over.run(self._threads.prune(self._owner, thread_id, strategy, self.serde))
+            await self._run(self._threads.prune(self._owner, thread_id, strategy, self.serde))
 
     # -- the twins -----------------------------------------------------------------------------------------
 
@@ -183,16 +204,16 @@ class LogSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return self._call(self.aput(config, checkpoint, metadata, new_versions))
+        return self._drive(self._put(config, checkpoint, metadata, new_versions))
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         taken = take(writes, task_id, task_path, self.serde)
-        self._call(self._threads.put_writes(self._written_to(config), taken))
+        self._drive(self._threads.put_writes(self._written_to(config), taken))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._call(self.aget_tuple(config))
+        return self._drive(self._threads.get(spot_of(config, self._owner), self.serde))
 
     def list(
         self,
@@ -202,12 +223,12 @@ class LogSaver(BaseCheckpointSaver[Any]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        yield from self._call(self._listed(config, filter, before, limit))
+        yield from self._drive(self._listed(config, filter, before, limit))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return self._call(self.aget_delta_channel_history(config=config, channels=channels))
+        return self._drive(self._deltas(config, channels))
 
     def delete_thread(self, thread_id: str) -> None:
         self._call(self.adelete_thread(thread_id))

@@ -1,12 +1,10 @@
-"""What a saver does to threads: each verb as steps over the store, in the loop that the database is open in."""
+"""What a saver does to threads: each verb as steps over the store, one at a time from one step to the next."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
-from weakref import WeakValueDictionary
 
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import (
@@ -31,6 +29,7 @@ from everthread.adapters.checkpoints.remembering import Memories, Memory, Rememb
 from everthread.adapters.checkpoints.spots import Spot
 from everthread.adapters.checkpoints.underway import Underway
 from everthread.adapters.checkpoints.writing import Clear, HeldKey, KeepWrites
+from everthread.core import driving
 from everthread.core.checkpoints import (
     CheckpointChanges,
     CheckpointQuery,
@@ -60,10 +59,11 @@ class Threads:
     def __init__(self, et: Everthread, on_delete: str) -> None:
         self._et = et
         self._store = et.store
+        self.can_block = et.store.can_block
         self._on_delete = on_delete
         self._memories = Memories()
-        self._underway = Underway()
-        self._turns: WeakValueDictionary[Ref, asyncio.Lock] = WeakValueDictionary()
+        self._writes: Underway[Spot] = Underway()
+        self._puts: Underway[Ref] = Underway()
         self._erased: set[Ref] | None = None
         self._thread_ids: dict[Ref, str] = {}
         """Which thread a conversation is of, where that has another name."""
@@ -83,9 +83,10 @@ class Threads:
         One at a time for each thread: a subgraph's first checkpoint must find in the log what its parent's, which
         came before it and may still be on its way, puts there.
         """
-        await self._underway.ended(spot)
         ref = await self._ref(spot)
-        async with self._turns.setdefault(ref, asyncio.Lock()):
+        with self._puts.on(ref) as before:
+            await driving.wait(before)
+            await driving.wait(self._writes.begun(spot))
             await self._put(ref, spot, checkpoint, metadata, new_versions, serde)
 
     async def _put(
@@ -174,7 +175,7 @@ class Threads:
         memory = self._memories.of(ref)
         blobs: Blobs = {}
         rows = [one.row if one.held is None else _holding(one.row, one.held, spot, memory, blobs) for one in taken]
-        with self._underway.on(spot):
+        with self._writes.on(spot):
             await self._write(ref, KeepWrites(namespace=spot.namespace, id=spot.id, writes=rows, blobs=blobs))
 
     # -- reading -------------------------------------------------------------------------------------------

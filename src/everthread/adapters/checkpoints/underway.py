@@ -1,4 +1,4 @@
-"""Writes on their way to the store. A checkpoint waits for those on its parent.
+"""What is on its way to the store, so that others can wait for it. A checkpoint waits for the writes on its parent.
 
 LangGraph saves a task's writes and the next checkpoint in the background, begun in this order but not ended in it. A
 write that came after the checkpoint which applies it would be held for a list that never names it, and the next fork
@@ -7,33 +7,36 @@ from its checkpoint would take it for something new.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
-from everthread.adapters.checkpoints.spots import Spot
+from everthread.core import driving
+
+K = TypeVar("K")
 
 
-class Underway:
-    """The writes that have begun and not ended, by the checkpoint they are made on."""
+class Underway(Generic[K]):
+    """What has begun and not ended, by what it is made on."""
 
     def __init__(self) -> None:
-        self._begun: dict[Spot, list[asyncio.Event]] = {}
+        self._begun: dict[K, list[Future[None]]] = {}
 
     @contextmanager
-    def on(self, spot: Spot) -> Iterator[None]:
-        """While writes on this checkpoint are being stored."""
-        ended = asyncio.Event()
-        self._begun.setdefault(spot, []).append(ended)
+    def on(self, key: K) -> Iterator[Sequence[Future[None]]]:
+        """While something on it is being stored; gives what has begun before."""
+        before = self.begun(key)
+        begun = driving.begin()
+        self._begun[key] = [*before, begun]
         try:
-            yield
+            yield before
         finally:
-            ended.set()
-            self._begun[spot].remove(ended)
-            if not self._begun[spot]:
-                del self._begun[spot]
+            self._begun[key].remove(begun)
+            if not self._begun[key]:
+                del self._begun[key]
+            begun.set_result(None)
 
-    async def ended(self, spot: Spot) -> None:
-        """When those that have begun on this checkpoint are stored."""
-        for event in [*self._begun.get(spot, ())]:
-            await event.wait()
+    def begun(self, key: K) -> Sequence[Future[None]]:
+        """What can be waited for with `driving.wait`."""
+        return [*self._begun.get(key, ())]

@@ -105,6 +105,7 @@ class MemoryStore:
     """Conversations in memory. Everything runs between two awaits, so each call is a transaction."""
 
     counts_later = False
+    can_block = False
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock

@@ -71,6 +71,7 @@ class PostgresStore:
     """Conversations in one PostgreSQL database."""
 
     counts_later = False
+    can_block = False
 
     def __init__(self, url: str, clock: Clock = system_clock, blobs: Blobs | None = None) -> None:
         self._blobs = blobs

@@ -4,6 +4,8 @@ Callers hand the writer functions over an open connection. It takes all that wai
 its own, so that one that fails fails alone, commits once, and only then tells them: a group commit. An fsync is
 shared by everyone who came while the last one ran. A caller that is cancelled meanwhile cannot know whether it
 was written; a retry with the same ids is safe.
+
+A caller that may block (core/driving.py) reads in its own thread, and when nobody is writing it writes there too.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,7 @@ from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import cause_of, teach
 from everthread.adapters.stores.sqlite.filing import Tails
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some
+from everthread.core import driving
 from everthread.core.blobs import Blobs
 from everthread.core.errors import EverthreadError, StoreBusy, StoreDamaged, StoreError, StoreFull
 from everthread.core.failpoints import reach
@@ -49,13 +52,14 @@ _GROUP = 256
 class _Job:
     work: Work[Any]
     in_transaction: bool
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop | None
+    """None for a caller that blocks."""
+    future: asyncio.Future[Any] | Future[Any]
     result: Any = None
     error: BaseException | None = None
 
     def tell(self) -> None:
-        """Runs in the caller's loop."""
+        """Runs in the caller's loop, if it has one."""
         if self.future.done():
             return
         if self.error is not None:
@@ -92,12 +96,17 @@ class Engine:
         self.blobs: Blobs | None = None
         self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._handed: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-        self._own = threading.local()
+        self._waiting: deque[_Job] = deque()
+        """What the writer has taken and not begun."""
+        self._idle: deque[sqlite3.Connection] = deque()
+        """Those that nobody reads over now."""
         self._connections: list[sqlite3.Connection] = []
+        self._pen = threading.Lock()
+        """Whoever writes has it."""
         self.tails = Tails()
-        """Touched by the writer's thread only."""
+        """Touched only with the pen."""
         self.unindexed = 0
-        """Entries written here since the last batch was indexed; touched by the writer's thread only."""
+        """Entries written here since the last batch was indexed; touched only with the pen."""
         _prepare_file(path)
         self._writer_connection = connect(path, lambda: self.blobs)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
@@ -116,7 +125,8 @@ class Engine:
         self._readers.shutdown()
         for connection in self._connections:
             connection.close()
-        self._writer_connection.close()
+        with self._pen:
+            self._writer_connection.close()
 
     async def write(self, work: Work[R]) -> R:
         """Run it in the writer's next transaction; durable when this returns."""
@@ -128,22 +138,38 @@ class Engine:
 
     async def read(self, work: Work[R]) -> R:
         """Run it over a reader's connection."""
+        if driving.is_driven():
+            with driving.blocking():
+                return self._read(work)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Work[R]) -> R:
-        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
         try:
-            if connection is None:
-                connection = self._own.connection = connect(self.path, lambda: self.blobs)
-                for pragma in sql.READER_PRAGMAS:
-                    connection.execute(pragma)
-                self._connections.append(connection)
-            return work(connection)
+            connection = self._reader()
+            try:
+                return work(connection)
+            finally:
+                self._idle.append(connection)
         except DAMAGE as problem:
             raise translated(problem) from problem
 
+    def _reader(self) -> sqlite3.Connection:
+        """An idle connection, or a new one: there are as many as ever read at once."""
+        with suppress(IndexError):
+            return self._idle.pop()
+        connection = connect(self.path, lambda: self.blobs)
+        for pragma in sql.READER_PRAGMAS:
+            connection.execute(pragma)
+        self._connections.append(connection)
+        return connection
+
     async def _submit(self, work: Work[R], *, in_transaction: bool) -> R:
+        if driving.is_driven():
+            with driving.blocking():
+                done: Future[R] = Future()
+                self._submit_here(_Job(work, in_transaction, None, done))
+                return done.result()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         handed = self._handed.setdefault(loop, [])
@@ -151,6 +177,21 @@ class Engine:
             loop.call_soon(self._hand_over, loop)
         handed.append(_Job(work, in_transaction, loop, future))
         return await future
+
+    def _submit_here(self, job: _Job) -> None:
+        """For a caller that blocks: it writes when nobody does, else the writer does for all who wait."""
+        if self._waiting or not self._pen.acquire(blocking=False):
+            self._queue.put([job])
+            return
+        try:
+            self._run([job])
+        finally:
+            self._undo()  # what a Ctrl-C has left: this may be the main thread
+            self._pen.release()
+        reach("ack.before")
+        if self.unindexed >= BATCH:
+            self._queue.put([])  # the writer waits for nothing else, and would not see that the index is behind
+        job.tell()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """Give the writer what this turn of the loop gathered.
@@ -161,16 +202,19 @@ class Engine:
         self._queue.put(self._handed.pop(loop))
 
     def _write_for_ever(self) -> None:
-        waiting: deque[_Job] = deque()
+        waiting = self._waiting
         is_over = False
         while waiting or not is_over:
             while not is_over and not (waiting and self._queue.empty()):
                 handed = self._next_handed()
                 is_over = handed is None
                 waiting.extend(handed or ())
+                if not handed:
+                    break
             if waiting:
                 group = _next_group(waiting)
-                self._run(group)
+                with self._pen:
+                    self._run(group)
                 _tell(group)
             if self.unindexed >= MOST_UNINDEXED:
                 self._index()
@@ -185,13 +229,14 @@ class Engine:
 
     def _index(self) -> None:
         """Bring the index nearer to the log, now that the callers have been told."""
-        self.unindexed = max(0, self.unindexed - BATCH)
-        try:
-            self._writer_connection.execute("BEGIN IMMEDIATE")
-            index_some(self._writer_connection)
-            self._writer_connection.execute("COMMIT")
-        except Exception:  # noqa: BLE001 - the worker loop: what waits is noted in the file, and a search tells its caller
-            self._undo()
+        with self._pen:
+            self.unindexed = max(0, self.unindexed - BATCH)
+            try:
+                self._writer_connection.execute("BEGIN IMMEDIATE")
+                index_some(self._writer_connection)
+                self._writer_connection.execute("COMMIT")
+            except Exception:  # noqa: BLE001 - the worker loop: what waits is noted in the file, and a search tells its caller
+                self._undo()
 
     def _run(self, group: list[_Job]) -> None:
         try:
@@ -253,10 +298,13 @@ def _fail(group: list[_Job], problem: BaseException) -> None:
 def _tell(group: list[_Job]) -> None:
     """Wake each caller's loop once, however many of its callers were in the group."""
     reach("ack.before")
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop | None, list[_Job]] = {}
     for job in group:
         by_loop.setdefault(job.loop, []).append(job)
     for loop, jobs in by_loop.items():
+        if loop is None:
+            _tell_all(jobs)
+            continue
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
             loop.call_soon_threadsafe(_tell_all, jobs)
 

@@ -71,6 +71,7 @@ class SqliteStore:
     """Conversations in one SQLite file."""
 
     counts_later = True
+    can_block = True
 
     def __init__(self, path: Path, clock: Clock = system_clock, blobs: Blobs | None = None) -> None:
         self._path = path

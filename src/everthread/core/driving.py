@@ -1,0 +1,98 @@
+"""Coroutines of callers that may block, run to their end in the caller's own thread.
+
+To hop to a loop's thread and back costs more than most of what a store is asked for. So where a store can block
+(`Log.can_block`), a caller outside of any loop drives a coroutine by itself. The rules stay those of a loop: of the
+coroutines that share a baton, driven or in a loop, one runs at a time, and another one goes on only where it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Generator, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+_driven = threading.local()
+"""`baton`: the lock of the coroutine that this thread drives."""
+
+
+class Baton:
+    """Whoever has it runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def drive(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run it here. Where it waits this thread blocks, without the baton."""
+        with self._lock:
+            _driven.baton = self._lock
+            try:
+                work.send(None)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            finally:
+                _driven.baton = None
+                work.close()
+        raise RuntimeError("a coroutine that is driven waited for a loop")
+
+    def in_steps(self, work: Coroutine[Any, Any, R]) -> Coroutine[Any, Any, R]:
+        """The same for a loop: with the baton from one await to the next."""
+        return _Steps(work, self._lock)
+
+
+class _Steps(Coroutine[Any, Any, R], Generator[Any, Any, R]):
+    def __init__(self, work: Coroutine[Any, Any, R], lock: threading.Lock) -> None:
+        self._work = work
+        self._lock = lock
+
+    def send(self, value: Any) -> Any:
+        with self._lock:
+            return self._work.send(value)
+
+    def throw(self, *problem: Any) -> Any:
+        with self._lock:
+            return self._work.throw(*problem)
+
+    def close(self) -> None:
+        self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, R]:
+        return self
+
+
+def is_driven() -> bool:
+    """Whether this thread drives a coroutine, and may block where a loop would wait."""
+    return getattr(_driven, "baton", None) is not None
+
+
+@contextmanager
+def blocking() -> Iterator[None]:
+    """Around what blocks, in a coroutine that is driven: another one goes on meanwhile."""
+    lock = _driven.baton
+    lock.release()
+    try:
+        yield
+    finally:
+        lock.acquire()
+
+
+def begin() -> Future[None]:
+    """Something that others wait for until its result is set; one of them that is cancelled does not cancel it."""
+    begun: Future[None] = Future()
+    begun.set_running_or_notify_cancel()
+    return begun
+
+
+async def wait(begun: Iterable[Future[None]]) -> None:
+    """Until the result of each is set."""
+    for one in begun:
+        if is_driven():
+            with blocking():
+                one.result()
+        elif not one.done():
+            await asyncio.wrap_future(one)
