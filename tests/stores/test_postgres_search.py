@@ -6,9 +6,11 @@ import asyncpg
 
 import everthread
 from everthread.adapters.stores.postgres.search import _sampled
+from everthread.core.ids import owner_scope
 from everthread.history.match import parse, tsquery
 
 MESSAGES = 6_000
+FILLING = [{"role": "user", "content": "hay"}] * 1_500
 
 
 async def test_an_index_that_nobody_has_vacuumed_is_sampled_and_not_read(address: str) -> None:
@@ -26,3 +28,18 @@ async def test_an_index_that_nobody_has_vacuumed_is_sampled_and_not_read(address
         assert MESSAGES / 3 < sample.rows < MESSAGES * 3
         assert len(await et.search("w170")) == 1
     await connection.close()
+
+
+async def test_the_cap_comes_after_an_owner_who_has_much_of_the_index(address: str) -> None:
+    async with everthread.open(address, worker=False) as et:
+        mine = await et.conversations.create(owner="ann")
+        await mine.append([{"role": "user", "content": "needle", "id": "mine"}, *FILLING])
+        theirs = await et.conversations.create(owner="bob")
+        await theirs.append([{"role": "user", "content": "needle"}] * 700)
+        hits = await et.search("needle", owner="ann")
+        assert [hit.id for hit in hits] == ["mine"]
+        assert not hits.truncated
+        connection = await asyncpg.connect(address)
+        sample = await _sampled(connection, "ann", parse("needle"), tsquery(parse("needle"), [owner_scope("ann")]))
+        assert (sample.is_large, sample.prefers_walk(300, None)) == (True, False)  # the way that was tried here
+        await connection.close()

@@ -27,6 +27,7 @@ _NEWEST = 1 << 62
 _SAMPLED_ROWS = 2_000
 _LEAST_GATHERED = 250
 """Fewer matches than one entry of the sample stands for are not told apart: then a short walk is as good."""
+_LARGE_SHARE = 0.2
 _WALK_COST, _LOOK_UP_COST = 2, 8
 """Microseconds a row, measured on a million messages: reading one on the way, and gathering one from the index."""
 
@@ -38,6 +39,12 @@ class _Sample(NamedTuple):
     owned: int
     hits: int
     frequencies: Mapping[str, int]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the owner has so much of the index that its token there is a list to walk through, and what others
+        have of a word is passed over sooner."""
+        return self.owned >= _LARGE_SHARE * self.seen
 
     def prefers_walk(self, cap: int, entries: int | None) -> bool:
         """Whether walking over the owner's entries, or those of one conversation, costs less than gathering all
@@ -51,19 +58,20 @@ class _Sample(NamedTuple):
 async def candidates(
     connection: Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool
 ) -> Candidates:
-    """At most `cap` matches of this owner, newest first. The owner is a token of the index, so the cap comes after."""
+    """At most `cap` matches of this owner, newest first: the cap comes after the owner."""
     number = entries = None
     if conversation is not None:
         number, head, _ = await living_head(connection, Ref(owner, conversation))
         entries = head.entry_count
     async with connection.transaction(readonly=True):
         await connection.execute(sql.SEARCH_SETTINGS)
-        match = tsquery(query, [owner_scope(owner)], any_term=any_word)
-        sample = await _sampled(connection, owner, query, match)
+        of_all, of_owner = (tsquery(query, scope, any_term=any_word) for scope in ([], [owner_scope(owner)]))
+        sample = await _sampled(connection, owner, query, of_owner)
         if sample.prefers_walk(cap, entries):
-            found = await connection.fetch(sql.WALK, match, owner, cap + 1, number)
+            found = await connection.fetch(sql.WALK, of_all, owner, cap + 1, number)
         else:
-            found = await connection.fetch(sql.LOOK_UP, match, *_span(number), cap + 1)
+            match = of_all if sample.is_large else of_owner
+            found = await connection.fetch(sql.LOOK_UP, match, owner, *_span(number), cap + 1)
     keys = [row[0] for row in found]
     rows = await connection.fetch(sql.CANDIDATES, keys[:cap], owner)
     return Candidates(

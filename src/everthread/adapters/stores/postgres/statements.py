@@ -536,8 +536,9 @@ LIMIT $3"""
 
 LOOK_UP = """
 WITH matching AS MATERIALIZED (SELECT key FROM words WHERE tokens @@ $1::text::tsquery)
-SELECT key FROM matching WHERE key BETWEEN $2 AND $3 ORDER BY key DESC LIMIT $4"""
-"""The newest entries that match, by the index of words: for words that are rare."""
+SELECT key FROM matching JOIN conversations c ON c.number = key >> 32
+WHERE c.owner = $2 AND key BETWEEN $3 AND $4 ORDER BY key DESC LIMIT $5"""
+"""An owner's newest entries that match, by the index of words: for words that are rare."""
 
 CANDIDATES = f"""
 SELECT c.id, e.key, {ENTRY}
