@@ -30,9 +30,9 @@ def server(tmp_path: Path) -> Iterator[OwnServer]:
 def new_trial(server: OwnServer, nursery: Nursery, tmp_path: Path) -> NewTrial:
     numbers = count(1)
 
-    def new(seed: int) -> Trial:
+    def new(seed: int, *, migrated: bool = False) -> Trial:
         number = next(numbers)
-        server.run_sql(f"CREATE DATABASE trial_{number}")
+        server.run_sql(f"CREATE DATABASE trial_{number} TEMPLATE {TEMPLATE if migrated else 'template0'}")
         acks = tmp_path / f"acks-{number}"
         return Trial(nursery=nursery, url=server.url(f"trial_{number}"), seed=seed, acks=acks, erases=1)
 
@@ -44,7 +44,7 @@ def kill_under_clients(server: OwnServer, new_trial: NewTrial, how: str, seed: i
     dice = random.Random(seed)
     done = 0
     while done < kills:
-        trial = new_trial(seed + done)
+        trial = new_trial(seed + done % 2)
         child = trial.start(patient=True)
         while not trial.acknowledged() and child.is_at_work():
             time.sleep(0.01)

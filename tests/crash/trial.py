@@ -11,10 +11,10 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import everthread
 from everthread import Head
@@ -25,8 +25,11 @@ from tests.crash.states import Expected, State, erased_words, expected, state_of
 
 KILLED = -int(signal.SIGKILL)
 
-NewTrial = Callable[[int], "Trial"]
-"""A trial of a seed, on an empty database."""
+
+class NewTrial(Protocol):
+    """Makes trials: of a seed, on a new database that has its tables or is to get them."""
+
+    def __call__(self, seed: int, *, migrated: bool = False) -> Trial: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
