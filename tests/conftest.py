@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -17,7 +18,7 @@ import everthread
 from everthread import Everthread
 from everthread.adapters.stores.sqlite.engine import migrate
 from everthread.settings import Settings
-from tests.postgres import Server, shared_server
+from tests.postgres import Server, roomy_folder, shared_server
 
 STORES = ("memory", "sqlite", "postgres")
 DURABLE_STORES = ("sqlite", "postgres")
@@ -32,6 +33,17 @@ hypothesis.load_profile("same")
 
 MODELS = Settings.load().models_dir
 """Where weights that were fetched on this machine are, for the tests that are about them."""
+
+
+def pytest_configure() -> None:
+    """The tests' folders are in memory, where there is room: most of a small test on SQLite is waiting for a disk."""
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(roomy_folder()))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: the collector need not look through it again and again while tests run."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -131,15 +131,17 @@ class Server:
 
     def _is_emptied(self, name: str) -> bool:
         """Empty it for the next test, if it has the tables of a new one and nothing else."""
-        return (
-            self._order(_END_OTHERS, _SHAPE, database=name) == self._shape and self._order(_EMPTY, database=name) == []
-        )
+        with psycopg.connect(self.url(name), autocommit=True) as connection:
+            connection.execute(_END_OTHERS)
+            is_as_new = connection.execute(_SHAPE).fetchall() == self._shape
+            if is_as_new:
+                connection.execute(_EMPTY)
+            return is_as_new
 
-    def _order(self, *statements: str, database: str = "postgres") -> list[Any]:
-        """What the last one finds. As `run_sql`, some thousand times in a run: so without a process for each."""
+    def _order(self, statement: str, database: str = "postgres") -> list[Any]:
+        """What it finds. As `run_sql`, some thousand times in a run: so without a process for each."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
-            for statement in statements:
-                done = connection.execute(sql.SQL(statement))
+            done = connection.execute(sql.SQL(statement))
             return done.fetchall() if done.description else []
 
     def run_sql(self, statement: str, database: str = "postgres") -> str:
@@ -247,7 +249,7 @@ def own_server(folder: Path, settings: Mapping[str, str] | None = None) -> Itera
     Its data are elsewhere, because PostgreSQL's user may not enter the folders that pytest makes for root. In
     memory, if there is room: what was written there outlives the processes, as it does on a disk.
     """
-    data = Path(tempfile.mkdtemp(prefix="everthread-pg-", dir=_roomy_folder()))
+    data = Path(tempfile.mkdtemp(prefix="everthread-pg-", dir=roomy_folder()))
     server = OwnServer(data, folder / "postgres.log", settings or {})
     try:
         server.start()
@@ -261,15 +263,16 @@ def own_server(folder: Path, settings: Mapping[str, str] | None = None) -> Itera
 def shared_server() -> Iterator[Server]:
     """The server of this run; started by the first process that asks, ended after the last one."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    folder = _roomy_folder() / f"everthread-pg-{run[:16]}"
+    folder = roomy_folder() / f"everthread-pg-{run[:16]}"
     with _only_one_at_a_time():
         held = _hold(folder) or _start_keeper(folder)
     with held:
         yield Server(folder)
 
 
-def _roomy_folder() -> Path:
-    is_roomy = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).total > ROOM_BYTES
+def roomy_folder() -> Path:
+    """In memory, if there is room."""
+    is_roomy = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > ROOM_BYTES
     return IN_MEMORY if is_roomy else Path(tempfile.gettempdir())
 
 
