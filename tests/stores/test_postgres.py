@@ -6,6 +6,7 @@ import asyncio
 import traceback
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -14,7 +15,7 @@ import everthread
 from everthread import Conversation, Everthread
 from everthread.adapters.stores.postgres import errors
 from everthread.adapters.stores.postgres.address import parse
-from everthread.adapters.stores.postgres.pool import Connection, Pool
+from everthread.adapters.stores.postgres.pool import Connection, Pool, connect
 from everthread.core.errors import EverthreadError, Invalid, StoreBusy, StoreDamaged, StoreError, StoreFull, StoreGone
 from tests.postgres import Server, own_server
 
@@ -56,6 +57,17 @@ async def test_all_who_open_a_database_in_one_loop_share_its_connections(
         await first.stats()
         await second.stats()
         assert postgres_server.run_sql(BACKENDS.format(name)) == "1"
+
+
+async def test_only_the_first_connection_asks_what_an_array_of_numbers_is(address: str) -> None:
+    asked: list[str] = []
+    for _ in range(2):
+        asked.clear()
+        connection: Any = await connect(parse(address))
+        with connection.query_logger(lambda record: asked.append(record.query)):
+            assert await connection.fetchval("SELECT $1::bigint[]", [1, 2]) == [1, 2]
+        await connection.close()
+    assert asked == ["SELECT $1::bigint[]"]
 
 
 async def test_the_last_to_close_closes_the_connections(address: str, name: str, postgres_server: Server) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import asyncpg
@@ -24,6 +25,10 @@ R = TypeVar("R")
 Row = Sequence[Any]
 
 _CLOSE_SECONDS = 10
+_FIRST_OF_OTHERS = 10_000
+"""Below this, PostgreSQL's sources give the numbers of types."""
+_NOT_ASKED = SimpleNamespace(name="none was made")
+"""In the place of the statement that asked: the driver looks whether it took the place of the caller's."""
 
 
 class Connection(Protocol):
@@ -170,7 +175,7 @@ async def connect(address: Address, **options: object) -> Connection:
             address.dsn,
             timeout=address.connect_timeout,
             statement_cache_size=address.statement_cache_size,
-            **options,
+            **{**options, "connection_class": _WellRead},
         )
     except ValueError:  # quotes the part of the address that it does not understand
         raise Invalid(
@@ -179,6 +184,26 @@ async def connect(address: Address, **options: object) -> Connection:
     except errors.DRIVER as problem:
         raise errors.cannot_connect(problem, address) from problem
     return connection
+
+
+class _WellRead(asyncpg.Connection):  # type: ignore[misc]  # the driver has no types
+    """Asks for the types of PostgreSQL's own catalogue once in a process: their numbers never change.
+
+    The driver asks on each connection, before the first statement with an array of numbers: half of what a
+    connection takes until its first append is done. Were the driver to ask by another name, it would ask as often.
+    """
+
+    __slots__ = ()
+    _known: ClassVar[dict[frozenset[int], Sequence[Row]]] = {}
+
+    async def _introspect_types(self, typeoids: Iterable[int], *within: float | None) -> tuple[Sequence[Row], Any]:
+        asked = frozenset(typeoids)
+        if asked in self._known:
+            return self._known[asked], _NOT_ASKED
+        found, statement = await super()._introspect_types(typeoids, *within)
+        if max(asked) < _FIRST_OF_OTHERS:
+            self._known[asked] = found
+        return found, statement
 
 
 async def _commit(connection: Connection) -> None:
