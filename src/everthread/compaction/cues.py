@@ -7,13 +7,23 @@ neither better nor worse for it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
+
+Cue = Callable[[], re.Pattern[str]]
+"""Made when it is first looked for: most programs that import this compact nothing."""
 
 
-def _cue(english: str, chinese: str, *, at_start: bool = False) -> re.Pattern[str]:
+def _cue(english: str, chinese: str, *, at_start: bool = False) -> Cue:
     """English whole words in any case, or the Chinese; each line of either is an alternative."""
-    words, characters = ("|".join(filter(None, map(str.strip, text.split("\n")))) for text in (english, chinese))
-    anchor = "^" if at_start else ""
-    return re.compile(rf"{anchor}\b(?i:{words})\b|{anchor}(?:{characters})")
+
+    @cache
+    def pattern() -> re.Pattern[str]:
+        words, characters = ("|".join(filter(None, map(str.strip, text.split("\n")))) for text in (english, chinese))
+        anchor = "^" if at_start else ""
+        return re.compile(rf"{anchor}\b(?i:{words})\b|{anchor}(?:{characters})")
+
+    return pattern
 
 
 _CLOSING = r"\s*[\"”」』)）]?\s*$"
@@ -156,22 +166,22 @@ _RELATIVE_TIME = _cue(
 
 def decides(sentence: str) -> bool:
     """It settles something, or says what has been settled."""
-    return bool(_DECISION.search(sentence))
+    return bool(_DECISION().search(sentence))
 
 
 def stands(sentence: str) -> bool:
     """It says something of the speaker that will still hold: who they are, what they want, what was wrong."""
-    return bool(_STANDING.search(sentence))
+    return bool(_STANDING().search(sentence))
 
 
 def is_pending(sentence: str) -> bool:
     """It leaves something to be done."""
-    return bool(_PENDING.search(sentence))
+    return bool(_PENDING().search(sentence))
 
 
 def aims(sentence: str) -> bool:
     """It says what is wanted."""
-    return bool(_AIM.search(sentence))
+    return bool(_AIM().search(sentence))
 
 
 def asks(sentence: str) -> bool:
@@ -191,29 +201,29 @@ def proposes(sentence: str) -> bool:
 
 def affirms(sentence: str) -> bool:
     """It opens with a yes."""
-    return bool(_AFFIRMING.search(sentence))
+    return bool(_AFFIRMING().search(sentence))
 
 
 def is_polite(sentence: str) -> bool:
     """It greets, thanks or cheers."""
-    return bool(_POLITE.search(sentence))
+    return bool(_POLITE().search(sentence))
 
 
 def praises(sentence: str) -> bool:
     """It answers somebody's news with warmth, which tells nothing new."""
-    return bool(_PRAISE.search(sentence))
+    return bool(_PRAISE().search(sentence))
 
 
 def is_boilerplate(sentence: str) -> bool:
     """It is what an answer says around its content."""
-    return bool(_BOILERPLATE.search(sentence))
+    return bool(_BOILERPLATE().search(sentence))
 
 
 def tells(sentence: str) -> bool:
     """The speaker reports what they did or are about to do."""
-    return bool(_TELLING.search(sentence))
+    return bool(_TELLING().search(sentence))
 
 
 def is_relative_in_time(sentence: str) -> bool:
     """It can be dated only from the day it was said."""
-    return bool(_RELATIVE_TIME.search(sentence))
+    return bool(_RELATIVE_TIME().search(sentence))

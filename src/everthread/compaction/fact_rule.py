@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from everthread.compaction import normal_forms as forms
@@ -30,11 +31,22 @@ class Rule:
     kind: FactKind
     sign: str
     """The key in `SIGNS` of what a line must hold for this rule to be tried at all."""
-    pattern: re.Pattern[str]
+    written: str
+    """Its pattern, as text."""
     normal: Callable[[Match], str] = _said
     guard: Callable[[Match], bool] | None = None
     in_code: bool = False
     """Whether it also applies inside a fenced block, whose names and strings are not facts one by one."""
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return _compiled(self.written)
+
+
+@cache
+def _compiled(written: str) -> re.Pattern[str]:
+    """At first use: there are seventy, and most programs that import them compact nothing."""
+    return re.compile(written)
 
 
 def rule(
@@ -47,7 +59,7 @@ def rule(
     in_code: bool = False,
 ) -> Rule:
     """A rule from its pattern as text."""
-    return Rule(kind=kind, sign=sign, pattern=re.compile(pattern), normal=normal, guard=guard, in_code=in_code)
+    return Rule(kind=kind, sign=sign, written=pattern, normal=normal, guard=guard, in_code=in_code)
 
 
 def _holds(*marks: str) -> Sign:

@@ -135,8 +135,9 @@ def _in_line(line: str, seq: int, at: int, *, in_code: bool) -> Iterator[Fact]:
 
 
 def _by_rule(rule: Rule, line: str, seq: int, at: int, claimed: bytearray) -> Iterator[Fact]:
-    group = rule.pattern.groupindex.get("fact", 0)
-    for match in rule.pattern.finditer(line):
+    pattern = rule.pattern
+    group = pattern.groupindex.get("fact", 0)
+    for match in pattern.finditer(line):
         start, end = match.span(group)
         if 1 in claimed[start:end] or (rule.guard is not None and not rule.guard(match)):
             continue
