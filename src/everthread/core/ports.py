@@ -104,8 +104,8 @@ class Log(Protocol):
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
         """Entries by message id (every revision, no marks) or by seq, in order of seq."""
 
-    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
-        """Every entry with a greater seq, in order: the log itself."""
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+        """Every entry with a greater seq, in order: the log itself. Who needs no tokens need not have them counted."""
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
         """What frameworks did to their own lists, in order: their summaries, and the marks of what they removed."""

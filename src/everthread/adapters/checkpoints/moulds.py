@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -41,7 +42,6 @@ _CLASSES: dict[str, type[BaseMessage]] = {
 """What stored JSON may become; anything else needs the serializer's bytes."""
 
 _EXACT = frozenset(_CLASSES.values())
-_FIELDS = {kind: frozenset(kind.model_fields) for kind in _EXACT}
 _NAMES = {kind: set(kind.model_fields) for kind in _EXACT}
 _DEFAULTS: dict[type[BaseMessage], dict[str, Any]] = {
     kind: {
@@ -58,13 +58,17 @@ def is_logged(message: object) -> bool:
     return isinstance(message, BaseMessage) and not isinstance(message, RemoveMessage | BaseMessageChunk)
 
 
+Empty = tuple[tuple[str, type], ...]
+"""Fields that can be changed in place and have nothing in them, with what they are."""
+
+
 class Mould(NamedTuple):
     """A message that comes back from its JSON."""
 
     kind: type[BaseMessage]
     plain: dict[str, Any]
     """Its fields in their order, and of those that cannot be changed in place the values."""
-    empty: tuple[tuple[str, type], ...]
+    empty: Empty
     packed: bytes
     """Its fields that can, as MessagePack; b"" when there are none."""
     extra: bytes
@@ -107,19 +111,26 @@ def mould(payload: Mapping[str, Any]) -> Mould | None:
     kind = _CLASSES.get(str(payload.get("type")))
     if kind is None or "content" not in payload:
         return None
-    known = _FIELDS[kind]
-    given = {name: value for name, value in payload.items() if name in known}
-    fields = {name: given.get(name, default) for name, default in _DEFAULTS[kind].items()}
-    extra = {name: value for name, value in payload.items() if name not in known}
-    changeable = {name: value for name, value in fields.items() if value.__class__ not in IMMUTABLE}
-    full = {name: value for name, value in changeable.items() if value}
-    return Mould(
-        kind,
-        {name: None if name in changeable else value for name, value in fields.items()},
-        tuple((name, value.__class__) for name, value in changeable.items() if not value),
-        _packed(full),
-        _packed(extra),
-    )
+    defaults = _DEFAULTS[kind]
+    fields = {**defaults, **payload}
+    plain: dict[str, Any] = {}
+    full: dict[str, Any] = {}
+    empty: list[tuple[str, type]] = []
+    for name in defaults:
+        value = fields.pop(name)
+        is_changeable = value.__class__ not in IMMUTABLE
+        plain[name] = None if is_changeable else value
+        if is_changeable and value:
+            full[name] = value
+        elif is_changeable:
+            empty.append((name, value.__class__))
+    return Mould(kind, plain, _shared(tuple(empty)), _packed(full), _packed(fields))
+
+
+@cache
+def _shared(empty: Empty) -> Empty:
+    """One object for all messages that leave the same fields empty."""
+    return empty
 
 
 def _packed(fields: dict[str, Any]) -> bytes:

@@ -31,6 +31,7 @@ from everthread.adapters.checkpoints.values import (
 )
 from everthread.core import nouns
 from everthread.core.checkpoints import REFERS, CheckpointsSeen, Saved, StoredWrite
+from everthread.core.entries import Entry as LogEntry
 from everthread.core.errors import NotFound
 from everthread.core.ports import Store
 
@@ -177,16 +178,20 @@ class Loader:
         ref = nouns.Ref(self._ref.owner, home or self._ref.id)
         for first, last in _stretches(seqs):
             try:
-                entries = await self._store.scan(ref, after=first - 1, limit=last - first + 1)
+                entries = await self._store.scan(ref, after=first - 1, limit=last - first + 1, is_counted=False)
             except NotFound:
                 continue
-            for entry in entries:
-                made = None if entry.raw is None else moulds.of_raw(entry.raw)
-                if made is not None:
-                    name: Ref = Entry(entry.seq, home, None) if home else entry.seq
-                    self._memory.casts[name] = made
-                    if made.plain.get("id") is None:
-                        self._memory.ids[name] = entry.id
+            with uncollected():
+                self._learn_entries(home, entries)
+
+    def _learn_entries(self, home: str, entries: Iterable[LogEntry]) -> None:
+        for entry in entries:
+            made = None if entry.raw is None else moulds.of_raw(entry.raw)
+            if made is not None:
+                name: Ref = Entry(entry.seq, home, None) if home else entry.seq
+                self._memory.casts[name] = made
+                if made.plain.get("id") is None:
+                    self._memory.ids[name] = entry.id
 
 
 @contextmanager

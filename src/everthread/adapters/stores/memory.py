@@ -249,7 +249,7 @@ class MemoryStore:
         found.update({entry.seq: entry for entry in row.by_seq(seqs) if entry.kind != Kind.MARK})
         return [found[seq] for seq in sorted(found)]
 
-    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
         return self._row(ref, living=False).entries[after : after + limit]
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:

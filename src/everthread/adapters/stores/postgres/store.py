@@ -196,7 +196,7 @@ class PostgresStore:
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
         return await blobs.filled(await self._on.read(lambda c: log.find(c, ref, ids, seqs)), self._blobs)
 
-    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
         return await blobs.filled(await self._on.read(lambda c: log.scan(c, ref, after, limit)), self._blobs)
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:

@@ -207,11 +207,12 @@ def pinned(connection: sqlite3.Connection, number: int) -> list[tuple[Entry, Ent
     return [(place, _newest(connection, number, place)) for place in places]
 
 
-def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int) -> list[Entry]:
+def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int, is_counted: bool) -> list[Entry]:
     """Every entry after a seq, in order; also of an erased conversation, whose tombstones are still proved."""
     number, _, _ = head(connection, ref)
     rows = connection.execute(sql.SCAN, (entry_key(number, after), entry_key(number, SEQ_MASK), limit))
-    return [counted(_sound(row)) for row in rows]
+    found = map(_sound, rows)
+    return list(map(counted, found) if is_counted else found)
 
 
 def framework_entries(connection: sqlite3.Connection, ref: Ref) -> list[Entry]:

@@ -198,8 +198,8 @@ class SqliteStore:
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
         return await self._on.read(lambda c: log.find(c, ref, ids, seqs))
 
-    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
-        return await self._on.read(lambda c: log.scan(c, ref, after, limit))
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+        return await self._on.read(lambda c: log.scan(c, ref, after, limit, is_counted))
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
         return await self._on.read(lambda c: log.framework_entries(c, ref))
