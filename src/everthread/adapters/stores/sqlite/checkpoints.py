@@ -30,6 +30,11 @@ from everthread.core.checkpoints import (
 from everthread.core.failpoints import reach
 from everthread.core.nouns import Ref
 
+_THREAD = len(Thread._fields)
+"""So many columns of a thread stand before those of a checkpoint …"""
+_ID = _THREAD + StoredCheckpoint._fields.index("id")
+"""… and here is the id of that."""
+
 
 def look(connection: sqlite3.Connection, number: int, needs: CheckpointNeeds) -> CheckpointsSeen:
     """What an intent about checkpoints asks for."""
@@ -44,10 +49,14 @@ def look(connection: sqlite3.Connection, number: int, needs: CheckpointNeeds) ->
             digests=[row[0] for row in connection.execute(sql.DIGESTS, (number,))],
             chunks=dict(connection.execute(sql.CHUNKS, (number,)).fetchall()),
         )
-    parent = _one(connection, number, needs.namespace, needs.parent_id)
+    rows = connection.execute(
+        sql.THREAD_AND_CHECKPOINTS, (needs.namespace, needs.id, needs.parent_id, number)
+    ).fetchall()
+    found = {row[_ID]: checkpoint_from_row(row[_THREAD:]) for row in rows if row[_ID] is not None}
+    parent = found.get(needs.parent_id)
     return CheckpointsSeen(
-        thread=_thread(connection, number),
-        own=_one(connection, number, needs.namespace, needs.id),
+        thread=thread_from_row(rows[0] if rows else None),
+        own=found.get(needs.id),
         parent=parent,
         held=() if parent is None else _held(connection, _around(number, parent)),
     )
@@ -63,11 +72,6 @@ def _around(number: int, row: StoredCheckpoint) -> tuple[int, int]:
 
 def _thread(connection: sqlite3.Connection, number: int) -> Thread:
     return thread_from_row(connection.execute(sql.THREAD, (number,)).fetchone())
-
-
-def _one(connection: sqlite3.Connection, number: int, namespace: str, id: str | None) -> StoredCheckpoint | None:
-    row = None if id is None else connection.execute(sql.CHECKPOINT, (number, namespace, id)).fetchone()
-    return None if row is None else checkpoint_from_row(row)
 
 
 def _held(connection: sqlite3.Connection, span: tuple[int, int]) -> list[StoredWrite]:
@@ -96,14 +100,11 @@ def apply(connection: sqlite3.Connection, number: int, changes: CheckpointChange
 
 def read(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str | None) -> Saved | None:
     """One checkpoint, or the newest; None when the conversation or the checkpoint is not there."""
-    number = _number(connection, ref)
-    if number is None:
-        return None
     if id is None:
-        row = connection.execute(sql.NEWEST_CHECKPOINT, (number, namespace)).fetchone()
+        row = connection.execute(sql.NEWEST_CHECKPOINT, (*ref, namespace)).fetchone()
     else:
-        row = connection.execute(sql.CHECKPOINT, (number, namespace, id)).fetchone()
-    return None if row is None else _saved(connection, row, _thread(connection, number))
+        row = connection.execute(sql.CHECKPOINT, (*ref, namespace, id)).fetchone()
+    return None if row is None else _saved(connection, row[_THREAD:], thread_from_row(row))
 
 
 def _number(connection: sqlite3.Connection, ref: Ref) -> int | None:

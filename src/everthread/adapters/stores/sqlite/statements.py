@@ -441,23 +441,40 @@ DELETE_PROMPTS = "DELETE FROM prompts WHERE conversation = ?"
 THREAD = f"SELECT {THREAD_COLUMNS} FROM threads WHERE conversation = ?"
 """What a conversation keeps about its checkpoints as a whole."""
 
-WRITE_THREAD = f"INSERT OR REPLACE INTO threads (conversation, {THREAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+WRITE_THREAD = f"""
+INSERT INTO threads (conversation, {THREAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (conversation) DO UPDATE SET made = excluded.made, tip = excluded.tip, epoch = excluded.epoch,
+    is_closed = excluded.is_closed, erasures = excluded.erasures"""
 """Set it."""
 
-CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM agent_checkpoints WHERE key >> 32 = ? AND namespace = ? AND id = ?"
-"""One checkpoint, shown or not."""
+_THREAD_AND_CHECKPOINT = ", ".join(
+    [f"t.{column}" for column in THREAD_COLUMNS.split(", ")]
+    + [f"c.{column}" for column in CHECKPOINT_COLUMNS.split(", ")]
+)
 
-NEWEST_CHECKPOINT = f"""
-SELECT {CHECKPOINT_COLUMNS} FROM agent_checkpoints
-WHERE key >> 32 = ? AND namespace = ? AND state = 0 ORDER BY id DESC LIMIT 1"""
-"""The checkpoint shown with the greatest id."""
+THREAD_AND_CHECKPOINTS = f"""
+SELECT {_THREAD_AND_CHECKPOINT} FROM threads t
+LEFT JOIN agent_checkpoints c ON c.key >> 32 = +t.conversation AND c.namespace = ? AND c.id IN (?, ?)
+WHERE t.conversation = ?"""
+"""A conversation's thread with each of two checkpoints that it has, shown or not."""
+
+_SAVED = f"""
+SELECT {_THREAD_AND_CHECKPOINT} FROM conversations v
+JOIN agent_checkpoints c ON c.key >> 32 = +v.number JOIN threads t ON t.conversation = v.number
+WHERE v.owner = ? AND v.id = ? AND v.erased_at IS NULL AND c.namespace = ?"""
+
+CHECKPOINT = f"{_SAVED} AND c.id = ?"
+"""One checkpoint, shown or not, with its conversation's thread."""
+
+NEWEST_CHECKPOINT = f"{_SAVED} AND c.state = 0 ORDER BY c.id DESC LIMIT 1"
+"""The same of the checkpoint shown with the greatest id."""
 
 CHECKPOINTS = f"SELECT {CHECKPOINT_COLUMNS} FROM agent_checkpoints WHERE key > ? AND key <= ? ORDER BY key"
 """Every checkpoint of a conversation."""
 
 LIST_CHECKPOINTS = f"""
 SELECT t.id, {", ".join(f"c.{column}" for column in CHECKPOINT_COLUMNS.split(", "))}
-FROM conversations t JOIN agent_checkpoints c ON c.key >> 32 = t.number
+FROM conversations t JOIN agent_checkpoints c ON c.key >> 32 = +t.number
 WHERE t.owner = :owner AND (:conversation IS NULL OR t.id = :conversation) AND t.erased_at IS NULL AND c.state = 0
   AND (:namespace IS NULL OR c.namespace = :namespace) AND (:id IS NULL OR c.id = :id)
   AND (:before IS NULL OR c.id < :before)
