@@ -5,7 +5,8 @@ its own, so that one that fails fails alone, commits once, and only then tells t
 shared by everyone who came while the last one ran. A caller that is cancelled meanwhile cannot know whether it
 was written; a retry with the same ids is safe.
 
-A caller that may block (core/driving.py) reads in its own thread, and when nobody is writing it writes there too.
+Callers that may block (core/driving.py) read in their own thread, and write there too, the first of those who wait for
+all of them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _GROUP = 256
 """How many callers share one commit at most: enough for any fsync, and no caller waits for long."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Job:
     work: Work[Any]
     in_transaction: bool
@@ -96,8 +97,8 @@ class Engine:
         self.blobs: Blobs | None = None
         self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._handed: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-        self._waiting: deque[_Job] = deque()
-        """What the writer has taken and not begun."""
+        self._here: deque[_Job] = deque()
+        """What callers that block are about to write."""
         self._idle: deque[sqlite3.Connection] = deque()
         """Those that nobody reads over now."""
         self._connections: list[sqlite3.Connection] = []
@@ -179,19 +180,27 @@ class Engine:
         return await future
 
     def _submit_here(self, job: _Job) -> None:
-        """For a caller that blocks: it writes when nobody does, else the writer does for all who wait."""
-        if self._waiting or not self._pen.acquire(blocking=False):
-            self._queue.put([job])
-            return
+        """For a caller that blocks: who gets the pen next writes for all of them that wait by then."""
+        self._here.append(job)
         try:
-            self._run([job])
+            with self._pen:
+                while not job.future.done():
+                    self._write_here()
+        finally:  # after a Ctrl-C, for this may be the main thread, it is not to be written by the next one
+            if job in self._here:
+                self._here.remove(job)
+
+    def _write_here(self) -> None:
+        group = _next_group(self._here.copy())
+        try:
+            self._run(group)
         finally:
-            self._undo()  # what a Ctrl-C has left: this may be the main thread
-            self._pen.release()
-        reach("ack.before")
+            self._undo()
+        for job in group:
+            self._here.remove(job)
+        _tell(group)
         if self.unindexed >= BATCH:
-            self._queue.put([])  # the writer waits for nothing else, and would not see that the index is behind
-        job.tell()
+            self._queue.put([])  # the writer waits for this only, and would not see that the index is behind
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """Give the writer what this turn of the loop gathered.
@@ -202,7 +211,7 @@ class Engine:
         self._queue.put(self._handed.pop(loop))
 
     def _write_for_ever(self) -> None:
-        waiting = self._waiting
+        waiting: deque[_Job] = deque()
         is_over = False
         while waiting or not is_over:
             while not is_over and not (waiting and self._queue.empty()):
