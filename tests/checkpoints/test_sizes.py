@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langgraph.graph import END, START, StateGraph
@@ -88,6 +88,7 @@ def test_any_list_of_references_comes_back(listed: list[Ref]) -> None:
     assert unpack(packed, blobs) == listed
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(1, 5000), min_size=300, max_size=300, unique=True), st.integers(0, 299))
 def test_a_removal_changes_a_few_chunks_only(seqs: list[int], place: int) -> None:
     before: dict[bytes, bytes] = {}
