@@ -34,7 +34,7 @@ from everthread.history.match import parse
 from everthread.history.snippets import snippet
 from everthread.recall.asking import MOST_CHARACTERS, Asked, asked
 from everthread.recall.dates import named_times
-from everthread.recall.nearness import Places, rarities, telling, worth_reading
+from everthread.recall.nearness import Places, in_any_form, rarities, telling, worth_reading
 from everthread.recall.passages import WHOLE_TOKENS, Span, estimated_tokens
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
 from everthread.recall.ranking import Evidence, Heard, Ranked, Ranking, RecallWeights, rank
@@ -162,7 +162,8 @@ def _ranked(wanted: Asked, placed: Iterable[Placed], evidence: Evidence, weights
 async def _word_places(store: Store, owner: str, conversation: str | None, wanted: Asked) -> WordPlaces:
     if not wanted.terms:
         return WordPlaces({}, 0, False)
-    return await store.word_places(owner, conversation, wanted.terms, cap=_MOST_PLACES)
+    found = await store.word_places(owner, conversation, wanted.forms, cap=_MOST_PLACES)
+    return found._replace(of=in_any_form(wanted.terms, found.of))
 
 
 async def _near(sources: Sources, owner: str, conversation: str | None, question: str) -> _Nearby:

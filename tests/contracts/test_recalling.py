@@ -93,6 +93,11 @@ async def test_limits_on_hits_and_tokens_hold(conv: Conversation) -> None:
     assert len(await conv.recall("harbour", max_tokens=0)) == 0
 
 
+async def test_a_verb_is_found_in_a_form_with_another_stem(conv: Conversation) -> None:
+    await conv.append([said("We flew to Rome in May."), said("It rains."), said("Good soup.")])
+    assert (await conv.recall("Which city will they fly to?"))[0].seqs == (1,)
+
+
 async def test_a_time_that_the_question_names_is_counted_from_the_moment_of_asking(conv: Conversation) -> None:
     for week in range(8):
         await conv.append([said(f"Lunch was soup number {week}.", at=MONDAY + timedelta(weeks=week))])

@@ -8,12 +8,13 @@ because the same thing is seldom said with the same two characters twice. Other 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from everthread.core.queries import Term
 from everthread.history.words import normal, pairs, runs_and_words, stem, tokens
+from everthread.recall.irregular import other_forms
 
 MOST_CHARACTERS = 2_000
 """What is read of a question: somebody who pastes a page means its beginning, or nothing in particular."""
@@ -57,7 +58,9 @@ class Reader:
     """Counts the terms of a question in texts of a few hundred words: hundreds of them for each question."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        self._at = {term.token: at for at, term in enumerate(terms) if not term.is_prefix}
+        forms = {form.token: at for at, term in enumerate(terms) for form in other_forms(term)}
+        self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix}
+        self._has_forms = bool(forms)
         self._there = frozenset(self._at).intersection
         self._firsts = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
 
@@ -65,12 +68,21 @@ class Reader:
         """Count the terms in a text."""
         words = tokens(text)
         found = [(self._at[token], words.count(token)) for token in self._there(words)]
+        if self._has_forms and len(found) > 1:
+            found = _summed(found)
         if self._firsts and not text.isascii():
             plain = normal(text)  # each such character of a text begins a token
             found += [(at, times) for at, first in self._firsts if (times := plain.count(first))]
         if len(found) > 1:
             found.sort()
         return Reading(found, len(words))
+
+
+def _summed(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    times: dict[int, int] = {}
+    for at, count in found:
+        times[at] = times.get(at, 0) + count
+    return list(times.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +94,11 @@ class Asked:
     terms: tuple[Term, ...]
     is_to_the_assistant: bool = False
     """Whether it asks what the assistant said: `what did you recommend`."""
+
+    @property
+    def forms(self) -> list[Term]:
+        """The terms in all their forms."""
+        return list(dict.fromkeys([*self.terms, *(form for term in self.terms for form in other_forms(term))]))
 
     def reader(self) -> Reader:
         """What counts the terms in one text after the other."""

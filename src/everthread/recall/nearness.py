@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from everthread.core.queries import Term
+from everthread.recall.irregular import other_forms
 
 REACH = 4
 """So many messages to either side lend to a message what they have of the question."""
@@ -30,6 +31,15 @@ _LENT_STEPS = [(step, _LENT / 2 ** (step - 1)) for step in range(1, REACH + 1)]
 
 Places = Mapping[Term, Sequence[int]]
 """Of each term the messages that have it, in rising order."""
+
+
+def in_any_form(terms: Iterable[Term], places: Places) -> Places:
+    """Of each term the messages that have it in one of its forms."""
+    return {
+        term: sorted({order for form in (term, *others) for order in places[form]}) if others else places[term]
+        for term in terms
+        for others in (other_forms(term),)
+    }
 
 
 def rarities(places: Places, total: int) -> dict[Term, float]:
