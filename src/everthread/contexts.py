@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from everthread import memories, recalling, telling, views
+from everthread import episodes, memories, recalling, telling, views
 from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.breaker import Breaker
 from everthread.compaction.later import Found
@@ -191,7 +191,7 @@ class Contexts:
         return await memories.known(self._store, self._ref, self.info.created_at, query, self._means.embedder)
 
     async def _recalled(self, view: views.View, query: str) -> Sequence[Recalled]:
-        found, is_behind = await recalling.recalled(self._means.sources, self._ref, view, query)
+        found, is_behind = await episodes.recalled(self._means.sources, self._ref, view, query)
         await self._index_later(is_behind)
         return found
 
