@@ -62,7 +62,7 @@ async def test_a_compaction_says_what_it_did(conv: Conversation) -> None:
 
 
 async def test_i10_the_log_and_the_history_are_the_same_before_and_after(et: Everthread, conv: Conversation) -> None:
-    ids = await tell(conv, 40)
+    ids = await tell(conv, 20)
     await conv.delete_message(ids[5])
     before = await everything(conv)
     outcome = await conv.compact(compaction=NARROW)
@@ -76,8 +76,8 @@ async def test_i10_the_log_and_the_history_are_the_same_before_and_after(et: Eve
 
 
 async def test_an_outcome_counts_what_is_shown_in_the_end(conv: Conversation) -> None:
-    for first in (0, 40):
-        await tell(conv, 40, first=first)
+    for first in (0, 20):
+        await tell(conv, 20, first=first)
         before = await conv.context()
         outcome = await conv.compact(compaction=NARROW)
         shown_now = await row(conv)
@@ -114,7 +114,7 @@ async def test_a_dry_run_tells_and_writes_nothing(et: Everthread, conv: Conversa
 
 
 async def test_a_dry_run_tells_the_whole_plan(conv: Conversation) -> None:
-    await tell(conv, 60)
+    await tell(conv, 30)
     planned = await conv.compact(dry_run=True, compaction=NARROW)
     done = await conv.compact(compaction=NARROW)
     leaves = [one for one in await live(conv) if one.level == 1]
@@ -167,7 +167,7 @@ async def test_there_is_nothing_to_compact_in_a_short_conversation(conv: Convers
 
 
 async def test_one_compaction_takes_all_that_is_old_however_much_it_is(conv: Conversation) -> None:
-    await tell(conv, 150)
+    await tell(conv, 60)
     await conv.compact(compaction={"leaf_max_messages": 8, "fan_in": 3})
     context = await conv.context()
     await check(conv, context)
@@ -176,7 +176,7 @@ async def test_one_compaction_takes_all_that_is_old_however_much_it_is(conv: Con
 
 
 async def test_the_same_span_again_is_nothing_new(conv: Conversation) -> None:
-    await tell(conv, 30)
+    await tell(conv, 15)
     await conv.compact()
     before = await live(conv)
     for _ in range(3):
@@ -229,7 +229,7 @@ async def test_i12_spans_nest_without_hole_or_overlap_at_every_level(conv: Conve
 
 
 async def test_i12_spans_nest_after_messages_inside_were_changed(et: Everthread, conv: Conversation) -> None:
-    ids = await tell(conv, 40)
+    ids = await tell(conv, 30)
     await conv.compact(compaction=NARROW)
     before = len(await live(conv))
     await conv.delete_message(ids[20])
@@ -247,7 +247,7 @@ async def test_i12_spans_nest_after_messages_inside_were_changed(et: Everthread,
 
 
 async def test_summaries_after_a_changed_stretch_are_used_again_when_it_is_summed_up_anew(conv: Conversation) -> None:
-    ids = await tell(conv, 40)
+    ids = await tell(conv, 20)
     await conv.compact(compaction={"leaf_max_messages": 8})
     first = (await live(conv))[0]
     others = [one for one in await live(conv) if one.first_seq > first.last_seq]
@@ -260,7 +260,7 @@ async def test_summaries_after_a_changed_stretch_are_used_again_when_it_is_summe
 
 
 async def test_i12_a_stretch_whose_messages_are_all_deleted_leaves_no_hole(conv: Conversation) -> None:
-    ids = await tell(conv, 30)
+    ids = await tell(conv, 20)
     await conv.compact(compaction={"leaf_max_messages": 8})
     first = (await live(conv))[0]
     for id in ids[first.first_seq - 1 : first.last_seq]:
@@ -288,7 +288,7 @@ async def test_i12_spans_nest_on_every_branch(conv: Conversation) -> None:
 
 
 async def test_any_level_of_a_span_can_be_told(conv: Conversation) -> None:
-    await tell(conv, 60)
+    await tell(conv, 30)
     await conv.compact(compaction=NARROW)
     known = await live(conv)
     assert {one.level for one in known} >= {1, 2, 3}
@@ -300,7 +300,7 @@ async def test_any_level_of_a_span_can_be_told(conv: Conversation) -> None:
 
 
 async def test_a_compaction_can_be_compared_with_what_it_stands_for(conv: Conversation) -> None:
-    await tell(conv, 30)
+    await tell(conv, 15)
     await conv.compact(compaction={"summary_max_tokens": 120})
     made = (await live(conv))[0]
     diff = await conv.compaction_diff(made.id)
@@ -397,7 +397,7 @@ async def erase_one(et: Everthread, conv: Conversation, id: str) -> None:
 async def test_a_change_inside_a_span_invalidates_it_and_its_parents(
     et: Everthread, conv: Conversation, change: Callable[[Everthread, Conversation, str], object]
 ) -> None:
-    ids = await tell(conv, 40)
+    ids = await tell(conv, 20)
     await conv.compact(compaction=NARROW)
     over = [one.id for one in await live(conv) if one.first_seq <= 3 <= one.last_seq]
     assert len(over) >= 2
@@ -411,7 +411,7 @@ async def test_a_change_inside_a_span_invalidates_it_and_its_parents(
 
 
 async def test_restoring_a_message_inside_a_span_invalidates_it(conv: Conversation) -> None:
-    ids = await tell(conv, 30)
+    ids = await tell(conv, 15)
     await conv.delete_message(ids[2])
     await conv.compact()
     first = (await live(conv))[0]
@@ -420,7 +420,7 @@ async def test_restoring_a_message_inside_a_span_invalidates_it(conv: Conversati
 
 
 async def test_pins_and_edits_leave_a_span_as_it_is(conv: Conversation) -> None:
-    ids = await tell(conv, 30)
+    ids = await tell(conv, 15)
     await conv.compact()
     before = await live(conv)
     await conv.pin(ids[2])
@@ -430,7 +430,7 @@ async def test_pins_and_edits_leave_a_span_as_it_is(conv: Conversation) -> None:
 
 async def test_an_erased_message_is_in_no_summary_and_in_no_file(et: Everthread, conv: Conversation, url: str) -> None:
     await conv.append([says("Remember: the passphrase is Xylophonquartz9 for order B-77.", id="m")])
-    await tell(conv, 60)
+    await tell(conv, 24)
     await conv.compact(compaction=NARROW)
     assert "Xylophonquartz9" in (await conv.summary(level=1) or "")
     await conv.keep_context(await conv.context(system="be brief"))
@@ -611,7 +611,7 @@ async def test_i13_a_bad_summary_changes_nothing_and_the_turn_goes_on(url: str, 
     quick = everthread.CompactionPolicy(summary_timeout_seconds=0.02)
     async with everthread.open(url, summariser=Hostile(says), compaction=quick, worker=False) as et:
         conv = await et.conversations.create()
-        await tell(conv, 30)
+        await tell(conv, 15)
         before = await everything(conv)
         outcome = await conv.compact()
         assert outcome.compacted
@@ -644,7 +644,7 @@ async def test_a_model_that_fails_again_and_again_is_left_alone_for_a_while(url:
     model = Hostile(lambda text: ModelError("down"))
     async with everthread.open(url, summariser=model, worker=False) as et:
         conv = await et.conversations.create()
-        await tell(conv, 60)
+        await tell(conv, 30)
         await conv.compact(compaction={"leaf_max_messages": 8})
         assert model.asked == 3
 
@@ -669,10 +669,10 @@ async def test_a_trigger_that_there_is_not_is_refused(conv: Conversation, dry_ru
 
 
 async def test_the_hard_mark_by_hand_leaves_summaries_the_room_of_its_budget(conv: Conversation) -> None:
-    await tell(conv, 60)
+    await tell(conv, 40)
     await conv.compact(trigger="hard_limit", compaction=NARROW | {"fan_in": 8})
     assert sum(one.tokens_after for one in await row(conv)) > 1000
-    await tell(conv, 8, first=60)
+    await tell(conv, 8, first=40)
     await conv.compact(trigger="hard_limit", compaction=NARROW | {"fan_in": 8}, budget=tight(2000))
     assert 100 < sum(one.tokens_after for one in await row(conv)) <= 1000
 
@@ -710,7 +710,7 @@ async def test_a_model_sees_what_the_redaction_leaves(url: str) -> None:
 
 @pytest.mark.parametrize("limit", [60, 300, 1_500])
 async def test_i14_asking_again_and_again_compacts_nothing_more(conv: Conversation, limit: int) -> None:
-    await tell(conv, 60)
+    await tell(conv, 30)
     for _ in range(12):
         await conv.context(budget=tight(limit))
     settled = [one async for one in conv.compactions()]
@@ -720,13 +720,13 @@ async def test_i14_asking_again_and_again_compacts_nothing_more(conv: Conversati
 
 
 async def test_i14_one_request_compacts_a_few_times_at_most(conv: Conversation) -> None:
-    await tell(conv, 150)
+    await tell(conv, 80)
     await check(conv, await conv.context(budget=tight(500), compaction={"leaf_max_messages": 8}))
     assert len([one for one in await live(conv) if one.level == 1]) <= 4
 
 
 async def test_summaries_over_a_tiny_room_stay_and_are_shown_as_far_as_there_is_room(conv: Conversation) -> None:
-    await tell(conv, 60)
+    await tell(conv, 40)
     await conv.compact(compaction={"leaf_max_messages": 12})
     assert len(await row(conv)) > 4
     context = await conv.context(budget=tight(1_200))
@@ -741,7 +741,7 @@ async def test_summaries_over_a_tiny_room_stay_and_are_shown_as_far_as_there_is_
 
 
 async def test_summaries_that_cannot_be_condensed_go_whole_the_oldest_first(conv: Conversation) -> None:
-    await tell(conv, 60)
+    await tell(conv, 40)
     await conv.compact(compaction={"leaf_max_messages": 12})
     told = await row(conv)
     view = await views.look(conv._store, conv._ref, None, conv._means.policy)

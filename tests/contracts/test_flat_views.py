@@ -39,7 +39,7 @@ async def known(conv: Conversation) -> list[Compaction]:
 
 
 async def test_a_view_reads_only_the_summaries_it_shows(url: str, conv: Conversation, rows_read: list[Any]) -> None:
-    await tell(conv, 100)
+    await tell(conv, 50)
     await conv.compact(compaction=NARROW)
     everything = len(await known(conv))
     rows_read.clear()
