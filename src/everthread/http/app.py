@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
@@ -30,6 +30,11 @@ from everthread.settings import Settings
 
 STOP_SECONDS = 5.0
 """How long turns may go on when the app stops; then they end with what they have said."""
+
+_ROUTES = APIRouter()
+"""The same in every app: what FastAPI works out of them at a first request, in half a second, is kept with them."""
+for part in (health, v1, *langgraph.PARTS):
+    _ROUTES.include_router(part.router)
 
 
 def create_app(
@@ -55,8 +60,7 @@ def create_app(
     app.state.load_demo = load_demo
     app.state.talk = talk = Talk(et, settings)
     errors.install(app)
-    app.include_router(health.router)
-    app.include_router(v1.router)
+    app.router.routes.extend(_ROUTES.routes)
     langgraph.mount(app, et, settings, talk)
     page.install(app)
     return app

@@ -1,4 +1,4 @@
-"""How the protocol comes into an app: its graphs, its routes, and the end of its runs when the app stops."""
+"""How the protocol comes into an app: its routes, its graphs, and the end of its runs when the app stops."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from everthread.http.talking import Talk
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
+PARTS = (info, assistants, threads, states, runs, joining, events, store)
+"""Whose routes are the protocol's."""
 STOP_SECONDS = 2.0
 """How long runs that nobody follows may go on when the app stops; those that are followed were waited for before."""
 
@@ -21,8 +23,6 @@ STOP_SECONDS = 2.0
 def mount(app: FastAPI, et: Everthread, settings: Settings, talk: Talk) -> None:
     """Let an app speak the protocol. Invalid when a graph that is named is not there."""
     app.state.langgraph = Office(et, graphs_of(settings), talk)
-    for part in (info, assistants, threads, states, runs, joining, events, store):
-        app.include_router(part.router)
 
 
 def graphs_of(settings: Settings) -> graphs.Graphs:
