@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from everthread.cli.errors import EXIT_CODES, ExitCode, exit_code
 from everthread.core.errors import EverthreadError, NotFound
 from tests.cli.conftest import Quick
-from tests.cli.shell import Shell, user
+from tests.cli.shell import PATIENCE_SECONDS, Shell, user
 
 
 def kinds_below(kind: type[EverthreadError]) -> Iterator[type[EverthreadError]]:
@@ -31,6 +32,15 @@ def test_an_error_of_a_newer_kind_has_the_code_of_the_one_above_it() -> None:
         pass
 
     assert exit_code(Vanished("x")) == ExitCode.NOT_FOUND
+
+
+def test_a_service_that_is_told_to_stop_and_does_so_in_good_order_has_not_failed(shell: Shell) -> None:
+    with shell.start("serve", "--port", "0") as serving:
+        assert serving.stdout is not None
+        assert b"serves" in serving.stdout.readline()
+        serving.send_signal(signal.SIGINT)
+        said = serving.communicate(timeout=PATIENCE_SECONDS)[1].decode()
+    assert (serving.returncode, "Traceback" in said) == (0, False)
 
 
 @pytest.mark.parametrize(

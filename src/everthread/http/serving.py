@@ -64,7 +64,7 @@ async def needs_key(et: Everthread, settings: Settings) -> bool:
 
 
 class _Server(uvicorn.Server):
-    """Tells once when it listens, and the app as soon as it is told to stop."""
+    """Tells once when it listens, and the app as soon as it is told to stop; a second Ctrl-C does not wait."""
 
     def __init__(self, config: uvicorn.Config, on_listening: Callable[[str], None]) -> None:
         super().__init__(config)
@@ -80,6 +80,8 @@ class _Server(uvicorn.Server):
         app = self.config.app
         app.state.is_stopping = True  # type: ignore[union-attr]  # ours
         super().handle_exit(sig, frame)  # type: ignore[arg-type]  # uvicorn names its frames' type
+        if not self.force_exit:  # uvicorn would raise it again once all is closed; an orderly end is no failure
+            self._captured_signals.clear()
 
 
 def _settle() -> None:

@@ -149,7 +149,7 @@ async def test_a_server_that_stops_closes_its_runs_as_interrupted(durable_url: s
         await http.post("/threads", json={"thread_id": "t"})
         run_id = (await http.post("/threads/t/runs", json=body)).json()["run_id"]
         server.send_signal(signal.SIGTERM)
-        assert await server.wait() in (0, -signal.SIGTERM)
+        assert await server.wait() == 0
     async with serving(durable_url) as again, again.http() as http:
         run = (await http.get(f"/threads/t/runs/{run_id}")).json()
         assert run["status"] == "interrupted"
