@@ -26,6 +26,7 @@ def day(text: str) -> datetime:
         ("where did I go last Friday?", "2026-04-10", "2026-04-19"),
         ("the plan from two weeks ago", "2026-04-01", "2026-03-01"),
         ("who called a couple of days ago?", "2026-04-13", "2026-04-03"),
+        ("what did I order ten days ago?", "2026-04-05", "2026-04-14"),
         ("what happened on 3 May 2024?", "2024-05-03", "2025-05-03"),
         ("what happened on May 3rd, 2024?", "2024-05-03", "2024-06-20"),
         ("what did Ann paint in May?", "2025-05-20", "2025-08-20"),
@@ -39,6 +40,20 @@ def day(text: str) -> datetime:
         ("三天前说了什么", "2026-04-12", "2026-04-01"),
         ("2024年5月3日那天", "2024-05-03", "2023-05-03"),
         ("5月3号去了哪里", "2025-05-03", "2025-07-03"),
+        ("两个星期前说的", "2026-04-01", "2026-03-10"),
+        ("两个月前说的", "2026-02-14", "2026-04-10"),
+        ("十二天前", "2026-04-03", "2026-04-13"),
+        ("二十天前", "2026-03-26", "2026-04-05"),
+        ("半年前", "2025-10-15", "2024-10-15"),
+        ("五月三日去了哪里", "2025-05-03", "2025-07-03"),
+        ("十二月二十五号送了什么", "2025-12-25", "2025-12-01"),
+        ("去年十一月定的预算", "2025-11-20", "2024-11-20"),
+        ("今年三月份的安排", "2026-03-20", "2025-03-20"),
+        ("前年10月1日", "2024-10-01", "2025-10-01"),
+        ("2024年十月", "2024-10-20", "2025-10-20"),
+        ("上週定的預算", "2026-04-08", "2026-03-20"),
+        ("兩個禮拜前", "2026-04-01", "2026-03-10"),
+        ("5月3號", "2025-05-03", "2025-07-03"),
     ],
 )
 def test_a_named_time_fits_messages_of_that_time_and_not_of_others(question: str, within: str, outside: str) -> None:
@@ -48,7 +63,15 @@ def test_a_named_time_fits_messages_of_that_time_and_not_of_others(question: str
 
 
 @pytest.mark.parametrize(
-    "question", ["may I ask you something?", "who is the director?", "第三章讲什么", "31 February 2024"]
+    "question",
+    [
+        "may I ask you something?",
+        "who is the director?",
+        "第三章讲什么",
+        "31 February 2024",
+        "三个月的房租",
+        "二月三十日",
+    ],
 )
 def test_a_question_that_names_no_time_fits_none(question: str) -> None:
     assert named_times(question, ASKED_AT) == ()

@@ -1,4 +1,4 @@
-"""The times that a question names: `in March`, `last week`, `3 May 2024`, 上周, 5月3日.
+"""The times that a question names: `in March`, `last week`, `3 May 2024`, 上周, 5月3日, 去年十二月.
 
 What is relative is counted from the moment of asking; a date without a year may be of this year or an earlier one. A
 message fits by when it was said. A person who asks for what happened in May may have told of it in June, so times near
@@ -8,28 +8,20 @@ the named one fit a little, and nothing is ever left out for its time.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "couple": 2, "few": 3}
-_HAN_NUMBERS = {
-    "一": 1,
-    "两": 2,
-    "二": 2,
-    "三": 3,
-    "四": 4,
-    "五": 5,
-    "六": 6,
-    "七": 7,
-    "八": 8,
-    "九": 9,
-    "十": 10,
-    "几": 3,
-}
+_NUMBERS = {
+    word: value
+    for value, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+} | {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 3}
+_HAN_DIGITS = {digit: value for value, digit in enumerate("一二三四五六七八九", 1)} | {"两": 2, "几": 3}
+_PLAIN_HAN = str.maketrans("週個號禮兩幾這", "周个号礼两几这")
+"""Where traditional characters are written: those that times are named with."""
 _HAN_WEEKDAYS = {day: at for at, days in enumerate(("一", "二", "三", "四", "五", "六", "日天")) for day in days}
 _EARLIER_YEARS = 4
 """A date without a year is looked for in so many years."""
@@ -50,7 +42,7 @@ class Stretch(NamedTuple):
 def named_times(question: str, asked_at: datetime) -> tuple[Stretch, ...]:
     """The times a question names."""
     found: list[Stretch] = []
-    rest = question
+    rest = question.translate(_PLAIN_HAN)
     for pattern, read in _FORMS:
         for match in pattern.finditer(rest):
             with suppress(ValueError, OverflowError):  # 31 February names no time
@@ -78,14 +70,21 @@ Reader = Callable[[re.Match[str], datetime], Iterator[Stretch]]
 def _date(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
     """A day or a month, with its year or without."""
     parts = match.groupdict()
-    named = parts.get("month") or ""
-    month = _MONTHS.index(named.lower()) + 1 if named.isalpha() and named.isascii() else int(named)
-    years = [int(parts["year"])] if parts.get("year") else range(asked_at.year - _EARLIER_YEARS, asked_at.year + 1)
-    for year in years:
+    named = match["month"].lower()
+    month = _MONTHS.index(named) + 1 if named in _MONTHS else _count(named)
+    for year in _years(parts, asked_at.year):
         if parts.get("day"):
-            yield _days(asked_at.replace(year=year, month=month, day=int(parts["day"])), 1)
+            yield _days(asked_at.replace(year=year, month=month, day=_count(parts["day"])), 1)
         else:
             yield _month(asked_at.replace(year=year, month=month, day=1))
+
+
+def _years(parts: Mapping[str, str | None], this: int) -> Sequence[int]:
+    if year := parts.get("year"):
+        return [int(year)]
+    if which := parts.get("which_year"):
+        return [this - _RELATIVE[which][1]]
+    return range(this - _EARLIER_YEARS, this + 1)
 
 
 def _year(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
@@ -95,13 +94,12 @@ def _year(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
 
 def _ago(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
     """`two weeks ago`, 三天前: so long before, with a little room to either side for longer times."""
-    count = _count(match["count"])
-    unit = match["unit"].lower()
-    days = {"d": 1, "w": 7, "m": 30, "y": 365, "天": 1, "周": 7, "星": 7, "礼": 7, "个": 30, "月": 30, "年": 365}[
-        unit[0]
-    ]
-    room = 0 if days == 1 else days // 2
-    yield _days(asked_at - timedelta(days=count * days + room), 1 + 2 * room)
+    unit = match["unit"].lower().removeprefix("个")
+    days = {"d": 1, "w": 7, "m": 30, "y": 365, "天": 1, "周": 7, "星": 7, "礼": 7, "月": 30, "年": 365}[unit[0]]
+    if match["count"] == "半":
+        days //= 2
+    room = days // 2
+    yield _days(asked_at - timedelta(days=_count(match["count"]) * days + room), 1 + 2 * room)
 
 
 def _relative(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
@@ -132,7 +130,13 @@ def _weekday(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
 
 
 def _count(word: str) -> int:
-    return int(word) if word.isdigit() else _NUMBERS.get(word.lower()) or _HAN_NUMBERS.get(word) or 1
+    """`3`, `three`, 三, 十三, 二十三."""
+    if word.isdigit():
+        return int(word)
+    tens, is_ten, ones = word.partition("十")
+    if is_ten:
+        return 10 * _HAN_DIGITS.get(tens, 1) + _HAN_DIGITS.get(ones, 0)
+    return _NUMBERS.get(word.lower()) or _HAN_DIGITS.get(word) or 1
 
 
 def _midnight(moment: datetime) -> datetime:
@@ -162,7 +166,9 @@ _RELATIVE = {
 _MONTH_NAMES = "|".join(name for name in _MONTHS if name != "may")
 _WEEKDAY_NAMES = "|".join(_WEEKDAYS)
 _COUNTS = r"\d{1,3}|" + "|".join(_NUMBERS)
-_HAN_COUNTS = "".join(_HAN_NUMBERS)
+_HAN_COUNT = r"\d{1,3}|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九两几半]"
+_HAN_MONTH = r"1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]"
+_HAN_DAY = r"\d{1,2}|[二三]?十[一二三四五六七八九]?|[一二三四五六七八九]"
 _HAN_RELATIVE = (
     r"大?前天|昨天|昨晚|今天|今早|上周末|上上周|[上本这]周|[上这]个?星期|上上个?月|[上这]个?月|本月|[今去前]年"
 )
@@ -176,13 +182,17 @@ def _form(pattern: str, read: Reader, flags: int = re.IGNORECASE) -> tuple[re.Pa
 
 _FORMS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     _form(r"(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)", _date),
-    _form(r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号])?", _date),
+    _form(
+        r"(?:(?P<year>(?:19|20)\d\d)年|(?P<which_year>[今去前]年))?(?:的)?"
+        rf"(?<!\d)(?P<month>{_HAN_MONTH})月份?(?:(?P<day>{_HAN_DAY})[日号])?",
+        _date,
+    ),
     _form(rf"\b(?P<day>\d{{1,2}}){_TH}(?:\s+of)?\s+(?P<month>{_MONTH_NAMES}|may)\b{_YEAR_TAIL}", _date),
     _form(rf"\b(?P<month>{_MONTH_NAMES}|may)\s+(?P<day>\d{{1,2}})(?!\d){_TH}{_YEAR_TAIL}", _date),
     _form(rf"\b(?P<month>{_MONTH_NAMES}){_YEAR_TAIL}\b", _date),
     _form(rf"\b(?:in|of|since|until|during|by|last|this)\s+(?P<month>May)\b{_YEAR_TAIL}", _date, 0),  # no verb
     _form(rf"\b(?P<count>{_COUNTS})(?:\s+of)?\s+(?P<unit>days?|weeks?|months?|years?)\s+ago\b", _ago),
-    _form(rf"(?P<count>\d{{1,3}}|[{_HAN_COUNTS}])(?P<unit>天|周|个?星期|个?礼拜|个?月|年)(?:以|之)?前", _ago),
+    _form(rf"(?P<count>{_HAN_COUNT})(?P<unit>天|周|个?星期|个?礼拜|个月|年)(?:以|之)?前", _ago),
     _form(r"(?P<which>上上|上|这|本)?(?:周|星期|礼拜)(?P<han>[一二三四五六日天])", _weekday),
     _form(rf"\b(?:last|on|this|past)\s+(?P<weekday>{_WEEKDAY_NAMES})\b", _weekday),
     _form(r"\bday before yesterday\b|\byesterday\b|\btoday\b|\bthis morning\b|\blast night\b", _relative),
