@@ -32,6 +32,7 @@ from everthread.adapters.checkpoints.values import (
     pack_list,
     pack_value,
 )
+from everthread.adapters.checkpoints.writing import KeepWrites
 from everthread.core.checkpoints import StoredWrite
 from everthread.history import ingest
 from everthread.history.ingest import Prepared
@@ -224,9 +225,12 @@ class Draft:
         items: Sequence[Item] = (),
         waiting: Mapping[WriteKey, Waiting] | None = None,
         settled: Mapping[WriteKey, StoredWrite] | None = None,
+        joining: Sequence[KeepWrites] = (),
     ) -> Put:
         """Everything together."""
         run_id = metadata.get("run_id")
+        for one in joining:
+            self.blobs.update(one.blobs)
         return Put(
             serde=self.serde,
             namespace=self.spot.namespace,
@@ -243,6 +247,7 @@ class Draft:
             waiting=waiting or {},
             log_count=0 if self.parent is None else self.parent.log_count,
             settled=settled,
+            joining=[write for one in joining for write in one.writes],
             is_silent=not self._has_history(metadata) and not waiting,
         )
 

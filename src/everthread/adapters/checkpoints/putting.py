@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -111,6 +112,8 @@ class Put:
     """Whether it has no list that feeds history: then it stands where the conversation is now, and moves no branch."""
     settled: Mapping[WriteKey, StoredWrite] | None = None
     """Those writes as they are to be, where their messages went to another conversation's log."""
+    joining: Sequence[StoredWrite] = ()
+    """Writes on the parent that are stored with it."""
 
     def needs(self) -> Needs:
         messages = [item.prepared for item in self.items if item.prepared is not None]
@@ -133,19 +136,26 @@ class Put:
         row = self._row(seen, found, writing.scribe)
         blobs = {**self.blobs, **writing.blobs}
         row = row._replace(body=self.body(refs, blobs))
-        changed = writing.settle(refs, blobs)
+        changed, joined = writing.settle(refs, blobs), writing.join(refs, blobs)
         return Decision(
             result=PutResult(row, refs, writing.logged),
             **writing.scribe.written(),
-            checkpoints=CheckpointChanges(thread=_after(found.thread, row), put=[row], blobs=blobs, settled=changed),
+            checkpoints=CheckpointChanges(
+                thread=_after(found.thread, row), put=[row], blobs=blobs, settled=changed, writes=joined
+            ),
         )
 
     def _check(self, found: CheckpointsSeen) -> None:
-        if self.needs_parent and _standing_parent(found) is None:
+        if (self.needs_parent or self.joining) and _standing_parent(found) is None:
             raise Unprepared
         known = self.waiting if self.settled is None else self.settled
-        if unknown := [write for write in found.held if (write.task_id, write.idx) not in known]:
+        if unknown := [write for write in self.held(found) if (write.task_id, write.idx) not in known]:
             raise Unprepared(unknown)
+
+    def held(self, found: CheckpointsSeen) -> list[StoredWrite]:
+        """The writes on the parent that hold messages, those that are stored with it among them."""
+        held = [*found.held, *(write for write in self.joining if write.is_held)]
+        return sorted(held, key=attrgetter("task_path", "task_id", "idx"))
 
     def _row(self, seen: Seen, found: CheckpointsSeen, scribe: Scribe) -> StoredCheckpoint:
         return StoredCheckpoint(
@@ -239,7 +249,7 @@ class _Writing:
 
     def _awaited(self) -> Iterator[Awaited]:
         if self._put.settled is None:
-            for write in self._found.held:
+            for write in self._put.held(self._found):
                 yield from self._put.waiting[write.task_id, write.idx].awaited
 
     def _followed(self, position: int, item: Item) -> Ref:
@@ -286,6 +296,15 @@ class _Writing:
         if self._put.settled is not None:
             return [self._put.settled[write.task_id, write.idx] for write in self._found.held]
         return [self._settled(write, refs, blobs) for write in self._found.held]
+
+    def join(self, refs: Sequence[Ref], blobs: Blobs) -> list[StoredWrite]:
+        """The writes that are stored with it, settled from the beginning."""
+        if not self._put.joining:
+            return []
+        assert self._found.parent is not None
+        number = self._found.parent.number
+        writes = [self._settled(write, refs, blobs) if write.is_held else write for write in self._put.joining]
+        return [write._replace(checkpoint=number) for write in writes]
 
     def _settled(self, write: StoredWrite, refs: Sequence[Ref], blobs: Blobs) -> StoredWrite:
         waiting = self._put.waiting[write.task_id, write.idx]

@@ -22,6 +22,7 @@ from everthread.adapters.checkpoints.deltas import DeltaWalk
 from everthread.adapters.checkpoints.drafting import Draft
 from everthread.adapters.checkpoints.elements import Blobs
 from everthread.adapters.checkpoints.holding import HISTORY, Held, WriteKey, hold, settled
+from everthread.adapters.checkpoints.joining import Joining
 from everthread.adapters.checkpoints.lists import Snapshot
 from everthread.adapters.checkpoints.putting import Awaited, Put, Unprepared, Waiting
 from everthread.adapters.checkpoints.reading import Loader
@@ -64,6 +65,7 @@ class Threads:
         self._memories = Memories()
         self._writes: Underway[Spot] = Underway()
         self._puts: Underway[Ref] = Underway()
+        self._joining = Joining()
         self._erased: set[Ref] | None = None
         self._thread_ids: dict[Ref, str] = {}
         """Which thread a conversation is of, where that has another name."""
@@ -86,8 +88,11 @@ class Threads:
         ref = await self._ref(spot)
         with self._puts.on(ref) as before:
             await driving.wait(before)
-            await driving.wait(self._writes.begun(spot))
-            await self._put(ref, spot, checkpoint, metadata, new_versions, serde)
+            begun = self._writes.begun(spot)
+            self._joining.is_worthwhile |= bool(begun)
+            with self._joining.taken(spot) as writes:
+                await driving.wait(begun)
+                await self._put(ref, spot, checkpoint, metadata, new_versions, serde, writes)
 
     async def _put(
         self,
@@ -97,13 +102,17 @@ class Threads:
         metadata: Mapping[str, Any],
         new_versions: Mapping[str, Any],
         serde: SerializerProtocol,
+        writes: Sequence[KeepWrites],
     ) -> None:
         unknown: dict[WriteKey, Held] = {}
         is_thorough = False
         for _ in range(_MOST_TRIES):
             try:
                 draft = await self._draft(ref, spot, checkpoint, new_versions, serde, is_thorough)
-                intent = await self._intent(ref, draft, metadata, unknown)
+                if draft.parent is None:  # which may yet come: the writes await it
+                    await self._write_all(ref, writes)
+                    writes = ()
+                intent = await self._intent(ref, draft, metadata, unknown, writes)
                 draft.remember(await self._write(ref, intent))
             except Unprepared as problem:
                 unknown |= {(write.task_id, write.idx): _held(write, serde) for write in problem.writes}
@@ -144,7 +153,12 @@ class Threads:
         return await Loader(self._store, ref, serde, memory).remember(saved)
 
     async def _intent(
-        self, ref: Ref, draft: Draft, metadata: Mapping[str, Any], unknown: Mapping[WriteKey, Held]
+        self,
+        ref: Ref,
+        draft: Draft,
+        metadata: Mapping[str, Any],
+        unknown: Mapping[WriteKey, Held],
+        joining: Sequence[KeepWrites],
     ) -> Put:
         held = {**unknown, **draft.memory.held.get((draft.spot.namespace, draft.spot.id or ""), {})}
         if draft.spot.namespace:
@@ -153,7 +167,7 @@ class Threads:
             return draft.intent(metadata, settled=await Children(self._et, ref, draft).follow([*writes.values()], held))
         standing, items = draft.listed()
         waiting = draft.waiting(held, standing, items)
-        return draft.intent(metadata, standing=standing, items=items, waiting=waiting)
+        return draft.intent(metadata, standing=standing, items=items, waiting=waiting, joining=joining)
 
     async def _held_writes(self, ref: Ref, spot: Spot) -> dict[WriteKey, StoredWrite]:
         saved = None if spot.id is None else await self._store.checkpoint(ref, spot.namespace, spot.id)
@@ -168,6 +182,10 @@ class Threads:
             await self._et.conversations.ensure(ref.id, ref.owner)
             return await self._store.write(ref, intent)
 
+    async def _write_all(self, ref: Ref, intents: Sequence[Intent[Any]]) -> None:
+        for intent in intents:
+            await self._write(ref, intent)
+
     async def put_writes(self, spot: Spot, taken: Sequence[Taken]) -> None:
         """Keep what a task wrote, with the messages in it held until a checkpoint names them."""
         assert spot.id is not None
@@ -175,8 +193,11 @@ class Threads:
         memory = self._memories.of(ref)
         blobs: Blobs = {}
         rows = [one.row if one.held is None else _holding(one.row, one.held, spot, memory, blobs) for one in taken]
+        intent = KeepWrites(namespace=spot.namespace, id=spot.id, writes=rows, blobs=blobs)
+        if driving.is_driven() and not spot.namespace and self._joining.is_stored(spot, intent):
+            return
         with self._writes.on(spot):
-            await self._write(ref, KeepWrites(namespace=spot.namespace, id=spot.id, writes=rows, blobs=blobs))
+            await self._write(ref, intent)
 
     # -- reading -------------------------------------------------------------------------------------------
 

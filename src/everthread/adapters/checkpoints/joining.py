@@ -1,0 +1,68 @@
+"""Writes that wait a moment for the checkpoint that applies them, and are stored with it.
+
+LangGraph hands a task's writes over in one thread and the checkpoint that follows in another, a moment later. Stored
+together they are one commit instead of two, and the messages in them are references from the beginning. Whether that
+moment is worth waiting for is seen from the last time: who hands over one after the other never waits twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from everthread.adapters.checkpoints.spots import Spot
+from everthread.adapters.checkpoints.writing import KeepWrites
+from everthread.core import driving
+
+PATIENCE_SECONDS = 0.005
+"""Longer than a step of a graph takes on a thread of some hundred messages."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Offer:
+    writes: KeepWrites
+    stored: Future[bool]
+
+
+class Joining:
+    """The writes that wait, by the checkpoint they are made on. Touched by whoever has the baton."""
+
+    def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._patience_seconds = patience_seconds
+        self._offers: dict[Spot, list[_Offer]] = {}
+        self.is_worthwhile = False
+        """Whether a checkpoint came last time before the writes on its parent were stored."""
+
+    def is_stored(self, spot: Spot, writes: KeepWrites) -> bool:
+        """Wait; whether a checkpoint has come and was stored with these writes. Only for callers that block."""
+        if not self.is_worthwhile:
+            return False
+        offer = _Offer(writes, Future())
+        self._offers.setdefault(spot, []).append(offer)
+        with driving.blocking():
+            wait([offer.stored], self._patience_seconds)
+        if offer in self._offers.get(spot, ()):
+            self._withdraw(spot, offer)
+            return False
+        with driving.blocking():
+            return offer.stored.result()
+
+    def _withdraw(self, spot: Spot, offer: _Offer) -> None:
+        self.is_worthwhile = False
+        self._offers[spot].remove(offer)
+        if not self._offers[spot]:
+            del self._offers[spot]
+
+    @contextmanager
+    def taken(self, spot: Spot) -> Iterator[Sequence[KeepWrites]]:
+        """The writes that wait for a checkpoint on this one. They go on waiting until it is stored, or is not."""
+        offers = self._offers.pop(spot, [])
+        is_stored = False
+        try:
+            yield [offer.writes for offer in offers]
+            is_stored = True
+        finally:
+            for offer in offers:
+                offer.stored.set_result(is_stored)
