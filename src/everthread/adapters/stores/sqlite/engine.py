@@ -20,11 +20,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from everthread.adapters.stores import migrating
 from everthread.adapters.stores.sqlite import statements as sql
@@ -43,6 +43,7 @@ DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
 """What working on a file can raise; the last two only when its bytes are not those that were written."""
 
 READERS = 4
+_MOST_IDLE = 16
 _QUIET_SECONDS = 0.1
 """So long nobody has written before the index catches up: callers that have just been told come back sooner."""
 _GROUP = 256
@@ -53,15 +54,18 @@ _GROUP = 256
 class _Job:
     work: Work[Any]
     in_transaction: bool
-    loop: asyncio.AbstractEventLoop | None
-    """None for a caller that blocks."""
-    future: asyncio.Future[Any] | Future[Any]
+    loop: asyncio.AbstractEventLoop | None = None
+    """None for a caller that blocks …"""
+    future: asyncio.Future[Any] | None = None
     result: Any = None
     error: BaseException | None = None
+    is_told: bool = False
+    """… which sees this when it has the pen."""
 
     def tell(self) -> None:
         """Runs in the caller's loop, if it has one."""
-        if self.future.done():
+        self.is_told = True
+        if self.future is None or self.future.done():
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -101,7 +105,6 @@ class Engine:
         """What callers that block are about to write."""
         self._idle: deque[sqlite3.Connection] = deque()
         """Those that nobody reads over now."""
-        self._connections: list[sqlite3.Connection] = []
         self._pen = threading.Lock()
         """Whoever writes has it."""
         self.tails = Tails()
@@ -124,8 +127,8 @@ class Engine:
         self._queue.put(None)
         self._writer.join()
         self._readers.shutdown()
-        for connection in self._connections:
-            connection.close()
+        while self._idle:
+            self._idle.pop().close()
         with self._pen:
             self._writer_connection.close()
 
@@ -151,26 +154,34 @@ class Engine:
             try:
                 return work(connection)
             finally:
-                self._idle.append(connection)
+                self._keep(connection)
         except DAMAGE as problem:
             raise translated(problem) from problem
 
     def _reader(self) -> sqlite3.Connection:
-        """An idle connection, or a new one: there are as many as ever read at once."""
+        """An idle connection, or a new one."""
         with suppress(IndexError):
             return self._idle.pop()
         connection = connect(self.path, lambda: self.blobs)
         for pragma in sql.READER_PRAGMAS:
             connection.execute(pragma)
-        self._connections.append(connection)
         return connection
+
+    def _keep(self, connection: sqlite3.Connection) -> None:
+        """For the next one who reads, unless enough are idle: callers that block may be many at once."""
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
 
     async def _submit(self, work: Work[R], *, in_transaction: bool) -> R:
         if driving.is_driven():
+            job = _Job(work, in_transaction)
             with driving.blocking():
-                done: Future[R] = Future()
-                self._submit_here(_Job(work, in_transaction, None, done))
-                return done.result()
+                self._submit_here(job)
+            if job.error is not None:
+                raise job.error
+            return cast(R, job.result)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         handed = self._handed.setdefault(loop, [])
@@ -184,7 +195,7 @@ class Engine:
         self._here.append(job)
         try:
             with self._pen:
-                while not job.future.done():
+                while not job.is_told:
                     self._write_here()
         finally:  # after a Ctrl-C, for this may be the main thread, it is not to be written by the next one
             if job in self._here:
