@@ -46,6 +46,9 @@ TOLD = {
     "记住，我的生日是5月3日": "用户的生日是5月3日。",
     "请记住我下周要去北京出差": "我下周要去北京出差",
     "以后请用中文回答": "以后请用中文回答",
+    "我搬到上海了": "用户住在上海。",
+    "不要再用表情符号了": "不要再用表情符号了",
+    "请别再给我推荐海鲜": "请别再给我推荐海鲜",
 }
 
 NOT_TOLD = """
@@ -83,6 +86,8 @@ Imagine I live in Rome
 你记住了吗？
 我记得那部电影
 如果我叫小明呢
+别再说了
+不要再这样了
 我住得很远
 """.strip().splitlines()
 
@@ -117,6 +122,12 @@ def test_several_things_are_told_in_one_breath() -> None:
         "用户的名字是李雷。",
         "用户住在上海。",
     ]
+    assert [remark.text for remark in remarks("我叫李雷，住在杭州，喜欢爬山。")] == [
+        "用户的名字是李雷。",
+        "用户住在杭州。",
+        "用户喜欢爬山。",
+    ]
+    assert [remark.text for remark in remarks("我儿子叫小宝，住在杭州。")] == ["用户的儿子叫小宝。"]
 
 
 def test_what_was_denied_or_changed_is_about_the_same_subject() -> None:

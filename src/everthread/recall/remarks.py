@@ -47,7 +47,7 @@ def remarks(text: str) -> list[Remark]:
 CUE: Final = re.compile(
     r"\b(?:my|call me|i go by|allergic|from now on|going forward|in (?:the )?future|always|never|remember|keep in mind"
     r"|bear in mind|don['’]t forget|i['’]m|i am|i (?:[\w'’]+ ){0,2}(?:prefer|like|love|enjoy|hate|dislike|live|work"
-    r"|moved|speak|eat|drink|can['’]t stand|cannot stand))\b|我|记住|记得|以后|今后|从现在|从今",
+    r"|moved|speak|eat|drink|can['’]t stand|cannot stand))\b|我|记住|记得|以后|今后|从现在|从今|不要再|别再",
     re.IGNORECASE,
 )
 """Whether it is worth reading on: most messages tell nothing of the kind."""
@@ -69,7 +69,7 @@ _OPENINGS = re.compile(
 _BEGINS = re.compile(
     r"(?:(?:please|you can|you may|just|everyone can) )*(?:my|call me|i['’ ]|always|never|from now|going forward"
     r"|in (?:the )?future|henceforth|remember|keep in mind|bear in mind|don['’]t forget|do not forget)"
-    r"|[我本请以今从记帮你您要一叫可就都称喊]",
+    r"|[我本请以今从记帮你您要一叫可就都称喊不别]",
     re.IGNORECASE,
 )
 """How a sentence begins that any rule could fit: most are told apart at once."""
@@ -102,10 +102,20 @@ def _told(sentence: str) -> Iterator[Remark]:
             yield remark
             rest = _JOINT.match(sentence[match.end() :])
             if rest is not None:
-                yield from _told(sentence[match.end() + rest.end() :])
+                yield from _told_further(sentence[match.end() + rest.end() :], remark)
             return
 
 
+def _told_further(clause: str, before: Remark) -> Iterator[Remark]:
+    """A further clause; in Chinese, who goes on to speak of themselves need not say so again."""
+    goes_on = before.subject in _OF_THEMSELVES and _GOES_ON.match(clause) is not None
+    yield from _told(f"我{clause}" if goes_on else clause)
+
+
+_OF_THEMSELVES = frozenset({"name", "age", "home", "origin", "employer", "profession"})
+_GOES_ON = re.compile(
+    "(?:现在|目前|一直|今年|老|很|也|都|最|不)?(?:住在|家在|定居|来自|喜欢|爱|讨厌|吃|喝|对|在|是)|(?:今年)?\\d+岁"
+)
 _JOINT = re.compile(r"\s*(?:[,，、;；]\s*(?:and|but|而且|并且|也|还)?|\s(?:and|but)\s)\s*", re.IGNORECASE)
 
 
@@ -254,7 +264,7 @@ def _tidy(text: str) -> str:
 
 _NO_THING_ZH = re.compile(r"的|这|那|你|您|它|他|她|上面|前面|后面|第[一二三四五0-9]|什么|怎么|哪|的$|和|跟|听|看看")
 _ZH_END = r"(?=$|[，。,!！；;、\s]|\.(?!\d))"
-_ZH_THING = r"(?P<x>[^，。,.!！；;？?、\s](?:[^，。,.!！；;？?]|\.(?=\d)){0,29}?)" + _ZH_END
+_ZH_THING = r"(?P<x>[^，。,.!！；;？?、\s](?:[^，。,.!！；;？?]|\.(?=\d)){0,29}?)[了啦]?" + _ZH_END
 _ZH_NAME = (
     r"(?P<x>(?![了他她它你您不过上车外去来回做别怎什起])[\u4e00-\u9fffA-Za-z][\u4e00-\u9fffA-Za-z·]{0,11}?)(?:吧|就行|就好|就可以了?|即可|哦|啦)?"
     + _ZH_END
@@ -329,4 +339,5 @@ _RULES: Final[tuple[_Rule, ...]] = (
         _profile("用户的{k}是{x}。", "{k}")),
     _zh(rf"(?:请)?(?:以后|今后|从现在起|从今以后|从现在开始)[，,]?(?:请|你|您)?(?:{_ZH_ORDER_VERBS})"
         r"[^？?]{2,80}$", _order),
+    _zh(r"(?:请)?(?:你|您)?(?:不要再|别再)(?:用|使用|加|写|叫我|称呼我|给我|回复|回答|输出|推荐)[^？?]{1,80}$", _order),
 )  # fmt: skip
