@@ -16,7 +16,7 @@ from hypothesis import settings as hypothesis
 
 import everthread
 from everthread import Everthread
-from everthread.adapters.stores.sqlite.engine import migrate
+from everthread.adapters.stores.sqlite.files import migrate
 from everthread.settings import Settings
 from tests.postgres import Server, roomy_folder, shared_server
 

@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import EmptyInputError
 from langgraph.types import Command
 
-from everthread.adapters.stores.sqlite.engine import migrate
+from everthread.adapters.stores.sqlite.files import migrate
 from everthread.integrations.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import IN_PLACE, OPERATIONS, DeltaState, Shout, State, build
 

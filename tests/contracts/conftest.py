@@ -10,7 +10,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Everthread
-from everthread.adapters.stores.sqlite.engine import migrate
+from everthread.adapters.stores.sqlite.files import migrate
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import everthread
 from everthread.adapters.stores.sqlite import views
-from everthread.adapters.stores.sqlite.engine import connect
+from everthread.adapters.stores.sqlite.files import connect
 from everthread.core.nouns import Ref
 from tests.contracts.views import tell
 

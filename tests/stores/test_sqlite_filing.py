@@ -14,7 +14,8 @@ import pytest
 import everthread
 from everthread import Conflict, Conversation
 from everthread.adapters.stores.sqlite import filing, log
-from everthread.adapters.stores.sqlite.engine import Engine, connect
+from everthread.adapters.stores.sqlite.engine import Engine
+from everthread.adapters.stores.sqlite.files import connect
 from everthread.core.nouns import Ref
 from everthread.history import ingest, intents
 from tests.stores.older_sqlite import back_to

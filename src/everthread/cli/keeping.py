@@ -48,13 +48,13 @@ async def _migrate(door: Door) -> Sequence[str]:
 
 def _migrate_file(file: Path) -> Sequence[str]:
     from everthread.adapters.stores import migrating  # noqa: PLC0415 - startup
-    from everthread.adapters.stores.sqlite import engine  # noqa: PLC0415
+    from everthread.adapters.stores.sqlite import files  # noqa: PLC0415
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    revision = engine.revision_of(file)
+    revision = files.revision_of(file)
     if revision is not None:
         migrating.refuse_newer(revision)
-    return engine.migrate(file)
+    return files.migrate(file)
 
 
 @command(app)

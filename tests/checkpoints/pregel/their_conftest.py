@@ -21,7 +21,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from everthread.adapters.stores.sqlite.engine import migrate
+from everthread.adapters.stores.sqlite.files import migrate
 from everthread.integrations.langgraph import EverthreadSaver
 
 IS_REFERENCE = bool(os.environ.get("EVERTHREAD_REFERENCE"))

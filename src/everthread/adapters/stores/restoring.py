@@ -203,13 +203,13 @@ def _copy(source: Path, copy: Path) -> None:
 
 
 def _bring_up_to_date(source: Path, copy: Path) -> None:
-    from everthread.adapters.stores.sqlite import engine  # noqa: PLC0415 - only where there is SQLite
+    from everthread.adapters.stores.sqlite import files  # noqa: PLC0415 - only where there is SQLite
 
-    revision = engine.revision_of(copy)
+    revision = files.revision_of(copy)
     if revision is None:
         raise StoreDamaged(f"{source} is no backup of everthread; nothing was changed")
     migrating.refuse_newer(revision)
-    engine.migrate(copy)
+    files.migrate(copy)
 
 
 def _erase_again(copy: Path, erasures: Sequence[Erasure], blobs: Blobs | None) -> list[Erasure]:
@@ -217,9 +217,9 @@ def _erase_again(copy: Path, erasures: Sequence[Erasure], blobs: Blobs | None) -
 
     Those it knows are in it already; applied again, that of an owner would take what this owner wrote afterwards.
     """
-    from everthread.adapters.stores.sqlite import engine, erase  # noqa: PLC0415 - only where there is SQLite
+    from everthread.adapters.stores.sqlite import erase, files  # noqa: PLC0415 - only where there is SQLite
 
-    with closing(engine.connect(copy, lambda: blobs)) as connection:
+    with closing(files.connect(copy, lambda: blobs)) as connection:
         known = set(_erasures(connection))
         unknown = [erasure for erasure in dict.fromkeys(erasures) if erasure not in known]
         connection.execute("BEGIN IMMEDIATE")

@@ -17,7 +17,6 @@ import os
 import queue
 import sqlite3
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,21 +25,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
-from everthread.adapters.stores import migrating
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.blobs import cause_of, teach
+from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, translated
 from everthread.adapters.stores.sqlite.filing import Tails
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some
 from everthread.core import driving
 from everthread.core.blobs import Blobs
-from everthread.core.errors import EverthreadError, StoreBusy, StoreDamaged, StoreError, StoreFull
+from everthread.core.errors import EverthreadError
 from everthread.core.failpoints import reach
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], R]
-
-DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
-"""What working on a file can raise; the last two only when its bytes are not those that were written."""
 
 READERS = 4
 _MOST_IDLE = 16
@@ -111,7 +106,7 @@ class Engine:
         """Touched only with the pen."""
         self.unindexed = 0
         """Entries written here since the last batch was indexed; touched only with the pen."""
-        _prepare_file(path)
+        prepare(path)
         self._writer_connection = connect(path, lambda: self.blobs)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
         self._writer = threading.Thread(target=self._write_for_ever, name="everthread-writer", daemon=True)
@@ -332,109 +327,3 @@ def _tell(group: list[_Job]) -> None:
 def _tell_all(jobs: list[_Job]) -> None:
     for job in jobs:
         job.tell()
-
-
-def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> sqlite3.Connection:
-    """A connection with our pragmas and our function; transactions are ours to begin."""
-    try:
-        connection = sqlite3.connect(
-            path, timeout=sql.BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
-        )
-    except sqlite3.Error as problem:
-        raise translated(problem) from problem
-    try:
-        _use_wal(connection)
-        for pragma in sql.PRAGMAS:
-            connection.execute(pragma)
-        teach(connection, blobs)
-    except DAMAGE as problem:
-        connection.close()
-        raise translated(problem) from problem
-    return connection
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for the lock this takes on a new file, so when several processes make it at once, we do."""
-    end = time.monotonic() + sql.BUSY_SECONDS
-    while True:
-        try:
-            connection.execute(sql.USE_WAL)
-        except sqlite3.OperationalError as problem:
-            if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
-def _prepare_file(path: Path) -> None:
-    """Make the folder, and bring the tables up to date."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise StoreError(f"cannot make the folder of {path}: {problem}") from problem
-    version = revision_of(path)
-    if version is None or version < migrating.NEWEST:
-        migrate(path)
-    else:
-        migrating.refuse_newer(version)
-
-
-def revision_of(path: Path) -> str | None:
-    """The revision of a file's tables; None when it has none yet."""
-    connection = connect(path)
-    try:
-        row = connection.execute(migrating.VERSION_QUERY).fetchone()
-        return None if row is None else str(row[0])
-    except sqlite3.OperationalError:
-        return None
-    except DAMAGE as problem:
-        raise translated(problem) from problem
-    finally:
-        connection.close()
-
-
-def migrate(path: Path) -> list[str]:
-    """Run the missing steps, all in one transaction: killed anywhere, it has happened or it has not."""
-    from sqlalchemy import create_engine  # noqa: PLC0415 - only when there is something to do
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
-    from sqlalchemy.pool import StaticPool  # noqa: PLC0415
-
-    connection = connect(path)
-    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
-    try:
-        with engine.connect() as over:
-            connection.execute("BEGIN IMMEDIATE")
-            with over.begin():
-                return list(migrating.run(over))
-    except DBAPIError as problem:
-        if isinstance(problem.orig, sqlite3.Error):
-            raise translated(problem.orig) from problem
-        raise
-    except DAMAGE as problem:
-        raise translated(problem) from problem
-    finally:
-        connection.close()
-        engine.dispose()
-
-
-def translated(problem: sqlite3.Error | ValueError) -> StoreError:
-    """SQLite's errors in our words."""
-    cause = cause_of(problem)
-    if isinstance(cause, StoreError):
-        return cause
-    code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return StoreFull(
-            "the disk is full; nothing of this call was stored, all before it is safe: make room and retry"
-        )
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusy("another process holds the database; nothing of this call was stored: retry")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or _is_unreadable(problem):
-        return StoreDamaged(f"the file is not a sound SQLite database ({problem}): restore a backup")
-    return StoreError(f"SQLite: {problem}; nothing of this call was stored")
-
-
-def _is_unreadable(problem: sqlite3.Error | ValueError) -> bool:
-    """Whether a row, or SQLite's own word about the damage, holds bytes that are no text or no JSON."""
-    return isinstance(problem, ValueError) or str(problem).startswith("Could not decode to UTF-8")
