@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from everthread.core import driving
-from everthread.core.driving import Baton
+from everthread.core.driving import Baton, Errand
 
 
 def test_a_driven_coroutine_gives_its_result_and_its_error() -> None:
@@ -83,15 +83,16 @@ def test_no_two_run_at_a_time_wherever_they_run() -> None:
 
 
 async def test_who_is_cancelled_while_waiting_does_not_wake_the_others() -> None:
-    begun = driving.begin()
-    first, second = (asyncio.ensure_future(driving.wait([begun])) for _ in range(2))
+    errand = Errand()
+    first, second = (asyncio.ensure_future(errand.wait()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
     assert not second.done()
-    begun.set_result(None)
+    errand.end()
     await second
+    await errand.wait()
 
 
 async def test_what_a_loop_throws_into_a_coroutine_reaches_it() -> None:

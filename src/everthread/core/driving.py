@@ -81,18 +81,36 @@ def blocking() -> Iterator[None]:
         lock.acquire()
 
 
-def begin() -> Future[None]:
-    """Something that others wait for until its result is set; one of them that is cancelled does not cancel it."""
-    begun: Future[None] = Future()
-    begun.set_running_or_notify_cancel()
-    return begun
+class Errand:
+    """Something that others wait for, in a loop or driven, until it ends. Touched by whoever has the baton."""
+
+    __slots__ = ("_ended", "_is_over")
+
+    def __init__(self) -> None:
+        self._is_over = False
+        self._ended: Future[None] | None = None
+        """Made by the first who waits: mostly nobody does."""
+
+    def end(self) -> None:
+        self._is_over = True
+        if self._ended is not None:
+            self._ended.set_result(None)
+
+    async def wait(self) -> None:
+        """Until it has ended."""
+        if self._is_over:
+            return
+        if self._ended is None:
+            self._ended = Future()
+            self._ended.set_running_or_notify_cancel()  # one who is cancelled while waiting must not cancel it
+        if not is_driven():
+            await asyncio.wrap_future(self._ended)
+            return
+        with blocking():
+            self._ended.result()
 
 
-async def wait(begun: Iterable[Future[None]]) -> None:
-    """Until the result of each is set."""
-    for one in begun:
-        if is_driven():
-            with blocking():
-                one.result()
-        elif not one.done():
-            await asyncio.wrap_future(one)
+async def wait(errands: Iterable[Errand]) -> None:
+    """Until each has ended."""
+    for errand in errands:
+        await errand.wait()

@@ -8,8 +8,8 @@ moment is worth waiting for is seen from the last time: who hands over one after
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from everthread.adapters.checkpoints.spots import Spot
@@ -41,8 +41,8 @@ class Joining:
             return False
         offer = _Offer(writes, Future())
         self._offers.setdefault(spot, []).append(offer)
-        with driving.blocking():
-            wait([offer.stored], self._patience_seconds)
+        with suppress(TimeoutError), driving.blocking():
+            return offer.stored.result(self._patience_seconds)
         if offer in self._offers.get(spot, ()):
             self._withdraw(spot, offer)
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -36,6 +36,8 @@ from everthread.core.errors import NotFound
 from everthread.core.ports import Store
 
 PAGE = 500
+_FEW = 400
+"""To make so few messages the collector is not in the way."""
 
 
 class Loaded(NamedTuple):
@@ -125,7 +127,7 @@ class Loader:
     def cast(self, refs: Sequence[Ref]) -> list[BaseMessage]:
         """Messages of one's own."""
         casts, serde = self._memory.casts, self._serde
-        with uncollected():
+        with uncollected(len(refs)):
             return [casts[ref].cast(serde) for ref in refs]
 
     def _write(
@@ -181,7 +183,7 @@ class Loader:
                 entries = await self._store.scan(ref, after=first - 1, limit=last - first + 1, is_counted=False)
             except NotFound:
                 continue
-            with uncollected():
+            with uncollected(len(entries)):
                 self._learn_entries(home, entries)
 
     def _learn_entries(self, home: str, entries: Iterable[LogEntry]) -> None:
@@ -194,18 +196,20 @@ class Loader:
                     self._memory.ids[name] = entry.id
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Make thousands of objects that all stay: the collector would look through the whole process meanwhile, again
-    and again, and take longer than the making.
+def uncollected(count: int) -> AbstractContextManager[None]:
+    """Make so many objects that all stay: of thousands the collector would look through the whole process meanwhile,
+    again and again, and take longer than the making.
     """
-    was_enabled = gc.isenabled()
+    return _uncollected() if count > _FEW and gc.isenabled() else nullcontext()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
     gc.disable()
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.enable()
 
 
 def _chunks(lists: Iterable[Sequence[Any]]) -> list[bytes]:

@@ -8,11 +8,10 @@ from its checkpoint would take it for something new.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from everthread.core import driving
+from everthread.core.driving import Errand
 
 K = TypeVar("K")
 
@@ -21,13 +20,13 @@ class Underway(Generic[K]):
     """What has begun and not ended, by what it is made on."""
 
     def __init__(self) -> None:
-        self._begun: dict[K, list[Future[None]]] = {}
+        self._begun: dict[K, list[Errand]] = {}
 
     @contextmanager
-    def on(self, key: K) -> Iterator[Sequence[Future[None]]]:
+    def on(self, key: K) -> Iterator[Sequence[Errand]]:
         """While something on it is being stored; gives what has begun before."""
         before = self.begun(key)
-        begun = driving.begin()
+        begun = Errand()
         self._begun[key] = [*before, begun]
         try:
             yield before
@@ -35,8 +34,8 @@ class Underway(Generic[K]):
             self._begun[key].remove(begun)
             if not self._begun[key]:
                 del self._begun[key]
-            begun.set_result(None)
+            begun.end()
 
-    def begun(self, key: K) -> Sequence[Future[None]]:
+    def begun(self, key: K) -> Sequence[Errand]:
         """What can be waited for with `driving.wait`."""
         return [*self._begun.get(key, ())]
