@@ -4,8 +4,8 @@ A list of thousands comes back with every checkpoint, and almost all of it is wh
 A message counts as unchanged only if it is the same object, each of its attributes is the same value, and what can
 be changed in place has the same bytes. Anything else is dumped and compared, because middleware edits in place.
 
-All values of a list stand in one flat list here, and are compared by iterators that never enter Python code: a loop
-over the messages would cost ten times as much, and would cost it with every checkpoint.
+All values of messages that came together stand in one flat list here, and are compared by iterators that never enter
+Python code: a loop over the messages would cost ten times as much, and would cost it with every checkpoint.
 """
 
 from __future__ import annotations
@@ -26,32 +26,27 @@ _pack = JsonPlusSerializer().dumps_typed
 _extra_of = attrgetter("__pydantic_extra__")
 _END = object()
 """Behind the last value, so that lists of different lengths differ."""
+_MOST_STRETCHES = 16
+"""A list that was continued more often is noted as a whole again."""
 
 
 class Snapshot:
     """A list as it was handed out or taken in."""
 
-    __slots__ = ("_changeable", "_extras", "_packed", "_places", "_sizes", "_starts", "_values", "messages", "refs")
+    __slots__ = ("_places", "_stretches", "messages", "refs")
 
     def __init__(
         self, messages: Sequence[BaseMessage], refs: Sequence[Ref] = (), begun: Snapshot | None = None
     ) -> None:
         """With `begun`, a snapshot of the first of these messages that has just been found unchanged."""
         self.messages: list[BaseMessage] = list(messages)
-        rest = self.messages if begun is None else self.messages[len(begun.messages) :]
         self.refs = list(refs)
-        self._values = list(_values_of(rest))
-        self._extras = list(map(_extra_of, rest))
-        self._sizes = bytes(map(len, map(vars, rest)))
-        self._changeable = [one for one in chain(self._values, self._extras) if one.__class__ not in IMMUTABLE]
-        if begun is not None:
-            self._values = begun._values + self._values
-            self._extras = begun._extras + self._extras
-            self._sizes = begun._sizes + self._sizes
-            self._changeable = begun._changeable + self._changeable
-        self._packed = _pack(self._changeable)[1]
+        known = () if begun is None or len(begun._stretches) >= _MOST_STRETCHES else begun._stretches
+        self._stretches: tuple[_Stretch, ...] = (
+            *known,
+            _Stretch(self.messages[sum(len(one.messages) for one in known) :]),
+        )
         self._places: dict[int, int] | None = None
-        self._starts: list[int] | None = None
 
     def is_continued_by(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether a list begins with the very objects of this one."""
@@ -62,17 +57,12 @@ class Snapshot:
         return len(self.messages) if self.is_continued_by(messages) and self._is_unchanged() else 0
 
     def _is_unchanged(self) -> bool:
-        now = chain(_values_of(self.messages), map(_extra_of, self.messages), [_END])
-        return all(map(is_, now, chain(self._values, self._extras, [_END]))) and self._has_same_bytes()
-
-    def _has_same_bytes(self) -> bool:
-        """Whether nothing that the messages had then was changed in place."""
-        return _pack(self._changeable)[1] == self._packed
+        return all(stretch.is_unchanged() for stretch in self._stretches)
 
     def known(self, messages: Sequence[BaseMessage]) -> list[Ref | None]:
         """The entries of messages that stood in this list, wherever they stand now; None for one that changed."""
         places = [self._place(message) for message in messages]
-        if all(place is None for place in places) or not self._has_same_bytes():
+        if all(place is None for place in places) or not all(one.has_same_bytes() for one in self._stretches):
             return [None] * len(messages)
         return [
             self.refs[place] if place is not None and self._has_same_values(message, place) else None
@@ -90,6 +80,36 @@ class Snapshot:
         return self._places.get(id(message))
 
     def _has_same_values(self, message: BaseMessage, place: int) -> bool:
+        for stretch in self._stretches:
+            if place < len(stretch.messages):
+                return stretch.has_same_values(message, place)
+            place -= len(stretch.messages)
+        return False
+
+
+class _Stretch:
+    """Some messages of a list, which later lists share while nothing in it changes."""
+
+    __slots__ = ("_changeable", "_extras", "_packed", "_sizes", "_starts", "_values", "messages")
+
+    def __init__(self, messages: Sequence[BaseMessage]) -> None:
+        self.messages = messages
+        self._values = list(_values_of(messages))
+        self._extras = list(map(_extra_of, messages))
+        self._sizes = bytes(map(len, map(vars, messages)))
+        self._changeable = [one for one in chain(self._values, self._extras) if one.__class__ not in IMMUTABLE]
+        self._packed = _pack(self._changeable)[1]
+        self._starts: list[int] | None = None
+
+    def is_unchanged(self) -> bool:
+        now = chain(_values_of(self.messages), map(_extra_of, self.messages), [_END])
+        return all(map(is_, now, chain(self._values, self._extras, [_END]))) and self.has_same_bytes()
+
+    def has_same_bytes(self) -> bool:
+        """Whether nothing that the messages had then was changed in place."""
+        return _pack(self._changeable)[1] == self._packed
+
+    def has_same_values(self, message: BaseMessage, place: int) -> bool:
         if self._starts is None:
             self._starts = [0, *accumulate(self._sizes)]
         before = self._values[self._starts[place] : self._starts[place + 1]]
