@@ -14,54 +14,57 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Quick
 from tests.cli.shell import PATIENCE_SECONDS, Shell
 from tests.contracts.views import turn
 
-TURNS = 500
+TURNS = 300
 
 
 @pytest.fixture
-def long_talk(shell: Shell) -> Shell:
+def long_talk(shell: Shell, quick: Quick) -> Shell:
     """Many stretches to sum up."""
     said = [message for number in range(TURNS) for message in turn(number)]
-    assert shell("append", "c", input=said).code == 0
+    assert quick("append", "c", input=said).code == 0
     return shell
 
 
-def leaves(shell: Shell) -> list[Any]:
-    return [one for one in shell("compactions", "c", "--json").lines if one["level"] == 1]
+def leaves(quick: Quick) -> list[Any]:
+    return [one for one in quick("compactions", "c", "--json").lines if one["level"] == 1]
 
 
-def wait_for_summaries(shell: Shell, count: int) -> None:
+def wait_for_summaries(quick: Quick, count: int) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while len(leaves(shell)) < count and time.monotonic() < deadline:
+    while len(leaves(quick)) < count and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_ctrl_c_leaves_whole_summaries_and_the_same_command_goes_on(long_talk: Shell, more: list[str]) -> None:
-    history = long_talk("show", "c", "--json").out
+def test_ctrl_c_leaves_whole_summaries_and_the_same_command_goes_on(
+    long_talk: Shell, quick: Quick, more: list[str]
+) -> None:
+    history = quick("show", "c", "--json").out
     with long_talk.start("compact", "c", *more) as process:
-        wait_for_summaries(long_talk, 1)
+        wait_for_summaries(quick, 1)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (130, b"")
     some = rb"the (?:1 summary made so far is|[1-9]\d+ summaries made so far are|[2-9] summaries made so far are) kept"
     said = rb"interrupted: " + some + rb"; the log is as it was, and the same command goes on\n"
     assert re.fullmatch(b"" if more else said, err)
-    made = leaves(long_talk)
+    made = leaves(quick)
     assert made[0]["first_seq"] == 1
     assert all(one["last_seq"] + 1 == following["first_seq"] for one, following in pairwise(made))
     assert 0 < made[-1]["last_seq"] < 4 * TURNS - 60, "it had come to its end before it was interrupted"
-    assert long_talk("verify").code == 0
-    assert long_talk("show", "c", "--json").out == history
-    assert long_talk("compact", "c").code == 0
-    finished = leaves(long_talk)
+    assert quick("verify").code == 0
+    assert quick("show", "c", "--json").out == history
+    assert quick("compact", "c").code == 0
+    finished = leaves(quick)
     assert [one["id"] for one in finished[: len(made)]] == [one["id"] for one in made]
     assert finished[-1]["last_seq"] > 4 * TURNS - 40
 
 
-def test_ctrl_c_ends_a_replay_in_the_middle_of_its_bar(long_talk: Shell, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_replay_in_the_middle_of_its_bar(long_talk: Shell, quick: Quick, tmp_path: Path) -> None:
     policy = tmp_path / "p.toml"
     policy.write_text("max_message_history = 20\n")
     ours, theirs = pty.openpty()
@@ -80,7 +83,7 @@ def test_ctrl_c_ends_a_replay_in_the_middle_of_its_bar(long_talk: Shell, tmp_pat
     os.close(ours)
     assert b"Traceback" not in drawn
     assert drawn.count(b"\x1b[?25h") >= drawn.count(b"\x1b[?25l") > 0, "the cursor stays hidden"
-    assert leaves(long_talk) == []
+    assert leaves(quick) == []
 
 
 def rest_of(terminal: int) -> bytes:

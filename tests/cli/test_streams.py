@@ -23,10 +23,10 @@ STRANGE = "nul \x00 escape \x1b[31mred bell \x07 half \ud83d end \u202eturned"
 
 
 @pytest.fixture
-def long_talk(shell: Shell) -> Shell:
+def long_talk(shell: Shell, quick: Quick) -> Shell:
     """Far more than a pipe holds."""
     text = "x" * 5000
-    assert shell("append", "c", input=[user(f"{number} {text}") for number in range(400)]).code == 0
+    assert quick("append", "c", input=[user(f"{number} {text}") for number in range(400)]).code == 0
     return shell
 
 
@@ -62,14 +62,14 @@ def test_ctrl_c_ends_a_command_that_writes_quietly(long_talk: Shell) -> None:
         assert process.wait(PATIENCE_SECONDS) == 130
 
 
-def test_ctrl_c_ends_a_command_that_waits_for_input_quietly(shell: Shell) -> None:
-    shell("migrate")
+def test_ctrl_c_ends_a_command_that_waits_for_input_quietly(shell: Shell, quick: Quick) -> None:
+    quick("migrate")
     with shell.start("append", "c") as process:
         _wait_until_reading(process.pid)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
         assert (process.returncode, out, err) == (130, b"", b"")
-    assert shell("ls", "--json").lines == []
+    assert quick("ls", "--json").lines == []
 
 
 def _wait_until_reading(pid: int) -> None:
@@ -91,8 +91,8 @@ def _wait_until_reading(pid: int) -> None:
         {"PYTHONIOENCODING": "latin-1"},
     ],
 )
-def test_any_message_can_be_shown_in_any_locale(shell: Shell, locale: dict[str, str]) -> None:
-    shell("append", "c", "--title", "标题", input=[user(STRANGE), user("历史 naïve 🙂")])
+def test_any_message_can_be_shown_in_any_locale(shell: Shell, quick: Quick, locale: dict[str, str]) -> None:
+    quick("append", "c", "--title", "标题", input=[user(STRANGE), user("历史 naïve 🙂")])
     for command in (["show", "c"], ["ls"]):
         ran = shell(*command, env=locale)
         assert (ran.code, ran.err) == (0, ""), command
@@ -114,8 +114,8 @@ def test_json_gives_back_the_very_text(quick: Quick) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [(b"n\n", 1, 1), (b"\n", 1, 1), (b"y\n", 0, 0), (b"\x03", 130, 1)])
-def test_erase_asks_on_a_terminal(shell: Shell, answer: bytes, code: int, left: int) -> None:
-    shell("append", "c", input=[user("x")])
+def test_erase_asks_on_a_terminal(shell: Shell, quick: Quick, answer: bytes, code: int, left: int) -> None:
+    quick("append", "c", input=[user("x")])
     ours, theirs = pty.openpty()
     with shell.start("erase", "conversation", "c", stdin=theirs, preexec_fn=_own_terminal) as process:
         assert process.stderr is not None
@@ -127,7 +127,7 @@ def test_erase_asks_on_a_terminal(shell: Shell, answer: bytes, code: int, left: 
     os.close(theirs)
     os.close(ours)
     assert b"It cannot be undone" in asked
-    assert len(shell("ls", "--json").lines) == left
+    assert len(quick("ls", "--json").lines) == left
 
 
 def _own_terminal() -> None:
@@ -136,8 +136,8 @@ def _own_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def test_a_long_proof_shows_its_progress_on_a_terminal(shell: Shell) -> None:
-    shell("append", "c", input=[user("x") for _ in range(600)])
+def test_a_long_proof_shows_its_progress_on_a_terminal(shell: Shell, quick: Quick) -> None:
+    quick("append", "c", input=[user("x") for _ in range(600)])
     ours, theirs = pty.openpty()
     with shell.start("verify", "--json", env={"TERM": "xterm-256color"}, stderr=theirs) as process:
         os.close(theirs)
@@ -172,8 +172,8 @@ def terminal(shell: Shell, *arguments: str, env: dict[str, str]) -> Iterator[byt
 
 
 @pytest.mark.parametrize("command", [["ls"], ["show", "c"]])
-def test_colours_are_for_terminals_that_want_them(shell: Shell, command: list[str]) -> None:
-    shell("append", "c", input=[user("x")])
+def test_colours_are_for_terminals_that_want_them(shell: Shell, quick: Quick, command: list[str]) -> None:
+    quick("append", "c", input=[user("x")])
     with terminal(shell, *command, env={}) as coloured:
         assert b"\x1b[1m" in coloured
     for unwanted in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
