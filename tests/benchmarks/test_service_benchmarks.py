@@ -15,15 +15,19 @@ from benchmarks import service
 TINY = service.Sizes(streams=2, tokens=20, many_streams=2, many_tokens=10, begun=2, rounds=1, messages=200, pages=3)
 
 
-def test_each_scenario_asks_a_server_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "scenarios", [("first",), pytest.param(("first", "gaps", "pages"), marks=pytest.mark.long)], ids="+".join
+)
+def test_each_scenario_asks_a_server_of_its_own(
+    scenarios: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     out = tmp_path / "figures.json"
     monkeypatch.setattr(service, "SMALL", TINY)
-    monkeypatch.setattr(sys, "argv", ["benchmarks.service", "first", "gaps", "pages", "--small", "--out", str(out)])
+    monkeypatch.setattr(sys, "argv", ["benchmarks.service", *scenarios, "--small", "--out", str(out)])
     service.main()
     results = json.loads(out.read_text(encoding="utf-8"))["results"]
-    assert results["gaps"][0]["p99 gap ms"] > 0
-    assert results["first"][0]["p95 ms"] > 0
-    assert results["pages"][0]["p95 ms"] > 0
+    told = {"first": "p95 ms", "gaps": "p99 gap ms", "pages": "p95 ms"}
+    assert all(results[scenario][0][told[scenario]] > 0 for scenario in scenarios)
 
 
 def test_a_token_is_measured_beside_the_floor() -> None:

@@ -32,7 +32,7 @@ NewDatabase = Callable[[], AbstractContextManager[str]]
 
 TEXTS = st.sampled_from(["ok", "a longer text", "", "\0", "\ud800", "\ud83d\ude00", "中文", "😀"]) | st.text(max_size=6)
 MARKS = st.sampled_from(["delete_message", "restore_message", "pin", "unpin"])
-QUICK = settings(max_examples=20, stateful_step_count=30, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+QUICK = settings(max_examples=12, stateful_step_count=30, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 """Without shrinking, which would outlast the time a test has; the long run shrinks what it finds."""
 LONG = settings(max_examples=200, stateful_step_count=40)
 

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,9 +113,14 @@ def test_a_guide_shows_what_happens(page: str, tmp_path: Path) -> None:
     assert steps > 3
 
 
+@cache
+def whole_command() -> Any:
+    return get_command(app)
+
+
 def unknown_words(line: str) -> list[str]:
     """What in a line after `everthread` is neither a command nor an option of it."""
-    command: Any = get_command(app)
+    command: Any = whole_command()
     words = line.split()
     while words and hasattr(command, "commands"):
         name = words.pop(0)

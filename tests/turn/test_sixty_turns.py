@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 
 import everthread
-from everthread import CompactionPolicy, Conversation, Everthread, TurnState
+from everthread import CompactionPolicy, Conversation, Everthread, Pace, TurnState
 from everthread.context import faults
 from everthread.core.turn_events import Done
 from everthread.testing.scripted import Reply, ScriptedModel
@@ -21,6 +21,7 @@ from tests.turn.telling import add, agent_for, only, told
 from tests.turn.test_dead_turns import killed
 
 POLICY = CompactionPolicy(max_message_history=40, keep_recent=10)
+PACE = Pace(poll_seconds=0.2)
 QUESTION = "Question {}: what is {} plus {}, and what became of order A-{}00?"
 
 
@@ -39,19 +40,19 @@ def script(messages: Sequence[BaseMessage]) -> Reply:
 
 @pytest.mark.timeout(240)
 async def test_i16_sixty_turns_with_two_kills_lose_nothing_and_double_nothing(durable_url: str) -> None:
-    async with everthread.open(durable_url, compaction=POLICY) as et:
+    async with everthread.open(durable_url, compaction=POLICY, worker=PACE) as et:
         conv = await et.conversations.create(id="long")
         agent = agent_for(et, tools=[add])
         await turns(conv, agent, range(1, 21))
         await settled(et)
     await asyncio.to_thread(killed, durable_url, "long", asked(21), "answer")
-    async with everthread.open(durable_url, compaction=POLICY) as et:
+    async with everthread.open(durable_url, compaction=POLICY, worker=PACE) as et:
         conv, agent = await et.conversations.get("long"), agent_for(et, tools=[add])
         assert len(await agent.close_dead()) == 1
         await turns(conv, agent, range(22, 41))
         await settled(et)
     await asyncio.to_thread(killed, durable_url, "long", asked(41), "tool")
-    async with everthread.open(durable_url, compaction=POLICY) as et:
+    async with everthread.open(durable_url, compaction=POLICY, worker=PACE) as et:
         conv, agent = await et.conversations.get("long"), agent_for(et, tools=[add])
         assert len(await agent.close_dead()) == 1
         await turns(conv, agent, range(42, 61))
