@@ -117,25 +117,35 @@ def test_nobody_is_shut_out(page: Page, axe: str, place: str, theme: Any) -> Non
     assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
 
 
+XSS_AT_ONCE = 6
+"""How many stand in one conversation: each has a title of its own, and few enough messages are drawn at once."""
+
+
+def hostile(text: str, call: str) -> list[dict[str, Any]]:
+    """A text wherever a message has one."""
+    function = {"name": text, "arguments": text}
+    return [
+        {"role": "user", "name": text[:60], "content": text},
+        {
+            "role": "assistant",
+            "content": "",
+            "reasoning_content": text,
+            "tool_calls": [{"id": call, "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": call, "name": text, "content": text},
+    ]
+
+
 def test_nothing_that_was_said_is_run(page: Page, server: str) -> None:
     """In messages, thinking, calls, their results and titles; `page` fails when another host is asked."""
-    api = f"{server}/api/v1/conversations"
-    for place, text in enumerate(XSS):
-        said: list[dict[str, Any]] = [
-            {"role": "user", "name": text[:60], "content": text},
-            {
-                "role": "assistant",
-                "content": "",
-                "reasoning_content": text,
-                "tool_calls": [{"id": "c", "type": "function", "function": {"name": text, "arguments": text}}],
-            },
-            {"role": "tool", "tool_call_id": "c", "name": text, "content": text},
-        ]
-        httpx.post(api, json={"id": f"xss-{place}", "title": text}).raise_for_status()
-        httpx.post(f"{api}/xss-{place}/messages", json={"messages": said}).raise_for_status()
-    for place in range(len(XSS)):
+    with httpx.Client(base_url=f"{server}/api/v1") as api:
+        for place, text in enumerate(XSS):
+            api.post("/conversations", json={"id": f"xss-{place}", "title": text}).raise_for_status()
+            of = f"xss-{place - place % XSS_AT_ONCE}"
+            api.post(f"/conversations/{of}/messages", json={"messages": hostile(text, f"c{place}")}).raise_for_status()
+    for place in range(0, len(XSS), XSS_AT_ONCE):
         page.goto(f"/#/c/xss-{place}")
-        expect(page.locator("article.message").first).to_be_visible()
+        expect(page.locator("article.message")).to_have_count(2 * len(XSS[place : place + XSS_AT_ONCE]))
         for summary in page.locator("article.message summary").all():
             summary.click()
         assert page.locator("[href^='javascript' i], [href^='vbscript' i], [href^='data' i]").count() == 0
