@@ -33,7 +33,7 @@ _MOST_STRETCHES = 16
 class Snapshot:
     """A list as it was handed out or taken in."""
 
-    __slots__ = ("_places", "_stretches", "messages", "refs")
+    __slots__ = ("_stretches", "messages", "refs")
 
     def __init__(
         self, messages: Sequence[BaseMessage], refs: Sequence[Ref] = (), begun: Snapshot | None = None
@@ -46,7 +46,6 @@ class Snapshot:
             *known,
             _Stretch(self.messages[sum(len(one.messages) for one in known) :]),
         )
-        self._places: dict[int, int] | None = None
 
     def is_continued_by(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether a list begins with the very objects of this one."""
@@ -75,9 +74,12 @@ class Snapshot:
         return None if place is None else self.refs[place]
 
     def _place(self, message: BaseMessage) -> int | None:
-        if self._places is None:
-            self._places = dict(zip(map(id, self.messages), count(), strict=False))
-        return self._places.get(id(message))
+        start = 0
+        for stretch in self._stretches:
+            if (place := stretch.place(message)) is not None:
+                return start + place
+            start += len(stretch.messages)
+        return None
 
     def _has_same_values(self, message: BaseMessage, place: int) -> bool:
         for stretch in self._stretches:
@@ -90,7 +92,7 @@ class Snapshot:
 class _Stretch:
     """Some messages of a list, which later lists share while nothing in it changes."""
 
-    __slots__ = ("_changeable", "_extras", "_packed", "_sizes", "_starts", "_values", "messages")
+    __slots__ = ("_changeable", "_extras", "_packed", "_places", "_sizes", "_starts", "_values", "messages")
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
         self.messages = messages
@@ -99,7 +101,14 @@ class _Stretch:
         self._sizes = bytes(map(len, map(vars, messages)))
         self._changeable = [one for one in chain(self._values, self._extras) if one.__class__ not in IMMUTABLE]
         self._packed = _pack(self._changeable)[1]
+        self._places: dict[int, int] | None = None
         self._starts: list[int] | None = None
+
+    def place(self, message: BaseMessage) -> int | None:
+        """Where a message stands."""
+        if self._places is None:
+            self._places = dict(zip(map(id, self.messages), count(), strict=False))
+        return self._places.get(id(message))
 
     def is_unchanged(self) -> bool:
         now = chain(_values_of(self.messages), map(_extra_of, self.messages), [_END])
