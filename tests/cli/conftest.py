@@ -26,7 +26,7 @@ def quick(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Quick:
     """The same command line without a process: for what does not depend on one."""
     runner = CliRunner()
     monkeypatch.chdir(shell.folder)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "EVERTHREAD_SHARED"):
         monkeypatch.delenv(name, raising=False)
 
     def run(*arguments: str, input: bytes | str | list[object] = b"", env: Mapping[str, str] | None = None) -> Ran:
