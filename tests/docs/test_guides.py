@@ -10,14 +10,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from typer.main import get_command
 
-from everthread.cli.commands import app
+from everthread.cli.commands import whole_command
 from tests.docs.test_readme import ROOT, output_of
 
 GUIDES = ("docs/how-to/tune-compaction.md", "docs/zh/tune-compaction.md")
@@ -111,11 +109,6 @@ def test_a_guide_shows_what_happens(page: str, tmp_path: Path) -> None:
         assert is_shown(printed_text, shown), (command, printed_text)
         steps += 1
     assert steps > 3
-
-
-@cache
-def whole_command() -> Any:
-    return get_command(app)
 
 
 def unknown_words(line: str) -> list[str]:

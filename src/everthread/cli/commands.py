@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from everthread.cli.app import app, run
+from everthread.cli.app import app, run, whole_command
 
-__all__ = ["app", "run"]
+__all__ = ["app", "run", "whole_command"]
 
 for family in (
     "chat",
