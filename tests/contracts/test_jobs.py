@@ -122,6 +122,21 @@ async def test_a_job_can_wait_behind_the_one_that_runs(et: Everthread, conv: Con
     assert diary.done == [conv.id, conv.id]
 
 
+async def test_a_job_that_waited_for_another_is_begun_when_that_ends_though_nobody_looks(
+    et: Everthread, conv: Conversation
+) -> None:
+    diary = Diary()
+    diary.may_end.clear()
+    await put(et, conv)
+    async with working(et, replace(QUICK, poll_seconds=3600, lease_seconds=3600), test=diary.do):
+        await until(lambda: _is(bool(diary.running)))
+        await put(et, conv)
+        await asyncio.sleep(0.3)  # in which the worker hears of it, and cannot begin it
+        diary.may_end.set()
+        await settled(et)
+    assert diary.done == [conv.id, conv.id]
+
+
 async def test_a_job_that_gathers_waits_for_more_and_is_done_once(et: Everthread, conv: Conversation, url: str) -> None:
     await put(et, conv, gather_seconds=0.3)
     begins_at_once = url.startswith("postgres")

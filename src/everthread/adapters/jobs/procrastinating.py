@@ -64,7 +64,7 @@ async def _until(stop: asyncio.Event, worker: _Worker) -> None:
 
 
 class _Worker(Worker):
-    """procrastinate's worker, which also takes back what dead ones held."""
+    """procrastinate's worker, which also takes back what dead ones held, and keeps no job of a conversation waiting."""
 
     def __init__(self, app: App, pool: Pool, pace: Pace, running: set[int], queues: list[str]) -> None:
         is_pooled = pool.address.statement_cache_size == 0  # a pooler does not carry notifications
@@ -91,6 +91,14 @@ class _Worker(Worker):
         while True:
             await self._pool.write(self._take_back)
             await asyncio.sleep(self._pace.heartbeat_seconds)
+
+    async def _process_job(self, context: JobContext) -> None:
+        """Look again when one has ended: another of its conversation may have come meanwhile and could not begin, and
+        procrastinate itself would find it at its next round."""
+        try:
+            await super()._process_job(context)
+        finally:
+            self._new_job_event.set()
 
     async def _take_back(self, connection: Connection) -> None:
         lost = await connection.fetch(sql.LOCK_LOST, self._pace.lease_seconds, self.worker_id, list(self._errands))
