@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from everthread.context.budget import message_tokens
@@ -51,7 +51,13 @@ def quoted_tokens(block: str, text: str, text_tokens: int | None) -> int:
     if text_tokens is None or not text:
         return count_tokens(block)
     before, is_whole, after = block.partition(text)
-    return count_tokens(before) + text_tokens + count_tokens(after) if is_whole else count_tokens(block)
+    return _tag_tokens(before) + text_tokens + _tag_tokens(after) if is_whole else count_tokens(block)
+
+
+@lru_cache(maxsize=1_024)
+def _tag_tokens(tag: str) -> int:
+    """Each request of a conversation has the same tags, but for the newest ones."""
+    return count_tokens(tag)
 
 
 @cache

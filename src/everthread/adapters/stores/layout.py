@@ -205,8 +205,9 @@ def compaction_from_row(row: Any) -> Compaction:
         record = orjson.loads(row[3])
     except orjson.JSONDecodeError:  # a summary may hold half of a surrogate pair
         record = json.loads(row[3])
+    record["children"] = tuple(record["children"])
     return Compaction(
-        **{**record, "children": tuple(record["children"])},
+        **record,
         id=row[0],
         first_seq=row[1],
         last_seq=row[2],
