@@ -28,9 +28,8 @@ _SAMPLED_ROWS = 2_000
 _LEAST_GATHERED = 250
 """Fewer matches than one entry of the sample stands for are not told apart: then a short walk is as good."""
 _LARGE_SHARE = 0.2
-_WALK_COST, _LOOK_UP_COST, _LARGE_LOOK_UP_COST = 2, 8, 2
-"""Microseconds a row, measured on a million messages: reading one on the way, gathering one from the index where the
-owner's token is matched too, and where it is not."""
+_WALK_COST, _LOOK_UP_COST = 2, 8
+"""Microseconds a row, measured on a million messages: reading one on the way, and gathering one from the index."""
 
 
 class _Sample(NamedTuple):
@@ -53,8 +52,7 @@ class _Sample(NamedTuple):
         share = self.rows / max(self.seen, 1)
         there = self.owned * share if entries is None else entries
         walked = min(there, cap * self.owned / max(self.hits, 1))
-        gathered = max(self.hits * share, _LEAST_GATHERED)
-        return _WALK_COST * walked <= gathered * (_LARGE_LOOK_UP_COST if self.is_large else _LOOK_UP_COST)
+        return _WALK_COST * walked <= _LOOK_UP_COST * max(self.hits * share, _LEAST_GATHERED)
 
 
 async def candidates(
