@@ -92,18 +92,8 @@ class LogSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; what is new in its messages enters the log in the same transaction."""
-        return await self._run(self._put(config, checkpoint, metadata, new_versions))
-
-    async def _put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
         spot = spot_of(config, self._owner)
-        kept = {key: value for key, value in get_checkpoint_metadata(config, metadata).items() if key != OWNER}
-        await self._threads.put(spot, checkpoint, kept, new_versions, self.serde)
+        await self._run(self._threads.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
         return spot.config(checkpoint["id"])
 
     async def aput_writes(
@@ -204,7 +194,9 @@ class LogSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return self._drive(self._put(config, checkpoint, metadata, new_versions))
+        spot = spot_of(config, self._owner)
+        self._drive(self._threads.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
+        return spot.config(checkpoint["id"])
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -241,3 +233,8 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         self._call(self.aprune(thread_ids, strategy=strategy))
+
+
+def _kept(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
+    """What is stored of a checkpoint's metadata: whose it is stands elsewhere."""
+    return {key: value for key, value in get_checkpoint_metadata(config, metadata).items() if key != OWNER}
