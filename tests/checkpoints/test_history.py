@@ -6,6 +6,7 @@ import asyncio
 import operator
 from typing import Annotated, Any, TypedDict
 
+import numpy as np
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -234,6 +235,19 @@ async def test_artifacts_and_classes_of_ones_own_come_back_from_the_store(et: Ev
     assert isinstance(messages[1], ToolMessage)
     assert messages[1].artifact["bytes"] == b"\x00\xff"
     assert messages[3] == Shout(content="quiet HEY", id=messages[3].id, volume=11)
+
+
+async def test_an_array_in_a_message_comes_back_and_can_take_the_place_of_another_value(et: Everthread) -> None:
+    graph = build(EverthreadSaver(et))
+    table = ToolMessage("table", tool_call_id="c", id="table", artifact=np.array([1, 2]))
+    await graph.aupdate_state(THREAD, {"messages": [table, HumanMessage("hi", id="hi", row=np.array([3, 4]))]})
+    messages = (await graph.aget_state(THREAD)).values["messages"]
+    assert (messages[0].artifact == table.artifact).all()
+    assert (messages[1].row == np.array([3, 4])).all()
+    messages[0].artifact = np.array([5, 6])
+    await graph.aupdate_state(THREAD, {"messages": messages})
+    fresh = (await build(EverthreadSaver(et)).aget_state(THREAD)).values["messages"]
+    assert (fresh[0].artifact == np.array([5, 6])).all()
 
 
 async def test_owners_do_not_see_each_others_threads(et: Everthread) -> None:

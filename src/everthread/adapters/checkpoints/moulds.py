@@ -146,11 +146,20 @@ _UNPACKABLE = b"\xc1"
 
 def of_payload(payload: Mapping[str, Any], message: BaseMessage, serde: SerializerProtocol) -> Cast:
     """The cast of a message: a mould where that gives the message back exactly, else the serializer's form."""
-    if type(message) in _EXACT:
+    if type(message) in _EXACT and _is_comparable([vars(message), message.model_extra]):
         made = mould(payload)
         if made is not None and _UNPACKABLE not in (made.packed, made.extra) and made.cast(serde) == message:
             return made
     return Form(*serde.dumps_typed(message))
+
+
+def _is_comparable(value: object) -> bool:
+    """Whether it is of JSON's kinds. Others may have no answer to whether they are equal: arrays and tables raise."""
+    if isinstance(value, dict):
+        return all(map(_is_comparable, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_comparable, value))
+    return isinstance(value, str | int | float | None)
 
 
 def of_raw(raw: bytes) -> Mould | None:
