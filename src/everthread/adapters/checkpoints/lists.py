@@ -1,31 +1,30 @@
 """Which messages of a list are known, and unchanged, without looking into each: by the objects themselves.
 
 A list of thousands comes back with every checkpoint, and almost all of it is what was handed out or taken in before.
-A message counts as unchanged only if it is the same object, each of its attributes is the same value, and what can
+A message counts as unchanged only if it is the same object, its attributes are equal to what they were, and what can
 be changed in place has the same bytes. Anything else is dumped and compared, because middleware edits in place.
 
-All values of messages that came together stand in one flat list here, and are compared by iterators that never enter
-Python code: a loop over the messages would cost ten times as much, and would cost it with every checkpoint.
+What a message was is most often known already, from the mould that it was cast from. It is compared by iterators that
+never enter Python code: a loop over the messages would cost ten times as much, and would cost it with every checkpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, count
-from operator import attrgetter, is_
+from collections.abc import Iterable, Sequence
+from itertools import count, repeat
+from operator import attrgetter, eq, is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from everthread.adapters.checkpoints.elements import Ref
-from everthread.adapters.checkpoints.moulds import IMMUTABLE
+from everthread.adapters.checkpoints.moulds import IMMUTABLE, Cast, is_simple
 
 _pack = JsonPlusSerializer().dumps_typed
 """Only to compare bytes with bytes: nothing that it writes is kept."""
 _extra_of = attrgetter("__pydantic_extra__")
-_END = object()
-"""Behind the last value, so that lists of different lengths differ."""
+_UNKNOWN = repeat(None)
 _MOST_STRETCHES = 16
 """A list that was continued more often is noted as a whole again."""
 
@@ -36,16 +35,20 @@ class Snapshot:
     __slots__ = ("_stretches", "messages", "refs")
 
     def __init__(
-        self, messages: Sequence[BaseMessage], refs: Sequence[Ref] = (), begun: Snapshot | None = None
+        self,
+        messages: Sequence[BaseMessage],
+        refs: Sequence[Ref] = (),
+        *,
+        begun: Snapshot | None = None,
+        casts: Iterable[Cast | None] = _UNKNOWN,
     ) -> None:
-        """With `begun`, a snapshot of the first of these messages that has just been found unchanged."""
+        """With `begun`, a snapshot of the first of these messages that has just been found unchanged; with `casts`,
+        what all of them have just been cast from, and nobody else has them yet."""
         self.messages: list[BaseMessage] = list(messages)
         self.refs = list(refs)
         known = () if begun is None or len(begun._stretches) >= _MOST_STRETCHES else begun._stretches
-        self._stretches: tuple[_Stretch, ...] = (
-            *known,
-            _Stretch(self.messages[sum(len(one.messages) for one in known) :]),
-        )
+        rest = self.messages[sum(len(one.messages) for one in known) :]
+        self._stretches: tuple[_Stretch, ...] = (*known, _Stretch(rest, casts))
 
     def is_continued_by(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether a list begins with the very objects of this one."""
@@ -92,17 +95,21 @@ class Snapshot:
 class _Stretch:
     """Some messages of a list, which later lists share while nothing in it changes."""
 
-    __slots__ = ("_changeable", "_extras", "_packed", "_places", "_sizes", "_starts", "_values", "messages")
+    __slots__ = ("_changeable", "_extras", "_fields", "_packed", "_places", "messages")
 
-    def __init__(self, messages: Sequence[BaseMessage]) -> None:
+    def __init__(self, messages: Sequence[BaseMessage], casts: Iterable[Cast | None]) -> None:
         self.messages = messages
-        self._values = list(_values_of(messages))
-        self._extras = list(map(_extra_of, messages))
-        self._sizes = bytes(map(len, map(vars, messages)))
-        self._changeable = [one for one in chain(self._values, self._extras) if one.__class__ not in IMMUTABLE]
+        self._extras = _extras_of(messages)
+        self._changeable: list[Any] = [*self._extras]
+        self._fields: list[dict[str, Any]] = []
+        for message, cast in zip(messages, casts, strict=False):
+            if is_simple(cast):
+                self._fields.append(cast.plain)
+            else:
+                self._fields.append(vars(message).copy())
+                self._changeable += [one for one in vars(message).values() if one.__class__ not in IMMUTABLE]
         self._packed = _pack(self._changeable)[1]
         self._places: dict[int, int] | None = None
-        self._starts: list[int] | None = None
 
     def place(self, message: BaseMessage) -> int | None:
         """Where a message stands."""
@@ -111,25 +118,28 @@ class _Stretch:
         return self._places.get(id(message))
 
     def is_unchanged(self) -> bool:
-        now = chain(_values_of(self.messages), map(_extra_of, self.messages), [_END])
-        return all(map(is_, now, chain(self._values, self._extras, [_END]))) and self.has_same_bytes()
+        is_same = _have(self.messages, self._fields) and _extras_of(self.messages) == self._extras
+        return is_same and self.has_same_bytes()
 
     def has_same_bytes(self) -> bool:
         """Whether nothing that the messages had then was changed in place."""
         return _pack(self._changeable)[1] == self._packed
 
     def has_same_values(self, message: BaseMessage, place: int) -> bool:
-        if self._starts is None:
-            self._starts = [0, *accumulate(self._sizes)]
-        before = self._values[self._starts[place] : self._starts[place + 1]]
-        now = vars(message).values()
-        is_same = len(before) == len(now) and all(map(is_, before, now))
-        return is_same and self._extras[place] is message.__pydantic_extra__
+        has_same_extra = all(any(map(is_, self._extras, repeat(extra))) for extra in _extras_of([message]))
+        return has_same_extra and _have([message], [self._fields[place]])
 
 
-def _values_of(messages: Iterable[BaseMessage]) -> Iterator[Any]:
-    """The values of all attributes, message by message."""
-    return chain.from_iterable(map(dict.values, map(vars, messages)))
+def _have(messages: Sequence[BaseMessage], fields: Iterable[dict[str, Any]]) -> bool:
+    try:
+        return all(map(eq, map(vars, messages), fields))
+    except (ValueError, TypeError, RuntimeError):  # arrays and tables, which were not there before, refuse to compare
+        return False
+
+
+def _extras_of(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    """What messages have beside their fields; most have nothing."""
+    return list(filter(None, map(_extra_of, messages)))
 
 
 def is_message_list(value: object) -> bool:

@@ -36,7 +36,7 @@ from everthread.core.errors import NotFound
 from everthread.core.ports import Store
 
 PAGE = 500
-_FEW = 400
+_FEW = 100
 """To make so few messages the collector is not in the way."""
 
 
@@ -117,18 +117,19 @@ class Loader:
         for channel, packed in body.values.items():
             if packed[0] in (LIST, DELTA):
                 refs = list(filter(self._memory.casts.__contains__, lists[channel]))
-                messages = self.cast(refs)
-                self._memory.keep_list(namespace, channel, Snapshot(messages, refs))
+                messages = self._cast(namespace, channel, refs)
                 values[channel] = _DeltaSnapshot(messages) if packed[0] == DELTA else messages
             elif packed[0] != "b" or packed[1] in self._blobs:  # bytes that are gone were erased
                 values[channel] = unpack_value(packed, self._serde, self._blobs)
         return values
 
-    def cast(self, refs: Sequence[Ref]) -> list[BaseMessage]:
-        """Messages of one's own."""
-        casts, serde = self._memory.casts, self._serde
+    def _cast(self, namespace: str, channel: str, refs: Sequence[Ref]) -> list[BaseMessage]:
+        """Messages of the reader's own, remembered as they are handed out."""
+        casts, serde = [self._memory.casts[ref] for ref in refs], self._serde
         with uncollected(len(refs)):
-            return [casts[ref].cast(serde) for ref in refs]
+            messages = [cast.cast(serde) for cast in casts]
+            self._memory.keep_list(namespace, channel, Snapshot(messages, refs, casts=casts))
+        return messages
 
     def _write(
         self,
@@ -142,8 +143,7 @@ class Loader:
             self._hold(saved, write, value)
             return write.task_id, write.channel, value
         refs = [ref for ref in referred[id(write)] if ref in self._memory.casts]
-        messages = self.cast(refs)
-        self._memory.keep_list(saved.row.namespace, f"{write.channel}:writes", Snapshot(messages, refs))
+        messages = self._cast(saved.row.namespace, f"{write.channel}:writes", refs)
         return write.task_id, write.channel, messages[0] if writes[id(write)][0] == "one" and messages else messages
 
     def _hold(self, saved: Saved, write: StoredWrite, value: object) -> None:

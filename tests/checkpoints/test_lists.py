@@ -1,0 +1,110 @@
+"""Lists that come back: what is unchanged in them is known by its objects, and no edit in place goes unnoticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from everthread.adapters.checkpoints.lists import Snapshot
+from everthread.adapters.checkpoints.moulds import Cast, of_payload
+from everthread.adapters.checkpoints.payloads import from_langchain
+from everthread.adapters.checkpoints.serde import StrictSerializer
+
+SERDE = StrictSerializer()
+CALL: Any = {"name": "look", "args": {"at": 1}, "id": "c1", "type": "tool_call"}
+
+
+def originals() -> list[BaseMessage]:
+    """One with nothing that can be changed in place, one with a lot, one with a field of its own, one of odd values."""
+    return [
+        HumanMessage("simple", id="a"),
+        AIMessage("rich", id="b", tool_calls=[CALL], response_metadata={"model": "m", "stop": [1, True]}),
+        HumanMessage("own", id="c", mood={"is": 1}),
+        ToolMessage("odd", id="d", tool_call_id="c1", artifact=[b"1", {2}]),
+    ]
+
+
+def casts() -> list[Cast]:
+    return [of_payload(from_langchain(message), message, SERDE) for message in originals()]
+
+
+def handed_out() -> tuple[list[BaseMessage], Snapshot]:
+    made = casts()
+    messages = [cast.cast(SERDE) for cast in made]
+    return messages, Snapshot(messages, range(4), casts=made)
+
+
+def taken_in() -> tuple[list[BaseMessage], Snapshot]:
+    messages = originals()
+    return messages, Snapshot(messages, range(4))
+
+
+Noted = Callable[[], tuple[list[BaseMessage], Snapshot]]
+both = pytest.mark.parametrize("noted", [handed_out, taken_in])
+
+
+Edit = tuple[int, Callable[[Any], object]]
+EDITS: Mapping[str, Edit] = {
+    "text": (0, lambda message: setattr(message, "content", "other")),
+    "first word in an empty field": (0, lambda message: message.additional_kwargs.update(new=1)),
+    "field of its own": (0, lambda message: setattr(message, "mood", "good")),
+    "array": (0, lambda message: setattr(message, "additional_kwargs", np.array([1, 2]))),
+    "call": (1, lambda message: message.tool_calls[0]["args"].update(at=2)),
+    "another call": (1, lambda message: message.tool_calls.append(CALL)),
+    "no calls": (1, lambda message: setattr(message, "tool_calls", [])),
+    "True for 1": (1, lambda message: message.response_metadata["stop"].__setitem__(0, True)),
+    "inside a field of its own": (2, lambda message: message.mood.update({"is": True})),
+    "field of its own, gone": (2, lambda message: message.model_extra.clear()),
+    "inside an artifact": (3, lambda message: message.artifact[1].add(3)),
+}
+
+
+@both
+def test_messages_that_nobody_touched_are_known(noted: Noted) -> None:
+    messages, snapshot = noted()
+    assert snapshot.known_prefix([*messages, HumanMessage("new")]) == 4
+    assert snapshot.known(list(reversed(messages))) == [3, 2, 1, 0]
+
+
+@both
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_edit_in_place_makes_a_message_unknown(noted: Noted, edit: Edit) -> None:
+    messages, snapshot = noted()
+    place, change = edit
+    change(messages[place])
+    assert snapshot.known_prefix(messages) == 0
+    assert snapshot.known(messages)[place] is None
+
+
+@both
+def test_a_list_that_goes_on_notices_an_edit_of_its_beginning_and_of_its_end(noted: Noted) -> None:
+    messages, snapshot = noted()
+    longer = [*messages, HumanMessage("new", id="e")]
+    later = Snapshot(longer, range(5), begun=snapshot)
+    assert later.known_prefix(longer) == 5
+    longer[4].content = "other"
+    assert later.known(longer) == [0, 1, 2, 3, None]
+    longer[0].content = "other"
+    assert later.known(longer)[0] is None
+
+
+def test_an_edit_of_what_was_handed_out_reaches_nobody_else() -> None:
+    made = casts()
+    mine, theirs = ([cast.cast(SERDE) for cast in made] for _ in range(2))
+    for place, change in EDITS.values():
+        change(mine[place])
+    assert theirs == originals()
+    assert [cast.cast(SERDE) for cast in made] == originals()
+
+
+def test_what_was_handed_out_is_dumped_whole_also_after_an_edit_of_another() -> None:
+    made = casts()
+    mine, theirs = (made[0].cast(SERDE) for _ in range(2))
+    mine.content = "other"
+    setattr(mine, "mood", "good")  # noqa: B010 - a field that the class does not declare
+    assert mine.model_dump(exclude_unset=True) == {**theirs.model_dump(), "content": "other", "mood": "good"}
+    assert theirs.model_dump(exclude_unset=True) == theirs.model_dump()
