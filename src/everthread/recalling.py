@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.clock import Clock, system_clock
+from everthread.core.driving import Baton, is_driven
 from everthread.core.entries import Entry
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
@@ -36,6 +36,7 @@ from everthread.recall.nearness import Places, in_any_form, rarities, telling, w
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
 from everthread.recall.ranking import Evidence, Heard, Ranked, Ranking, RecallWeights, rank
 
+R = TypeVar("R")
 _READ = 300
 """So many messages are read for a question, at some 40 µs each."""
 _NEAREST = 200
@@ -121,38 +122,64 @@ async def find(
 
     Messages by their seq that are in `without` lend to others what they have of the question, but are not found.
     """
-    wanted = asked(question)
-    places, nearby = await asyncio.gather(
-        _word_places(sources.store, owner, conversation, wanted), _near(sources, owner, conversation, question)
-    )
+    nearby = await _near(sources, owner, conversation, question)
+    quest = _Quest(owner, conversation, question, asked_at or sources.clock(), path, without)
+    return await aside(sources.store, _found(sources, quest, nearby))
+
+
+class _Quest(NamedTuple):
+    """What is looked for, and where."""
+
+    owner: str
+    conversation: str | None
+    text: str
+    asked_at: datetime
+    path: Sequence[Segment] | None
+    without: Collection[int]
+
+
+async def aside(store: Store, work: Coroutine[Any, Any, R]) -> R:
+    """Work that asks the store several times over, out of the loop's way: where the store can block, all of it is one
+    errand in a thread, since each way there and back costs as much as a short answer."""
+    return await asyncio.to_thread(Baton().drive, work) if store.can_block and not is_driven() else await work
+
+
+async def _found(sources: Sources, quest: _Quest, nearby: _Nearby) -> Findings:
+    """Where the words stand, the messages that are worth it, and their order."""
+    wanted = asked(quest.text)
+    places = await _word_places(sources.store, quest, wanted)
     rarity = rarities(places.of, places.total)
     where = telling(places.of, rarity, _READ)
     orders = worth_reading(where, rarity, _READ)
     named = list(dict.fromkeys((near.conversation_id, near.seq) for near in nearby.found))
-    read = await sources.store.placed(owner, orders, named) if orders or named else ()
-    placed = {one.order: one for one in read if path is None or is_on(path, one.branch, one.seq)}
-    times = named_times(question[:MOST_CHARACTERS], asked_at or sources.clock())
+    read = await sources.store.placed(quest.owner, orders, named) if orders or named else ()
+    placed = {one.order: one for one in read if quest.path is None or is_on(quest.path, one.branch, one.seq)}
     evidence = Evidence(
         places=_along(where, {one.order for one in read} - placed.keys()),
         rarity=rarity,
         likeness=_likeness(nearby.found, placed.values()),
         grasp=nearby.grasp,
-        times=times,
+        times=named_times(quest.text[:MOST_CHARACTERS], quest.asked_at),
     )
-    ranked = await asyncio.to_thread(_ranked, wanted, placed.values(), evidence, sources.policy.weights)
-    shown = ranked.without({one.order for one in placed.values() if one.seq in without}) if without else ranked
-    return Findings(ranked=shown, placed=placed, nearby=nearby, truncated=places.truncated)
+    ranked = await _ranked(wanted, placed.values(), evidence, sources.policy.weights)
+    hidden = {one.order for one in placed.values() if one.seq in quest.without} if quest.without else ()
+    return Findings(ranked=ranked.without(hidden), placed=placed, nearby=nearby, truncated=places.truncated)
 
 
-def _ranked(wanted: Asked, placed: Iterable[Placed], evidence: Evidence, weights: RecallWeights) -> Ranking:
-    heard = [one for place in placed for one in _heard(place, is_dated=bool(evidence.times))]
-    return rank(wanted, heard, evidence, weights)
+async def _ranked(wanted: Asked, placed: Iterable[Placed], evidence: Evidence, weights: RecallWeights) -> Ranking:
+    """In order; in a thread of its own unless this is one."""
+
+    def ranked() -> Ranking:
+        heard = [one for place in placed for one in _heard(place, is_dated=bool(evidence.times))]
+        return rank(wanted, heard, evidence, weights)
+
+    return ranked() if is_driven() else await asyncio.to_thread(ranked)
 
 
-async def _word_places(store: Store, owner: str, conversation: str | None, wanted: Asked) -> WordPlaces:
+async def _word_places(store: Store, quest: _Quest, wanted: Asked) -> WordPlaces:
     if not wanted.terms:
         return WordPlaces({}, 0, False)
-    found = await store.word_places(owner, conversation, wanted.forms, cap=_MOST_PLACES)
+    found = await store.word_places(quest.owner, quest.conversation, wanted.forms, cap=_MOST_PLACES)
     return found._replace(of=in_any_form(wanted.terms, found.of))
 
 
@@ -209,9 +236,13 @@ def _heard(place: Placed, *, is_dated: bool) -> list[Heard]:
 
 def _payload(entry: Entry) -> Mapping[str, Any]:
     """As `Message` decodes it, five times as fast: only where numbers are shown that orjson would round, not by it."""
-    if entry.raw and not (b"tool_" in entry.raw and _ARGUMENTS(entry.raw)):
-        with suppress(orjson.JSONDecodeError):
-            decoded: dict[str, Any] = orjson.loads(entry.raw)
+    raw = entry.raw
+    if raw and not (b"tool_" in raw and _ARGUMENTS(raw)):
+        try:
+            decoded: dict[str, Any] = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            pass
+        else:
             return decoded
     return Message(entry).payload
 
