@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
@@ -60,14 +60,15 @@ def telling(places: Places, rarity: Mapping[Term, float], enough: int) -> Places
 def worth_reading(places: Places, rarity: Mapping[Term, float], most: int) -> list[int]:
     """The messages that are likeliest to be found, at most so many; among them some that have none of the words."""
     own = _own(places, rarity)
-    tally = Counter(own.values())
-    with_lent = defaultdict(float, own)
+    tally = _tally(own, places, rarity)
+    with_lent = dict(own)
+    known = with_lent.get
     for order in _best(own, MOST_LENDING, tally):
         has = own[order]
         for step, share in _LENT_STEPS:
-            lent = share * has
-            with_lent[order + step] += lent
-            with_lent[order - step] += lent
+            lent, before, after = share * has, order - step, order + step
+            with_lent[after] = known(after, 0.0) + lent
+            with_lent[before] = known(before, 0.0) + lent
     least = _cut(tally, most)  # with what is lent nobody has less, so that it takes this much at least
     likelier = {order: score for order, score in with_lent.items() if score > least}
     if len(likelier) >= most:
@@ -88,6 +89,17 @@ def _own(places: Places, rarity: Mapping[Term, float]) -> dict[int, float]:
             for order in having:
                 own[order] = has(order, 0.0) + weight
     return own
+
+
+def _tally(own: Mapping[int, float], places: Places, rarity: Mapping[Term, float]) -> Counter[float]:
+    """How many messages have each score. The commonest term is most of all that was found, and those that have nothing
+    else need not be looked at one by one."""
+    commonest = max(places, key=lambda term: len(places[term]), default=None)
+    others = set[int]().union(*(having for term, having in places.items() if term != commonest))
+    tally = Counter(map(own.__getitem__, others))
+    if commonest is not None and len(own) > len(others):
+        tally[rarity[commonest]] += len(own) - len(others)
+    return tally
 
 
 def _best(scores: Mapping[int, float], most: int, tally: Mapping[float, int]) -> list[int]:

@@ -200,13 +200,12 @@ class _Room:
         alone = self.weights.alone_tokens
         needs = [1 / (1 + (estimated_tokens(one.text) / alone) ** 2) for one in self.heard]
         lent = [self.lent * 0.5**steps for steps in range(REACH)]
+        after_asking = [lent[0] * self.weights.asking, *lent[1:]]
+        lent_on = [after_asking if _asks(one.text) else lent for one in self.heard]
         return [
-            (at, later, needs[later] * self._lent_after(at, steps, lent), needs[at] * lent[steps - 1])
+            (at, later, needs[later] * lent_on[at][steps - 1], needs[at] * lent[steps - 1])
             for at, later, steps in self._neighbours()
         ]
-
-    def _lent_after(self, at: int, steps: int, lent: Sequence[float]) -> float:
-        return lent[0] * self.weights.asking if steps == 1 and _asks(self.heard[at].text) else lent[steps - 1]
 
     def _neighbours(self) -> Iterator[tuple[int, int, int]]:
         """Each two that are within reach, and how many steps; results of tools have no neighbours."""
