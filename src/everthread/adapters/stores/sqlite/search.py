@@ -57,12 +57,17 @@ def word_places(
     """Of each term the entries of this owner, or of one of its conversations, that have it."""
     first, last = _span(connection, owner, conversation)
     scope = [] if conversation is not None or _is_large(connection, owner) else [owner_scope(owner)]
+    total = connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0]
+    is_within = conversation is not None and total <= cap
     found: dict[Term, list[int]] = {}
     for term in terms:
         match = fts5_match(Query(groups=(Group(terms=(term,)),)), scope)
-        keys = sorted(orjson.loads(connection.execute(sql.TERM_PLACES, (match, first, last, cap)).fetchone()[0]))
+        if is_within:
+            rows = connection.execute(sql.TERM_PLACES, (match, first, last))
+        else:
+            rows = connection.execute(sql.NEWEST_TERM_PLACES, (match, first, last, cap))
+        keys = sorted(orjson.loads(rows.fetchone()[0]))
         found[term] = keys if conversation is not None else list(_owned(connection, owner, keys))
-    total = connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0]
     return WordPlaces(found, total, any(len(having) >= cap for having in found.values()))
 
 

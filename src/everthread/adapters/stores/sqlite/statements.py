@@ -260,10 +260,13 @@ WHERE e.key = ? AND c.owner = ? AND c.deleted_at IS NULL AND e.newest_seq IS NUL
   AND (e.how IS NOT 0 OR place.newest_seq = e.key & 4294967295)"""
 """A match as a candidate, if it is the newest revision of a message that is neither deleted nor erased."""
 
-TERM_PLACES = """
+TERM_PLACES = "SELECT json_group_array(rowid) FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
+"""The entries that have a term, as one list: thousands of rows would cost twice the time."""
+
+NEWEST_TERM_PLACES = """
 SELECT json_group_array(rowid) FROM (
     SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?)"""
-"""The newest entries that have a term, as one list: thousands of rows would cost twice the time."""
+"""The newest so many of them; to count them, newest first, takes a third longer."""
 
 NUMBER = "SELECT number FROM conversations WHERE owner = ? AND id = ?"
 """The number of a conversation."""
