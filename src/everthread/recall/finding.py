@@ -55,7 +55,7 @@ async def find(store: FindsNotes, owner: str, shelves: Sequence[str], text: str,
         return []
     every = await store.find_notes(owner, shelves, query, cap=CANDIDATE_CAP, any_word=False)
     found = ranked(every, query)
-    if len(found) < limit and len(query.terms) > 1:
+    if len(found) < limit and len(query.terms) > 1 and every.total:
         telling = rarer(query, every.frequencies, max(_LEAST_COMMON, int(every.total * _COMMON_SHARE)))
         some = await store.find_notes(owner, shelves, telling, cap=CANDIDATE_CAP, any_word=True)
         known = {one.note.number for one in found}

@@ -251,13 +251,16 @@ def find(
 ) -> NotesFound:
     """At most `cap` live notes on these shelves that match, newest first."""
     scopes = [shelf_scope(owner, shelf) for shelf in where]
+    total = sum(connection.execute(COUNT_ON, (_on_shelf(scope),)).fetchone()[0] for scope in scopes)
+    if not total:
+        return NotesFound(found=(), truncated=False, frequencies={term.token: 0 for term in query.terms}, total=0)
     numbers = sorted(_numbers(connection, scopes, query, cap, any_word), reverse=True)
     rows = (connection.execute(FOUND, (number, owner)).fetchone() for number in numbers[:cap])
     return NotesFound(
         found=[Note._make(row) for row in rows if row is not None],
         truncated=len(numbers) > cap,
         frequencies=_frequencies(connection, scopes, query),
-        total=sum(connection.execute(COUNT_ON, (_on_shelf(scope),)).fetchone()[0] for scope in scopes),
+        total=total,
     )
 
 
