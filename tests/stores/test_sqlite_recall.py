@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import everthread
+from everthread.adapters.stores.sqlite.indexing import FEW
 from everthread.core.queries import Term
 from everthread.recalling import Sources, find
 
@@ -37,10 +40,43 @@ async def test_a_recall_leaves_the_loop_once(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize(("cap", "seqs"), [(8, range(1, 9)), (9, range(1, 9)), (3, range(6, 9))])
 async def test_a_word_in_too_many_messages_stands_in_the_newest(tmp_path: Path, cap: int, seqs: range) -> None:
+    """The last two of them are not in the index yet."""
     async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
         conv = await et.conversations.create()
-        await conv.append(lines(8))
+        await conv.append(lines(6))
+        await et.search("harbour")
+        await conv.append(lines(2))
         term = Term(token="harbour")
         found = await et.store.word_places(conv.owner, conv.id, [term], cap=cap)
         assert [order & 0xFFFFFFFF for order in found.of[term]] == list(seqs)
         assert found.truncated == (cap <= 8)
+
+
+@pytest.mark.parametrize(("count", "left"), [(FEW, FEW), (FEW + 1, 0)])
+async def test_a_few_new_messages_are_found_without_a_write(tmp_path: Path, count: int, left: int) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append(lines(count))
+        assert (await conv.recall(f"line {count - 1} of the log"))[0].text == f"line {count - 1} of the harbour log"
+        with closing(sqlite3.connect(tmp_path / "et.db")) as connection:
+            waiting = connection.execute("SELECT c.entry_count FROM conversations c JOIN unindexed u")
+            assert sum(row[0] for row in waiting) == left
+
+
+async def test_a_recall_does_not_wait_for_what_others_said(tmp_path: Path) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
+        conv, other = await et.conversations.create(), await et.conversations.create()
+        await conv.append(lines(1))
+        await other.append(lines(3 * FEW))
+        assert len(await conv.recall("harbour")) == 1
+        with closing(sqlite3.connect(tmp_path / "et.db")) as connection:
+            assert connection.execute("SELECT count(*) FROM unindexed").fetchone()[0] == 2
+
+
+async def test_what_waits_for_the_index_is_recalled_with_its_tokens(tmp_path: Path) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append(lines(2))
+        found = await find(Sources(store=et.store), conv.owner, conv.id, "harbour")
+        counted = [message.tokens async for message in conv.messages()]
+        assert [one.entry.tokens for one in found.placed.values()] == counted

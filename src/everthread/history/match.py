@@ -56,6 +56,13 @@ def tsquery(query: Query, scope: Sequence[str] = (), *, any_term: bool = False) 
     return " & ".join([*required, f"({' | '.join(alternatives)})"] if alternatives else required)
 
 
+def has(term: Term, words: frozenset[str]) -> bool:
+    """Whether a text with these tokens has a term, as an index would tell."""
+    if term.is_prefix:
+        return any(word.startswith(term.token) for word in words)
+    return term.token in words
+
+
 def rarer(query: Query, frequencies: Mapping[str, int], limit: int) -> Query:
     """Leave out the words that `limit` messages or more have; phrases stay, and all if nothing else would.
 

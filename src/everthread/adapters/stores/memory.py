@@ -30,7 +30,7 @@ from everthread.adapters.stores.layout import (
 from everthread.adapters.stores.memory_access import Porter
 from everthread.adapters.stores.memory_checkpoints import Shelf
 from everthread.adapters.stores.memory_items import Drawer
-from everthread.adapters.stores.memory_notes import Noticeboard, has, matches
+from everthread.adapters.stores.memory_notes import Noticeboard, matches
 from everthread.adapters.stores.memory_turns import Diary
 from everthread.adapters.vectors.memory import MemoryVectors
 from everthread.compaction.view import shown
@@ -64,6 +64,7 @@ from everthread.core.ports import (
 from everthread.core.queries import Query, Term
 from everthread.core.replies import Reply
 from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
+from everthread.history.match import has
 from everthread.history.words import scope_token
 
 R = TypeVar("R")

@@ -22,7 +22,8 @@ from everthread.core.notes import (
     Source,
     Topic,
 )
-from everthread.core.queries import Query, Term
+from everthread.core.queries import Query
+from everthread.history.match import has
 
 R = TypeVar("R")
 
@@ -127,13 +128,6 @@ class Noticeboard:
         for note in gone:
             del self._kept[owner, note.key]
         return len(gone)
-
-
-def has(term: Term, words: frozenset[str]) -> bool:
-    """Whether a text with these words has a term."""
-    if term.is_prefix:
-        return any(word.startswith(term.token) for word in words)
-    return term.token in words
 
 
 def matches(query: Query, words: frozenset[str], any_word: bool) -> bool:

@@ -2,8 +2,9 @@
 
 FTS5 writes a segment at each commit: five messages cost 280 µs that way, and 40 µs when some hundred are
 indexed together. So an append only notes up to where its log is indexed (in its own transaction, so nothing is
-forgotten), the writer indexes a batch when one has gathered, and a search first has the rest indexed. Tokens, and the
-tools that messages call, are counted in the same batch.
+forgotten), the writer indexes a batch when one has gathered, and a search first has the rest indexed; a recall in one
+conversation looks through the few that wait there instead. Tokens, and the tools that messages call, are counted in
+the same batch.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from everthread.core.entries import UNCOUNTED, Flag, Kind
 from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
-from everthread.history.words import index_text
+from everthread.core.nouns import Ref
+from everthread.history.words import index_text, index_tokens
 
 BATCH = 400
 """How many entries are indexed in one transaction: some 12 ms, for which other writers wait."""
@@ -30,9 +32,19 @@ MOST_UNINDEXED = 4_000
 """While callers wait the index may fall this far behind: a search then has 0.2 s of work to do first."""
 
 
+FEW = 40
+"""So many entries are looked through as they are: to read them takes less than to index and commit them."""
+
+
 def is_behind(connection: sqlite3.Connection) -> bool:
     """Whether some entries wait for the index."""
     return connection.execute(sql.UNINDEXED).fetchone() is not None
+
+
+def is_far_behind(connection: sqlite3.Connection, ref: Ref) -> bool:
+    """Whether more than a few entries of one conversation do."""
+    row = connection.execute(sql.WAITING, ref).fetchone()
+    return row is not None and row[0] > FEW
 
 
 def index_some(connection: sqlite3.Connection) -> None:
@@ -84,6 +96,27 @@ def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int) -> i
     else:
         connection.execute(sql.DELETE_UNINDEXED, (number,))
     return len(waiting)
+
+
+class Tail(NamedTuple):
+    """The end of a log that the index has not reached."""
+
+    after: int
+    """The key of the last entry that it has."""
+    words: Sequence[tuple[int, frozenset[str]]] = ()
+    """Of each message after that, by its key, the tokens that the index will have."""
+
+
+def tail(connection: sqlite3.Connection, number: int) -> Tail:
+    """What waits of one log; the index may get there meanwhile, so who reads both takes it up to `after` only."""
+    row = connection.execute(sql.INDEXED_UNTIL, (number,)).fetchone()
+    end = entry_key(number, SEQ_MASK)
+    if row is None:
+        return Tail(end)
+    after = entry_key(number, row[0])
+    waiting = map(_Waiting._make, connection.execute(sql.TO_INDEX, (after, end, -1)))
+    messages = (one for one in waiting if one.kind == Kind.MESSAGE and not one.flags & Flag.ERASED)
+    return Tail(after, [(one.key, frozenset(index_tokens(text))) for one in messages for text in _readable(one.raw)])
 
 
 def _count_uses(connection: sqlite3.Connection, number: int, new: Sequence[_Waiting]) -> None:

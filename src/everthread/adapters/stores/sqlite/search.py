@@ -15,14 +15,15 @@ from itertools import islice
 import orjson
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
-from everthread.adapters.stores.sqlite import log
+from everthread.adapters.stores.sqlite import indexing, log
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.counting import counted
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
 from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
 from everthread.core.queries import Group, Query, Term
-from everthread.history.match import fts5_match
+from everthread.history.match import fts5_match, has
 
 _NEWEST = 1 << 62
 _LARGE_SHARE = 0.2
@@ -54,8 +55,10 @@ def candidates(
 def word_places(
     connection: sqlite3.Connection, owner: str, conversation: str | None, terms: Sequence[Term], cap: int
 ) -> WordPlaces:
-    """Of each term the entries of this owner, or of one of its conversations, that have it."""
+    """Of each term the entries of this owner, or of one of its conversations, that have it; in a conversation those too
+    that the index has not reached."""
     first, last = _span(connection, owner, conversation)
+    tail = indexing.tail(connection, first >> SEQ_BITS) if conversation is not None else indexing.Tail(last)
     scope = [] if conversation is not None or _is_large(connection, owner) else [owner_scope(owner)]
     total = connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0]
     is_within = conversation is not None and total <= cap
@@ -63,11 +66,13 @@ def word_places(
     for term in terms:
         match = fts5_match(Query(groups=(Group(terms=(term,)),)), scope)
         if is_within:
-            rows = connection.execute(sql.TERM_PLACES, (match, first, last))
+            rows = connection.execute(sql.TERM_PLACES, (match, first, tail.after))
         else:
-            rows = connection.execute(sql.NEWEST_TERM_PLACES, (match, first, last, cap))
+            rows = connection.execute(sql.NEWEST_TERM_PLACES, (match, first, tail.after, cap))
         keys = sorted(orjson.loads(rows.fetchone()[0]))
         found[term] = keys if conversation is not None else list(_owned(connection, owner, keys))
+        found[term] += [key for key, words in tail.words if has(term, words)]
+        del found[term][:-cap]
     return WordPlaces(found, total, any(len(having) >= cap for having in found.values()))
 
 
@@ -78,7 +83,7 @@ def placed(
     numbers = {id: connection.execute(sql.NUMBER, (owner, id)).fetchone() for id in {id for id, _ in named}}
     keys = {*orders, *(entry_key(row[0], seq) for id, seq in named if (row := numbers[id]) is not None)}
     rows = connection.execute(sql.PLACED, (json.dumps(sorted(keys)), owner))
-    found = (Placed(row[0], row[1], row[2], row[3], Entry._make(row[4:])) for row in rows)
+    found = (Placed(row[0], row[1], row[2], row[3], counted(Entry._make(row[4:]))) for row in rows)
     return list({one.order: one for one in found}.values())
 
 

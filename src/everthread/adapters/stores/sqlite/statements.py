@@ -205,6 +205,11 @@ FROM unindexed u JOIN conversations c ON c.number = u.conversation LIMIT 1"""
 INDEXED_UNTIL = "SELECT after_seq FROM unindexed WHERE conversation = ?"
 """Up to where a log is indexed; no row when that is all of it."""
 
+WAITING = """
+SELECT c.entry_count - u.after_seq FROM conversations c JOIN unindexed u ON u.conversation = c.number
+WHERE c.owner = ? AND c.id = ?"""
+"""How many entries of a log wait for the index; no row when none does."""
+
 MOVE_UNINDEXED = "UPDATE unindexed SET after_seq = ? WHERE conversation = ?"
 """Note that a part of the rest is indexed."""
 

@@ -372,14 +372,20 @@ class SqliteStore:
         return await self._read_indexed(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
 
     async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
-        return await self._read_indexed(lambda c: search.word_places(c, owner, conversation, terms, cap))
+        def work(connection: sqlite3.Connection) -> WordPlaces:
+            return search.word_places(connection, owner, conversation, terms, cap)
+
+        if conversation is None:
+            return await self._read_indexed(work)
+        ref = Ref(owner, conversation)
+        return await self._read_indexed(work, lambda c: indexing.is_far_behind(c, ref))
 
     async def placed(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
         return await self._on.read(lambda c: search.placed(c, owner, orders, named))
 
-    async def _read_indexed(self, work: Work[R]) -> R:
-        """Nobody sees the index behind."""
-        while not (read := await self._on.read(lambda c: () if indexing.is_behind(c) else (work(c),))):
+    async def _read_indexed(self, work: Work[R], is_behind: Work[bool] = indexing.is_behind) -> R:
+        """Nobody sees the index behind, or not by more than they make up for."""
+        while not (read := await self._on.read(lambda c: () if is_behind(c) else (work(c),))):
             await self._on.write(indexing.index_some)
         return read[0]
 
