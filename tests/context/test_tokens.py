@@ -6,13 +6,15 @@ import string
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rs_bpe import openai
 
 from everthread.context.tokens import count_tokens
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
+PARTS = ("hello", "World", "HTTP", "it's", "'LL", "'ve", "don'T", " ", "  ", "\t", "\n", "\r\n", "\n\n", "/", "//", ".")
+PARTS += ("1", "2024", "0.5", "_", "x", "Y", "{", '":', "-", "\x0b", "\x0c", "\x1c", "\x1f", "\0", "\x7f")
 MIXED = "The plan for 2024 is ready: 我们明天去北京。\n\n```python\nprint('hi')\n```\n"
 
 
@@ -33,6 +35,23 @@ def test_any_text_has_a_count_within_its_bytes(text: str) -> None:
 @given(text=st.text(max_size=200))
 def test_the_count_is_that_of_the_encoding(text: str) -> None:
     assert count_tokens(text) == len(openai.o200k_base().encode(text))
+
+
+@given(text=st.text(alphabet=st.characters(max_codepoint=127), max_size=60))
+@settings(max_examples=500)
+def test_ascii_is_counted_as_the_encoding_splits_it(text: str) -> None:
+    assert count_tokens(text) == openai.o200k_base().count(text)
+
+
+@given(text=st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+@settings(max_examples=500)
+def test_what_stands_beside_a_word_does_not_change_the_count(text: str) -> None:
+    assert count_tokens(text) == openai.o200k_base().count(text)
+
+
+def test_more_words_than_are_remembered_are_counted_the_same() -> None:
+    texts = [" ".join(f"w{number}x" for number in range(start, start + 900)) for start in range(0, 45_000, 900)]
+    assert list(map(count_tokens, texts)) == list(map(openai.o200k_base().count, texts))
 
 
 def test_a_lone_surrogate_counts_as_a_replacement_character() -> None:

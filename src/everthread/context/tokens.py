@@ -3,13 +3,30 @@
 The vocabulary is OpenAI's `o200k_base`, which comes inside rs-bpe: no download, no network. For other models
 the count is an estimate. Counting takes time in proportion to the length whatever the text (10 MB: 0.1 to
 1.1 s, an ordinary message of 450 bytes: 9 µs), and any number of threads may count at once.
+
+The encoding first splits a text into words, runs of signs and the like, and no token reaches over such a split. So
+the tokens of an ordinary text are those of its words, most of which were counted before: that takes half the time.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from rs_bpe import openai
+
+_ORDINARY_CHARS = 16_384
+"""Texts of ASCII up to this length are counted by their words."""
+_WORD_CHARS = 32
+"""Words up to this length are remembered …"""
+_MOST_WORDS = 32_768
+"""… this many of them, some 4 MB."""
+_words = re.compile(
+    r"[^\r\na-zA-Z0-9]?(?:[A-Z]*[a-z]+|[A-Z]+)(?:'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL]))?"
+    r"|[0-9]{1,3}| ?[^\sa-zA-Z0-9]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    re.ASCII,
+).findall
+"""How `o200k_base` splits ASCII."""
 
 _PIECE_CHARS = 262_144
 """Longer texts are counted in pieces, because rs-bpe holds the interpreter while it counts.
@@ -20,6 +37,8 @@ A cut may split one token in two, so that 10 MB are counted as at most some 80 t
 
 def count_tokens(text: str) -> int:
     """Count the tokens of any text; a lone surrogate counts as the replacement character."""
+    if len(text) <= _ORDINARY_CHARS and text.isascii():
+        return sum(map(_count_of_word, _words(text)))
     if len(text) <= _PIECE_CHARS:
         return _count(text)
     pieces = range(0, len(text), _PIECE_CHARS)
@@ -32,6 +51,21 @@ def _count(text: str) -> int:
     except UnicodeEncodeError:
         return _count(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return count
+
+
+class _Counts(dict[str, int]):
+    """Words counted lately."""
+
+    def __missing__(self, word: str) -> int:
+        count = _count(word)
+        if len(word) <= _WORD_CHARS:
+            if len(self) >= _MOST_WORDS:
+                self.clear()
+            self[word] = count
+        return count
+
+
+_count_of_word = _Counts().__getitem__
 
 
 @cache
