@@ -40,6 +40,7 @@ INSERT_COLUMNS = """
 key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_at, tokens, salt, chain, raw, flags"""
 """The columns written with an entry, in the order of `entry_values`."""
 
+_DAMAGED = "an entry does not hold what was written: run verify"
 _long_number = re.compile(rb"\d{16}").search
 
 
@@ -147,21 +148,29 @@ def words_of(entry: Entry, owner: str) -> str:
 
 def text_of(raw: bytes) -> str:
     """What is searched and counted of a payload."""
+    return payloads.searchable(payload_of(raw))
+
+
+def payload_of(raw: bytes) -> dict[str, Any]:
+    """A payload that is read for its text and its calls."""
     try:
-        return payloads.searchable(_decoded(raw))
-    except (ValueError, TypeError, AttributeError) as problem:  # no JSON, no bytes, or no object
-        raise StoreDamaged("an entry does not hold what was written: run verify") from problem
+        payload = _decoded(raw)
+    except (ValueError, TypeError) as problem:  # no JSON, or no bytes
+        raise StoreDamaged(_DAMAGED) from problem
+    if type(payload) is not dict:
+        raise StoreDamaged(_DAMAGED)
+    return payload
 
 
-def _decoded(raw: bytes) -> Any:
+def _decoded(raw: bytes) -> object:
     """As `json` reads it, for most four times as fast: orjson knows no long numbers and no half surrogate pairs."""
-    with suppress(orjson.JSONDecodeError):
+    try:
         payload = orjson.loads(raw)
-        if type(payload) is dict and type(payload.get("content")) is str and "tool_calls" not in payload:
-            return payload  # all that is read of it is a string
-        if not _long_number(raw):
-            return payload
-    return json.loads(raw)
+    except orjson.JSONDecodeError:
+        return json.loads(raw)
+    if type(payload) is dict and type(payload.get("content")) is str and "tool_calls" not in payload:
+        return payload  # all that is read of it is a string
+    return json.loads(raw) if _long_number(raw) else payload
 
 
 def info_from_row(row: Any) -> ConversationInfo:
@@ -299,19 +308,22 @@ class Calling(Protocol):
     def raw(self) -> bytes | None: ...
 
 
-def uses_of(entries: Iterable[Calling]) -> Counter[Use]:
-    """Which tools and skills new messages call, each message counted once for each of its calls.
-
-    Most messages have none, which a look at their bytes tells.
-    """
-    calling = [entry for entry in entries if entry.role == "assistant" and entry.how is None and _may_call(entry.raw)]
-    calls = [call for entry in calling for call in calls_of(_decoded(entry.raw or b"{}"))]
-    named = (_use(call.name, call.arguments) for call in calls)
-    return Counter(use for use in named if 0 < len(use.name) <= _MOST_NAME_CHARACTERS and use.name.isprintable())
+def may_call(entry: Calling) -> bool:
+    """Whether a new message may call tools or skills: most call none, which a look at their bytes tells."""
+    if entry.role != "assistant" or entry.how is not None or entry.raw is None:
+        return False
+    return b"tool_calls" in entry.raw or b"tool_use" in entry.raw or b"_call" in entry.raw
 
 
-def _may_call(raw: bytes | None) -> bool:
-    return raw is not None and (b"tool_calls" in raw or b"tool_use" in raw or b"_call" in raw)
+def uses_of(calling: Iterable[payloads.Payload]) -> Counter[Use]:
+    """Which tools and skills messages call, each message counted once for each of its calls."""
+    uses = (_use(call.name, call.arguments) for payload in calling for call in calls_of(payload))
+    return Counter(use for use in uses if 0 < len(use.name) <= _MOST_NAME_CHARACTERS and use.name.isprintable())
+
+
+def uses_in(entries: Iterable[Entry]) -> Counter[Use]:
+    """The same of entries."""
+    return uses_of(payload_of(entry.raw or b"{}") for entry in entries if may_call(entry))
 
 
 def _use(name: str, arguments: object) -> Use:

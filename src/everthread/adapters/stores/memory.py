@@ -24,7 +24,7 @@ from everthread.adapters.stores.layout import (
     revisions_of,
     texts_of,
     traces_of,
-    uses_of,
+    uses_in,
     words_of,
 )
 from everthread.adapters.stores.memory_access import Porter
@@ -650,7 +650,7 @@ def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
         row.entries.append(entry)
         if is_indexed(entry, off_record=row.info.off_record):
             row.words[entry.seq] = frozenset(words_of(entry, row.info.owner).split(" "))
-    for use, count in (uses_of(decision.entries) if not row.info.off_record else {}).items():
+    for use, count in (uses_in(decision.entries) if not row.info.off_record else {}).items():
         row.uses[use] = (row.uses.get(use, (0, 0))[0] + count, decision.entries[-1].created_at)
     for touch in decision.touches:
         old = row.entries[touch.seq - 1]

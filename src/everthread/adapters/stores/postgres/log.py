@@ -20,7 +20,7 @@ from everthread.adapters.stores.layout import (
     payload_rows,
     revisions_of,
     settled,
-    uses_of,
+    uses_in,
     words_of,
 )
 from everthread.adapters.stores.postgres import checkpoints, compactions, notes, turns
@@ -183,7 +183,7 @@ async def _write_entries(
         await connection.execute(sql.SHARE_BLOBS)
         large = await asyncio.to_thread(payload_rows, number, Ref(before.owner, before.id), new, blobs)
         await connection.executemany(sql.INSERT_PAYLOAD, large)
-    if not before.off_record and (used := uses_of(new)):
+    if not before.off_record and (used := uses_in(new)):
         await notes.count_uses(connection, number, used, new[-1].created_at)
     reach("append.entries_written")
     reach("append.search_written")

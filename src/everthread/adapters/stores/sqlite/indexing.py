@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from everthread.adapters.stores.layout import SEQ_MASK, entry_key, text_of, uses_of
+from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, payload_of, uses_of
 from everthread.adapters.stores.sqlite import notes
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import known_tokens
@@ -24,6 +24,7 @@ from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
+from everthread.core.payloads import Payload, searchable
 from everthread.history.words import index_text, index_tokens
 
 BATCH = 400
@@ -84,13 +85,16 @@ def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int) -> i
     number = behind.number
     span = (entry_key(number, behind.after), entry_key(number, behind.last), limit)
     waiting = list(map(_Waiting._make, connection.execute(sql.TO_INDEX, span)))
-    readable = [(one, text) for one in waiting if not one.flags & Flag.ERASED for text in _readable(one.raw)]
+    readable = [(one, payload) for one in waiting if not one.flags & Flag.ERASED for payload in _readable(one.raw)]
+    texts = [(one, searchable(payload)) for one, payload in readable]
     scope = (owner_scope(behind.owner),)
-    words = [(one.key, index_text(text, scope)) for one, text in readable if one.kind == Kind.MESSAGE]
+    words = [(one.key, index_text(text, scope)) for one, text in texts if one.kind == Kind.MESSAGE]
     connection.executemany(sql.INSERT_WORDS, words)
-    counts = [(_tokens(one, text), one.key) for one, text in readable if one.tokens == UNCOUNTED]
+    counts = [(_tokens(one, text), one.key) for one, text in texts if one.tokens == UNCOUNTED]
     connection.executemany(sql.SET_TOKENS, counts)
-    _count_uses(connection, number, [one for one, _ in readable if one.key & SEQ_MASK > behind.counted])
+    calling = [payload for one, payload in readable if one.key & SEQ_MASK > behind.counted and may_call(one)]
+    if used := uses_of(calling):
+        notes.count_uses(connection, number, used, max(one.created_at for one in waiting))
     if len(waiting) == limit and waiting[-1].key < span[1]:
         connection.execute(sql.MOVE_UNINDEXED, (waiting[-1].key & SEQ_MASK, number))
     else:
@@ -116,18 +120,13 @@ def tail(connection: sqlite3.Connection, number: int) -> Tail:
     after = entry_key(number, row[0])
     waiting = map(_Waiting._make, connection.execute(sql.TO_INDEX, (after, end, -1)))
     messages = (one for one in waiting if one.kind == Kind.MESSAGE and not one.flags & Flag.ERASED)
-    return Tail(after, [(one.key, frozenset(index_tokens(text))) for one in messages for text in _readable(one.raw)])
+    return Tail(after, [(one.key, frozenset(index_tokens(searchable(said)))) for one in messages for said in _readable(one.raw)])
 
 
-def _count_uses(connection: sqlite3.Connection, number: int, new: Sequence[_Waiting]) -> None:
-    if used := uses_of(new):
-        notes.count_uses(connection, number, used, max(one.created_at for one in new))
-
-
-def _readable(raw: bytes) -> Iterator[str]:
-    """The text of an entry; none for a damaged one, of which `verify` tells, so that the others are still found."""
+def _readable(raw: bytes) -> Iterator[Payload]:
+    """The payload of an entry; none of a damaged one, of which `verify` tells, so that the others are still found."""
     with suppress(StoreDamaged):
-        yield text_of(raw)
+        yield payload_of(raw)
 
 
 def _tokens(one: _Waiting, text: str) -> int:
