@@ -22,8 +22,8 @@ from everthread.context.shape import (
     Message,
     Provider,
     blocks_of,
-    is_mapping,
 )
+from everthread.core.payloads import is_mapping
 
 _TEXT = frozenset({"text"})
 _SHOWN = frozenset({"text", "image", "image_url", "document", "file", "search_result"})

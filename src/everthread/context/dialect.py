@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from everthread.context.shape import Answer, Call, Message, Place, is_mapping, speaks_langchain
+from everthread.context.shape import Answer, Call, Message, Place, speaks_langchain
+from everthread.core.payloads import is_mapping
 
 Fields = dict[str, Any]
 

@@ -34,7 +34,6 @@ from everthread.context.shape import (
     Provider,
     calls_of,
     is_blank,
-    is_mapping,
     is_signed,
     legacy_call,
     role_of,
@@ -42,6 +41,7 @@ from everthread.context.shape import (
     thinking_of,
 )
 from everthread.core import payloads
+from everthread.core.payloads import is_mapping
 
 MendKind = Literal[
     "unwrapped",  # taken out of a serializer's envelope

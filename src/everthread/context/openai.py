@@ -18,9 +18,9 @@ from everthread.context.shape import (
     calls_of,
     content_of,
     inner,
-    is_mapping,
     role_of,
 )
+from everthread.core.payloads import is_mapping
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What the API takes as a speaker's name."""

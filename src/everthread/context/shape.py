@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, Literal, get_args
 
 from everthread.core import payloads
 from everthread.core.errors import Invalid
+from everthread.core.payloads import is_mapping
 
 Message = Mapping[str, Any]
 Block = Mapping[str, Any]
@@ -115,11 +116,6 @@ def role_of(message: Message) -> str:
     if found not in SPOKEN_ROLES:
         found = payloads.role(message) or ""
     return _NEWER_ROLES.get(found, found)
-
-
-def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Asked of every message many times over: a plain dict is told without asking the slow protocol check."""
-    return isinstance(value, (dict, Mapping))
 
 
 def inner(message: Message) -> Message:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 Payload = Mapping[str, Any]
 
@@ -34,15 +34,20 @@ ROLES = {
 _encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Asked of every message many times over: a plain dict is told without asking the slow protocol check."""
+    return type(value) is dict or (value is not None and isinstance(value, Mapping))
+
+
 def fields(payload: Payload) -> Payload:
     """The part of the payload that holds the message's fields."""
     if "content" in payload:  # by far the most: asked four times for every message that comes in
         return payload
     data = payload.get("data")
-    if isinstance(data, Mapping) and isinstance(payload.get("type"), str) and "content" not in payload:
+    if is_mapping(data) and isinstance(payload.get("type"), str) and "content" not in payload:
         return data
     kwargs = payload.get("kwargs")
-    if payload.get("lc") == 1 and isinstance(kwargs, Mapping):
+    if payload.get("lc") == 1 and is_mapping(kwargs):
         return kwargs
     return payload
 
@@ -91,7 +96,7 @@ def said_at(payload: Payload) -> datetime | None:
 def is_summary(payload: Payload) -> bool:
     """Whether a framework marked this as its own summary (by marker, never by its text)."""
     extra = fields(payload).get("additional_kwargs")
-    return isinstance(extra, Mapping) and extra.get("lc_source") == "summarization"
+    return is_mapping(extra) and extra.get("lc_source") == "summarization"
 
 
 def text(payload: Payload) -> str:
@@ -108,7 +113,7 @@ def _texts(blocks: list[Any]) -> Iterator[str]:
     for block in blocks:
         if isinstance(block, str):
             yield block
-        elif isinstance(block, Mapping):
+        elif is_mapping(block):
             if isinstance(block.get("text"), str):
                 yield block["text"]
             elif block.get("type") == "tool_result":
@@ -134,12 +139,12 @@ def _calls(inner: Payload) -> Iterator[str]:
     made = inner.get("tool_calls")
     blocks = inner.get("content")
     for call in made if isinstance(made, list) else ():
-        if isinstance(call, Mapping):
+        if is_mapping(call):
             function = call.get("function")
-            source = function if isinstance(function, Mapping) else call
+            source = function if is_mapping(function) else call
             yield _call_text(source.get("name"), source.get("arguments", source.get("args")))
     for block in blocks if isinstance(blocks, list) and not made else ():
-        if isinstance(block, Mapping) and block.get("type") == "tool_use":
+        if is_mapping(block) and block.get("type") == "tool_use":
             yield _call_text(block.get("name"), block.get("input"))
 
 

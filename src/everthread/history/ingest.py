@@ -19,6 +19,7 @@ from everthread.core import payloads
 from everthread.core.entries import UNCOUNTED, Entry, Flag, Kind
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text, new_id
+from everthread.core.payloads import is_mapping
 from everthread.history.secrets import find_secrets
 
 MAX_ROLE_CHARACTERS = 64
@@ -88,7 +89,7 @@ def rough_bytes(batch: Sequence[object]) -> int:
 def _rough(message: object) -> int:
     if isinstance(message, bytes | bytearray):
         return len(message)
-    content = message.get("content") if isinstance(message, Mapping) else getattr(message, "content", None)
+    content = message.get("content") if is_mapping(message) else getattr(message, "content", None)
     if isinstance(content, str):
         return len(content)
     return sum(map(_rough_block, content)) if isinstance(content, list) else 0

@@ -26,7 +26,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from operator import add
 
 import Stemmer
@@ -117,6 +117,7 @@ def index_text(text: str, scope: Sequence[str] = ()) -> str:
     return " ".join(index_tokens(text, scope))
 
 
+@lru_cache(1_024)
 def scope_token(name: str) -> str:
     """Give the token that stands for an owner or a bucket of the index, such as `o17`."""
     if not (name.isascii() and name.isalnum()):

@@ -10,7 +10,7 @@ the same batch.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ from everthread.core.nouns import Ref
 from everthread.core.payloads import Payload, searchable
 from everthread.history.words import index_text, index_tokens
 
+_ERASED = int(Flag.ERASED)
+"""A number, because a flag makes an object of every answer."""
 BATCH = 400
 """How many entries are indexed in one transaction: some 12 ms, for which other writers wait."""
 MOST_UNINDEXED = 4_000
@@ -85,7 +87,7 @@ def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int) -> i
     number = behind.number
     span = (entry_key(number, behind.after), entry_key(number, behind.last), limit)
     waiting = list(map(_Waiting._make, connection.execute(sql.TO_INDEX, span)))
-    readable = [(one, payload) for one in waiting if not one.flags & Flag.ERASED for payload in _readable(one.raw)]
+    readable = _readable(waiting)
     texts = [(one, searchable(payload)) for one, payload in readable]
     scope = (owner_scope(behind.owner),)
     words = [(one.key, index_text(text, scope)) for one, text in texts if one.kind == Kind.MESSAGE]
@@ -119,14 +121,19 @@ def tail(connection: sqlite3.Connection, number: int) -> Tail:
         return Tail(end)
     after = entry_key(number, row[0])
     waiting = map(_Waiting._make, connection.execute(sql.TO_INDEX, (after, end, -1)))
-    messages = (one for one in waiting if one.kind == Kind.MESSAGE and not one.flags & Flag.ERASED)
-    return Tail(after, [(one.key, frozenset(index_tokens(searchable(said)))) for one in messages for said in _readable(one.raw)])
+    messages = _readable(one for one in waiting if one.kind == Kind.MESSAGE)
+    return Tail(after, [(one.key, frozenset(index_tokens(searchable(payload)))) for one, payload in messages])
 
 
-def _readable(raw: bytes) -> Iterator[Payload]:
-    """The payload of an entry; none of a damaged one, of which `verify` tells, so that the others are still found."""
-    with suppress(StoreDamaged):
-        yield payload_of(raw)
+def _readable(waiting: Iterable[_Waiting]) -> list[tuple[_Waiting, Payload]]:
+    """Those that are not erased, each with its payload; without a damaged one, of which `verify` tells, so that the
+    others are still found."""
+    found: list[tuple[_Waiting, Payload]] = []
+    for one in waiting:
+        if not one.flags & _ERASED:
+            with suppress(StoreDamaged):
+                found.append((one, payload_of(one.raw)))
+    return found
 
 
 def _tokens(one: _Waiting, text: str) -> int:
