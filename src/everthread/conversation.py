@@ -28,7 +28,7 @@ from everthread.history import exporting, ingest, intents, reading, searching, t
 from everthread.history.arguments import check_branch, check_count
 from everthread.memories import Memories
 from everthread.recall.policy import RecallHits, Scope, check_scope
-from everthread.recall.remarks import CUE, READ_CHARACTERS, remarks
+from everthread.recall.remarks import may_tell, remarks
 
 MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
@@ -170,7 +170,7 @@ class Conversation(Contexts):
             return ()
         has_model = self._means.summariser is not None or policy.summary_model is not None
         said = (payloads.text(one.payload) for one in messages if one.role == "user")
-        is_worth_it = any(CUE.search(text[:READ_CHARACTERS]) if has_model else remarks(text) for text in said)
+        is_worth_it = any(may_tell(text) if has_model else remarks(text) for text in said)
         return (NewJob(kind=REMEMBER),) if is_worth_it else ()
 
     def _to_embed(self) -> Sequence[NewJob]:

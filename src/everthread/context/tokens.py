@@ -22,7 +22,8 @@ _WORD_CHARS = 32
 _MOST_WORDS = 32_768
 """… this many of them, some 4 MB."""
 _words = re.compile(
-    r"[^\r\na-zA-Z0-9]?(?:[A-Z]*[a-z]+|[A-Z]+)(?:'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL]))?"
+    r" [a-z]++(?!')"  # nearly every word: tried first, it saves a third of the time
+    r"|[^\r\na-zA-Z0-9]?(?:[A-Z]*[a-z]+|[A-Z]+)(?:'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL]))?"
     r"|[0-9]{1,3}| ?[^\sa-zA-Z0-9]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     re.ASCII,
 ).findall

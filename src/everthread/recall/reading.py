@@ -22,7 +22,7 @@ from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Store
 from everthread.recall.extraction import Extractor, asked
-from everthread.recall.remarks import CUE, READ_CHARACTERS, Remark, remarks
+from everthread.recall.remarks import READ_CHARACTERS, Remark, may_tell, remarks
 from everthread.recall.remembered import Draft, Reading, Remember, read_until, vectors_of
 
 _PAGE = 200
@@ -107,7 +107,7 @@ def _worth_asking(said: Mapping[int, str], found: Mapping[int, Sequence[Remark]]
     kept: dict[int, str] = {}
     left = _MOST_ASKED_CHARACTERS
     for seq in sorted(said, reverse=True):
-        if found[seq] or CUE.search(said[seq]) is None:
+        if found[seq] or not may_tell(said[seq]):
             continue
         left -= len(said[seq])
         if left < 0:

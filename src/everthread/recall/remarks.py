@@ -34,7 +34,7 @@ class Remark:
 
 def remarks(text: str) -> list[Remark]:
     """What a message tells of who wrote it."""
-    if CUE.search(text[:READ_CHARACTERS]) is None:
+    if not may_tell(text):
         return []
     told = ((sentence, remark) for sentence in _sentences(text[:READ_CHARACTERS]) for remark in _told(sentence))
     found = [remark for sentence, remark in told if not SECRET.search(sentence) and not _NOT_MEANT.search(sentence)]
@@ -44,13 +44,17 @@ def remarks(text: str) -> list[Remark]:
 
 # -- sentences -----------------------------------------------------------------------------------------------------
 
-CUE: Final = re.compile(
+_CUE: Final = re.compile(
     r"\b(?:my|call me|i go by|allergic|from now on|going forward|in (?:the )?future|always|never|remember|keep in mind"
     r"|bear in mind|don['’]t forget|i['’]m|i am|i (?:[\w'’]+ ){0,2}(?:prefer|like|love|enjoy|hate|dislike|live|work"
-    r"|moved|speak|eat|drink|can['’]t stand|cannot stand))\b|我|记住|记得|以后|今后|从现在|从今|不要再|别再",
-    re.IGNORECASE,
+    r"|moved|speak|eat|drink|can['’]t stand|cannot stand))\b|我|记住|记得|以后|今后|从现在|从今|不要再|别再"
 )
-"""Whether it is worth reading on: most messages tell nothing of the kind."""
+
+
+def may_tell(text: str) -> bool:
+    """Whether it is worth reading on: most messages tell nothing of the kind."""
+    return _CUE.search(text[:READ_CHARACTERS].lower()) is not None
+
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED_LINE = re.compile(
