@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -91,16 +92,18 @@ async def _row(
         "median CPU ms": statistics.median(own),
         "times the shortest": min(own) / min(base),
         "by median": statistics.median(own) / statistics.median(base),
-        "peak KB": await _peak_bytes(conversation) / 1e3,
+        **await _memory(conversation),
     }
 
 
-async def _peak_bytes(conversation: Conversation) -> int:
+async def _memory(conversation: Conversation) -> Row:
+    """The most that a call holds, and what of it is the text of the request that it gives."""
     tracemalloc.start()
-    await conversation.context(system="Be brief.")
+    context = await conversation.context(system="Be brief.")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return peak
+    texts = sum(sys.getsizeof(message.get("content")) for message in context.messages)
+    return {"peak KB": peak / 1e3, "of it text KB": texts / 1e3}
 
 
 # -- beside a compaction -------------------------------------------------------------------------------------------

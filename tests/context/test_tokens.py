@@ -13,8 +13,9 @@ from rs_bpe import openai
 from everthread.context.tokens import count_tokens
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
-PARTS = ("hello", "World", "HTTP", "it's", "'LL", "'ve", "don'T", " ", "  ", "\t", "\n", "\r\n", "\n\n", "/", "//", ".")
-PARTS += ("1", "2024", "0.5", "_", "x", "Y", "{", '":', "-", "\x0b", "\x0c", "\x1c", "\x1f", "\0", "\x7f")
+WORDS = ("hello", "World", "HTTP", "it's", "'LL", "'ve", "don'T", " ", "  ", "\t", "\n", "\r\n", "\n\n", "/", "//", ".")
+SIGNS = ("1", "2024", "0.5", "_", "x", "Y", "{", '":', "-", "\x0b", "\x0c", "\x1c", "\x1f", "\0", "\x7f")
+PARTS = (*WORDS, *SIGNS)
 MIXED = "The plan for 2024 is ready: 我们明天去北京。\n\n```python\nprint('hi')\n```\n"
 
 

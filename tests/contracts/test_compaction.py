@@ -22,7 +22,9 @@ from everthread import (
     NotFound,
     views,
 )
+from everthread.adapters.stores.sqlite import compactions
 from everthread.compaction.view import shown
+from everthread.context.ingredients import summary_block
 from everthread.core import failpoints
 from tests.contracts.talk import appended, entry_count, history, says
 from tests.contracts.views import IMAGE, check, live, tell, text_of, tight
@@ -442,6 +444,28 @@ async def test_an_erased_message_is_in_no_summary_and_in_no_file(et: Everthread,
         held = [found.name for found in file.parent.glob(f"{file.name}*") if b"Xylophonquartz9" in found.read_bytes()]
         assert held == []
         await et.__aenter__()
+
+
+async def test_a_process_remembers_no_summary_of_what_was_erased(et: Everthread, conv: Conversation) -> None:
+    await conv.append([says("Remember: the passphrase is Xylophonquartz9 for order B-77.", id="m")])
+    await tell(conv, 12)
+    await conv.compact()
+    assert "Xylophonquartz9" in text_of(await conv.context())
+    await et.erase(conversation=conv.id, message="m")
+    assert summary_block.cache_info().currsize == 0
+    assert not compactions._known
+
+
+async def test_a_summary_is_shown_again_only_as_long_as_it_is_in_use(durable_url: str) -> None:
+    async with everthread.open(durable_url, worker=False) as et, everthread.open(durable_url, worker=False) as other:
+        conv = await et.conversations.create()
+        await tell(conv, 12)
+        made = (await conv.compact()).compaction
+        assert made is not None
+        for _ in range(2):
+            assert made.summary in text_of(await conv.context())
+        await (await other.conversations.get(conv.id)).undo_compaction(made.id)
+        assert made.summary not in text_of(await conv.context())
 
 
 # --- races ---

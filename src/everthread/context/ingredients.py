@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from everthread.context.excerpt import excerpt, text_reference
@@ -231,7 +232,9 @@ def memories_tokens(memories: Sequence[Remembered]) -> int:
     return sum(memory_block(one).tokens for one in memories) + _TOLD.tokens if memories else 0
 
 
+@lru_cache(maxsize=512)
 def summary_block(summary: Summed) -> Quoted:
+    """The same in every request until it is condensed, so it is remembered: stores clear that when they erase."""
     block = quoted("summary", summary.text, messages=f"{summary.first_seq}-{summary.last_seq}")
     return Quoted(block, quoted_tokens(block, summary.text, summary.tokens) + 1)
 

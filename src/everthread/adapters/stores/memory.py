@@ -34,6 +34,7 @@ from everthread.adapters.stores.memory_notes import Noticeboard, matches
 from everthread.adapters.stores.memory_turns import Diary
 from everthread.adapters.vectors.memory import MemoryVectors
 from everthread.compaction.view import shown
+from everthread.context.ingredients import summary_block
 from everthread.core.access import ApiKey
 from everthread.core.chain import commitment_of, genesis
 from everthread.core.checkpoints import CheckpointNeeds, CheckpointQuery, CheckpointsSeen, Listed, Saved
@@ -531,6 +532,7 @@ class MemoryStore:
         return [_handed_out(row.info) for row in self._rows.values()]
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        summary_block.cache_clear()
         if conversation is None and message is not None:
             return self._erase_memory(owner, message)
         rows = [

@@ -31,6 +31,7 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
 from everthread.adapters.vectors.postgres import PostgresVectors
+from everthread.context.ingredients import summary_block
 from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis
@@ -404,7 +405,9 @@ class PostgresStore:
 
     async def _blank(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now = self._now()
-        return await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now, self._blobs))
+        report = await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now, self._blobs))
+        summary_block.cache_clear()
+        return report
 
     async def _rewrite(self, *, wait: bool) -> Sequence[str]:
         """The erasure is committed: a full disk or a lost connection is no reason to call it failed, or not to open."""

@@ -2,15 +2,20 @@
 
 A path's row is read by walking: at each place the highest summary that begins there, then where that one ends. So
 nothing has to be noted about which summaries are in use, and nothing can be noted wrongly.
+
+A summary that is in use never changes, and every context of its conversation shows it: those read lately are remembered
+until they are erased.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from everthread.adapters.stores.layout import compaction_from_row, compaction_values
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.context.ingredients import summary_block
 from everthread.core.clock import to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -32,7 +37,29 @@ def row_of(connection: sqlite3.Connection, number: int, path: Sequence[Segment])
 
 def _highest(connection: sqlite3.Connection, number: int, after: int, path: Sequence[Segment]) -> Compaction | None:
     beginning_here = connection.execute(sql.COMPACTIONS_FROM, (number, after))
-    return next((compaction_from_row(row) for row in beginning_here if is_on(path, row[7], row[2])), None)
+    id = next((id for id, branch, last_seq in beginning_here if is_on(path, branch, last_seq)), None)
+    return None if id is None else _live(connection, number, id)
+
+
+_known: OrderedDict[str, Compaction] = OrderedDict()
+"""Those read last at the end."""
+_MOST_KNOWN = 512
+"""Some 2 MB."""
+
+
+def _live(connection: sqlite3.Connection, number: int, id: str) -> Compaction | None:
+    found = _known.pop(id, None) or next(_read(connection.execute(sql.COMPACTION, (number, id))), None)
+    if found is not None and found.is_live:  # else it was undone or erased since it was found
+        _known[id] = found
+        if len(_known) > _MOST_KNOWN:
+            _known.popitem(last=False)
+    return found
+
+
+def forget_known() -> None:
+    """Remember none, nor how it was quoted: something was erased."""
+    _known.clear()
+    summary_block.cache_clear()
 
 
 def is_asked_back(connection: sqlite3.Connection, number: int, path: Sequence[Segment], covered: int) -> bool:

@@ -362,8 +362,8 @@ IS_OFF_RECORD = "SELECT off_record FROM conversations WHERE number = ?"
 
 # -- views -----------------------------------------------------------------------------------------------------
 
-COMPACTIONS_FROM = f"""
-SELECT {COMPACTION_COLUMNS} FROM compactions INDEXED BY compactions_by_start
+COMPACTIONS_FROM = """
+SELECT id, branch, last_seq FROM compactions INDEXED BY compactions_by_start
 WHERE conversation = ? AND after_seq = ? AND undone_at IS NULL AND invalid_at IS NULL
 ORDER BY level DESC, last_seq DESC"""
 """The live compactions that begin at one place, the highest first; by itself SQLite would read all of them."""

@@ -398,6 +398,7 @@ class SqliteStore:
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now = self._now()
         report = await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now))
+        compactions.forget_known()
         left = (*await self._rewrite(), *await self._delete_doomed_blobs())
         return replace(report, cannot_reach=(*report.cannot_reach, *left))
 
