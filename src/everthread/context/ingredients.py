@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from everthread.context.excerpt import excerpt, text_reference
@@ -118,8 +118,13 @@ class Quoted(NamedTuple):
     tokens: int
 
 
-_TOLD = Quoted(MEMORY_INTRODUCTION, count_tokens(MEMORY_INTRODUCTION) + 1)
 _SHOWN_ID_CHARACTERS = 8
+
+
+@cache
+def _introduction() -> Quoted:
+    """What stands before memories. Counted when it is first needed: the vocabulary takes 70 ms to load."""
+    return Quoted(MEMORY_INTRODUCTION, count_tokens(MEMORY_INTRODUCTION) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +171,10 @@ def quotes_within(given: Ingredients, room: int | None = None) -> Quotes:
             [(stored, pinned_block(stored, cap)) for stored in pinned],
         )
     left = room - frame_tokens()
-    known = _newest(((memory, memory_block(memory)) for memory in reversed(memories)), left // 4 - _TOLD.tokens)
-    left -= sum(one.tokens for _, one in known) + (_TOLD.tokens if known else 0)
+    known = _newest(
+        ((memory, memory_block(memory)) for memory in reversed(memories)), left // 4 - _introduction().tokens
+    )
+    left -= sum(one.tokens for _, one in known) + (_introduction().tokens if known else 0)
     pins = _newest(((stored, pinned_block(stored, min(cap, left // 4))) for stored in reversed(pinned)), left // 2)
     left -= sum(one.tokens for _, one in pins)
     told = _newest(((summary, summary_block(summary)) for summary in reversed(summaries)), left)
@@ -191,7 +198,7 @@ def _quotes(
     summaries: Sequence[tuple[Summed, Quoted]],
     pinned: Sequence[tuple[Stored, Quoted]],
 ) -> Quotes:
-    told = [_TOLD, *(one for _, one in memories)] if memories else []
+    told = [_introduction(), *(one for _, one in memories)] if memories else []
     return Quotes(
         memories=tuple(memory for memory, _ in memories),
         summaries=tuple(summary for summary, _ in summaries),
@@ -229,7 +236,7 @@ def short(id: str) -> str:
 
 def memories_tokens(memories: Sequence[Remembered]) -> int:
     """What memories count to with what is said before them."""
-    return sum(memory_block(one).tokens for one in memories) + _TOLD.tokens if memories else 0
+    return sum(memory_block(one).tokens for one in memories) + _introduction().tokens if memories else 0
 
 
 @lru_cache(maxsize=512)
