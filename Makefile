@@ -5,7 +5,7 @@
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, each of the processes that tests start would compile everything again
 .DELETE_ON_ERROR:
-.PHONY: help run demo test test-long check fmt bench bench-recall peers web types lock clean
+.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers web types lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -29,14 +29,18 @@ run: $(RUN) $(WEB) ## install, then serve at http://127.0.0.1:8123
 demo: $(RUN) ## install, then show what everthread keeps that a framework forgets
 	$(BIN)/everthread demo $(ARGS)
 
-test: check $(WEB) ## the gates, then every test but the long ones
-	sh tools/chromium.sh
+test: ## the gates, and beside them every test but the long ones
+	$(MAKE) --jobs check tests
+
+tests: $(DEV) $(WEB) chromium
 	npm --prefix web test --silent
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-long: $(DEV) $(WEB) ## the long tests: many kills, outside suites, differential tests, new random examples
-	sh tools/chromium.sh
+test-long: $(DEV) $(WEB) chromium ## the long tests: many kills, outside suites, differential tests, new random examples
 	$(BIN)/python -m pytest -m "long or hypothesis" --hypothesis-profile new --timeout 3600 $(ARGS)
+
+chromium:
+	sh tools/chromium.sh
 
 check: $(DEV) ## the fast gates: format, lint, types, direction of imports
 	$(BIN)/ruff format --check .
