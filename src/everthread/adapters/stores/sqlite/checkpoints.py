@@ -52,13 +52,14 @@ def look(connection: sqlite3.Connection, number: int, needs: CheckpointNeeds) ->
     rows = connection.execute(
         sql.THREAD_AND_CHECKPOINTS, (needs.namespace, needs.id, needs.parent_id, number)
     ).fetchall()
-    found = {row[_ID]: checkpoint_from_row(row[_THREAD:]) for row in rows if row[_ID] is not None}
+    found = {row[_ID]: checkpoint_from_row(row[_THREAD:-1]) for row in rows if row[_ID] is not None}
+    holding = {row[_ID] for row in rows if row[-1]}
     parent = found.get(needs.parent_id)
     return CheckpointsSeen(
         thread=thread_from_row(rows[0] if rows else None),
         own=found.get(needs.id),
         parent=parent,
-        held=() if parent is None else _held(connection, _around(number, parent)),
+        held=_held(connection, _around(number, parent)) if parent is not None and parent.id in holding else (),
     )
 
 
@@ -104,7 +105,7 @@ def read(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str | Non
         row = connection.execute(sql.NEWEST_CHECKPOINT, (*ref, namespace)).fetchone()
     else:
         row = connection.execute(sql.CHECKPOINT, (*ref, namespace, id)).fetchone()
-    return None if row is None else _saved(connection, row[_THREAD:], thread_from_row(row))
+    return None if row is None else _saved(connection, row[_THREAD:-1], thread_from_row(row), has_writes=row[-1])
 
 
 def _number(connection: sqlite3.Connection, ref: Ref) -> int | None:
@@ -112,9 +113,9 @@ def _number(connection: sqlite3.Connection, ref: Ref) -> int | None:
     return None if row is None or row[1] is not None else row[0]
 
 
-def _saved(connection: sqlite3.Connection, row: Sequence[Any], thread: Thread) -> Saved:
-    writes = [write_from_row(write) for write in connection.execute(sql.WRITES, (row[0],))]
-    return Saved(checkpoint_from_row(row), writes, thread)
+def _saved(connection: sqlite3.Connection, row: Sequence[Any], thread: Thread, *, has_writes: bool = True) -> Saved:
+    writes = connection.execute(sql.WRITES, (row[0],)) if has_writes else ()
+    return Saved(checkpoint_from_row(row), [write_from_row(write) for write in writes], thread)
 
 
 def read_all(connection: sqlite3.Connection, ref: Ref) -> CheckpointsSeen:

@@ -461,18 +461,19 @@ _THREAD_AND_CHECKPOINT = ", ".join(
 )
 
 THREAD_AND_CHECKPOINTS = f"""
-SELECT {_THREAD_AND_CHECKPOINT} FROM threads t
-LEFT JOIN agent_checkpoints c ON c.key >> 32 = +t.conversation AND c.namespace = ? AND c.id IN (?, ?)
+SELECT {_THREAD_AND_CHECKPOINT}, EXISTS (SELECT 1 FROM agent_writes w WHERE w.key = c.key AND w.is_held = 1)
+FROM threads t LEFT JOIN agent_checkpoints c ON c.key >> 32 = +t.conversation AND c.namespace = ? AND c.id IN (?, ?)
 WHERE t.conversation = ?"""
-"""A conversation's thread with each of two checkpoints that it has, shown or not."""
+"""A conversation's thread with each of two checkpoints that it has, shown or not, and whether writes on it hold
+messages."""
 
 _SAVED = f"""
-SELECT {_THREAD_AND_CHECKPOINT} FROM conversations v
+SELECT {_THREAD_AND_CHECKPOINT}, EXISTS (SELECT 1 FROM agent_writes w WHERE w.key = c.key) FROM conversations v
 JOIN agent_checkpoints c ON c.key >> 32 = +v.number JOIN threads t ON t.conversation = v.number
 WHERE v.owner = ? AND v.id = ? AND v.erased_at IS NULL AND c.namespace = ?"""
 
 CHECKPOINT = f"{_SAVED} AND c.id = ?"
-"""One checkpoint, shown or not, with its conversation's thread."""
+"""One checkpoint, shown or not, with its conversation's thread, and whether there are writes on it."""
 
 NEWEST_CHECKPOINT = f"{_SAVED} AND c.state = 0 ORDER BY c.id DESC LIMIT 1"
 """The same of the checkpoint shown with the greatest id."""
