@@ -170,12 +170,10 @@ class Draft:
 
     def _given_id(self, message: BaseMessage) -> str | None:
         """The id that the log gave to a message without one, which has been changed, or named, since."""
+        if not self.memory.ids:
+            return None
         refs = (kept.ref(message) for kept in self.memory.snapshots(self.spot.namespace, HISTORY))
-        return next((self.memory.ids[ref] for ref in refs if ref is not None and self._had_no_id(ref)), None)
-
-    def _had_no_id(self, ref: Ref) -> bool:
-        cast = self.memory.casts.get(ref)
-        return ref in self.memory.ids and isinstance(cast, Mould) and cast.plain["id"] is None
+        return next((self.memory.ids[ref] for ref in refs if ref in self.memory.ids), None)
 
     def _spare_id(self, place: int, message: BaseMessage, prepared: Prepared) -> str | None:
         if message.id or not prepared.id.startswith("made-") or self._given_id(message) is not None:
@@ -271,7 +269,8 @@ class Draft:
         """What the next checkpoint will be compared with."""
         for ref, (id, cast) in result.logged.items():
             self.memory.casts[ref] = cast
-            self.memory.ids[ref] = id
+            if isinstance(cast, Mould) and cast.plain["id"] is None:
+                self.memory.ids[ref] = id
         lists = {channel: self._refs(channel, result.refs) for channel in self.lists}
         for channel, found in self.lists.items():
             found.snapshot.refs = list(lists[channel])
