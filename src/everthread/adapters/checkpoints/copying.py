@@ -10,7 +10,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints.elements import Blobs, Entry, Loose, Ref, pack, unpack
 from everthread.adapters.checkpoints.moulds import Cast, Form
+from everthread.adapters.checkpoints.reading import Loader
+from everthread.adapters.checkpoints.threads import Threads
 from everthread.adapters.checkpoints.values import DELTA, Body, pack_blob, pack_body, pack_list, refs_in, unpack_body
+from everthread.core import nouns
 from everthread.core.checkpoints import (
     REFERS,
     CheckpointChanges,
@@ -21,6 +24,8 @@ from everthread.core.checkpoints import (
 )
 from everthread.core.errors import Conflict
 from everthread.core.log import Decision, Needs, Seen
+from everthread.history import reading
+from everthread.history.intents import transcribed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,36 @@ class PutAll:
         if seen.checkpoints.all:
             raise Conflict(f"thread {seen.head.id!r} has checkpoints already; copy to a new one")
         return Decision(result=None, checkpoints=self.changes)
+
+
+class Copying:
+    """Makes threads of others."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def copy(self, owner: str, source: str, target: str, serde: SerializerProtocol) -> None:
+        """A thread with a log and checkpoints of its own; nothing when the source does not exist."""
+        ref = await self._threads.ref(owner, source)
+        goal = await self._threads.ref(owner, target)
+        found = await self._threads.store.all_checkpoints(ref)
+        if not found.all:
+            return
+        moved = await self._transcribed(ref, goal)
+        memory = self._threads.memories.of(ref, found.thread.erasures)
+        blobs = await Loader(self._threads.store, ref, serde, memory).learn_all(found)
+        await self._threads.store.write(goal, PutAll(changes=Copy(moved, memory.casts, blobs, serde).changes(found)))
+
+    async def _transcribed(self, ref: nouns.Ref, goal: nouns.Ref) -> dict[int, int]:
+        """Copy the log; give where each entry went. One that a crash cut short is gone on with."""
+        conversation = await self._threads.et.conversations.get(ref.id, ref.owner)
+        try:
+            await conversation.copy(id=goal.id)
+        except Conflict:
+            if await self._threads.store.checkpoint(goal, "", None) is not None:
+                raise
+        entries = [entry async for entry in reading.log(self._threads.store, ref)]
+        return {entry.seq: place for place, entry in enumerate(transcribed(entries), 1)}
 
 
 class Copy:

@@ -48,6 +48,11 @@ def hold(value: object, serde: SerializerProtocol) -> Held | None:
     return Held(shape, tuple(Part(message, _cast(message, serde)) for message in messages))
 
 
+def held_in(write: StoredWrite, serde: SerializerProtocol) -> Held:
+    """The messages of a write, from its row."""
+    return hold(serde.loads_typed((write.kind, write.value)), serde) or Held("other", ())
+
+
 def _cast(message: BaseMessage, serde: SerializerProtocol) -> Cast:
     return of_payload(message.model_dump(warnings=False), message, serde)
 

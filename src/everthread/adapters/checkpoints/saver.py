@@ -1,6 +1,7 @@
 """LangGraph's checkpointer over the log: its verbs, each async, with a twin that waits for it.
 
-The work is in `threads`; what is here says where a config points to and in which loop it runs.
+The work is in `saving`, `showing`, `ending` and `copying`; what is here says where a config points to and in which loop
+it runs.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints.bridge import Bridge, known, running
+from everthread.adapters.checkpoints.copying import Copying
+from everthread.adapters.checkpoints.ending import Ending
+from everthread.adapters.checkpoints.saving import Saving, take
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
+from everthread.adapters.checkpoints.showing import Showing
 from everthread.adapters.checkpoints.spots import OWNER, Spot, check_filter, spot_of
-from everthread.adapters.checkpoints.threads import Threads, take
+from everthread.adapters.checkpoints.threads import Threads
 from everthread.core.checkpoints import CheckpointQuery
 from everthread.core.driving import Baton
 from everthread.core.errors import Conflict, Invalid
@@ -52,7 +57,10 @@ class LogSaver(BaseCheckpointSaver[Any]):
         if on_delete not in ("keep", "erase"):
             raise Invalid(f'must be "keep" or "erase", not {on_delete!r}', field="on_delete")
         self._owner = check_id(owner, "owner")
-        self._threads = Threads(et, on_delete)
+        threads = Threads(et, on_delete)
+        self._saving, self._showing = Saving(threads), Showing(threads)
+        self._ending, self._copying = Ending(threads), Copying(threads)
+        self._can_block = et.store.can_block
         self._baton = Baton()
         self._bridge = bridge
 
@@ -72,7 +80,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
     def _drive(self, work: Coroutine[Any, Any, R]) -> R:
         """The same for what asks nothing but the store: here, where that can block and no loop has this thread."""
         bridge = self._over(work)
-        if self._threads.can_block and running() is None:
+        if self._can_block and running() is None:
             return self._baton.drive(work)
         return bridge.call(self._baton.in_steps(work))
 
@@ -93,7 +101,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Store a checkpoint; what is new in its messages enters the log in the same transaction."""
         spot = spot_of(config, self._owner)
-        await self._run(self._threads.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
+        await self._run(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
         return spot.config(checkpoint["id"])
 
     async def aput_writes(
@@ -101,7 +109,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Store what a task wrote on top of a checkpoint."""
         taken = take(writes, task_id, task_path, self.serde)
-        await self._run(self._threads.put_writes(self._written_to(config), taken))
+        await self._run(self._saving.put_writes(self._written_to(config), taken))
 
     def _written_to(self, config: RunnableConfig) -> Spot:
         spot = spot_of(config, self._owner)
@@ -113,7 +121,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, or the newest of its namespace."""
-        return await self._run(self._threads.get(spot_of(config, self._owner), self.serde))
+        return await self._run(self._showing.get(spot_of(config, self._owner), self.serde))
 
     async def alist(
         self,
@@ -135,7 +143,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         limit: int | None,
     ) -> list[CheckpointTuple]:
         query = self._query(config, before)
-        found = self._threads.list(query, check_filter(filter), limit, self.serde)
+        found = self._showing.list(query, check_filter(filter), limit, self.serde)
         return [one async for one in found]
 
     def _query(self, config: RunnableConfig | None, before: RunnableConfig | None) -> CheckpointQuery:
@@ -160,30 +168,30 @@ class LogSaver(BaseCheckpointSaver[Any]):
     async def _deltas(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         if not channels:
             return {}
-        return await self._threads.delta_history(spot_of(config, self._owner), channels, self.serde)
+        return await self._showing.delta_history(spot_of(config, self._owner), channels, self.serde)
 
     # -- removing and copying ------------------------------------------------------------------------------
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove a thread's checkpoints. Its log is kept, or erased, as the saver was made."""
-        await self._run(self._threads.delete(self._owner, check_id(thread_id, "thread_id"), self.serde))
+        await self._run(self._ending.delete(self._owner, check_id(thread_id, "thread_id"), self.serde))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints that some runs made."""
         if run_ids:
-            await self._run(self._threads.delete_runs(self._owner, list(run_ids), self.serde))
+            await self._run(self._ending.delete_runs(self._owner, list(run_ids), self.serde))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """A thread with a log and checkpoints of its own, as the source has them now."""
         source, target = check_id(source_thread_id, "thread_id"), check_id(target_thread_id, "thread_id")
-        await self._run(self._threads.copy(self._owner, source, target, self.serde))
+        await self._run(self._copying.copy(self._owner, source, target, self.serde))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep of each thread the newest checkpoint per namespace, or with `delete` none. The log is not touched."""
         if strategy not in STRATEGIES:
             raise Invalid(f"must be one of {', '.join(STRATEGIES)}, not {strategy!r}", field="strategy")
         for thread_id in thread_ids:
-            await self._run(self._threads.prune(self._owner, thread_id, strategy, self.serde))
+            await self._run(self._ending.prune(self._owner, thread_id, strategy, self.serde))
 
     # -- the twins -----------------------------------------------------------------------------------------
 
@@ -195,17 +203,17 @@ class LogSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         spot = spot_of(config, self._owner)
-        self._drive(self._threads.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
+        self._drive(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
         return spot.config(checkpoint["id"])
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         taken = take(writes, task_id, task_path, self.serde)
-        self._drive(self._threads.put_writes(self._written_to(config), taken))
+        self._drive(self._saving.put_writes(self._written_to(config), taken))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._drive(self._threads.get(spot_of(config, self._owner), self.serde))
+        return self._drive(self._showing.get(spot_of(config, self._owner), self.serde))
 
     def list(
         self,

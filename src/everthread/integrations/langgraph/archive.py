@@ -15,11 +15,14 @@ from typing import Any, NamedTuple, cast
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import Checkpoint, CheckpointTuple
 
+from everthread.adapters.checkpoints.copying import Copying
+from everthread.adapters.checkpoints.ending import Ending
 from everthread.adapters.checkpoints.holding import HISTORY, spoken
 from everthread.adapters.checkpoints.payloads import from_langchain, made_id
+from everthread.adapters.checkpoints.saving import Saving, take
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.spots import Spot
-from everthread.adapters.checkpoints.threads import Threads, take
+from everthread.adapters.checkpoints.threads import Threads
 from everthread.core.checkpoints import Saved
 from everthread.core.errors import StoreError
 from everthread.core.nouns import Ref
@@ -96,7 +99,8 @@ class Archive:
 
     def __init__(self, et: Everthread, allowed: Allowed = ()) -> None:
         self._et = et
-        self._threads = Threads(et, "keep")
+        threads = Threads(et, "keep")
+        self._saving, self._ending, self._copying = Saving(threads), Ending(threads), Copying(threads)
         self._begun: set[Ref] = set()
         self._met: set[Ref] = set()
         """Threads that this process has heard of."""
@@ -133,7 +137,7 @@ class Archive:
         checkpoint = cast(Checkpoint, {**record.checkpoint, "channel_values": values})
         if record.began_late:
             await self._note_beginning(record.spot)
-        await self._threads.put(record.spot, checkpoint, record.metadata, record.new_versions, self.serde)
+        await self._saving.put(record.spot, checkpoint, record.metadata, record.new_versions, self.serde)
         await self._take_event(record.spot, event)
 
     async def _meet(self, record: Record) -> None:
@@ -151,7 +155,7 @@ class Archive:
                 return
             early = self._early.pop(ref, set())
             if not spot.namespace and await self._is_abandoned(ref, continued):
-                await self._threads.settle(self.serde, ref, besides=early)
+                await self._ending.settle(self.serde, ref, besides=early)
             self._met.add(ref)
 
     async def _is_abandoned(self, ref: Ref, continued: Saved | None) -> bool:
@@ -163,7 +167,7 @@ class Archive:
         messages = [write for write in record.writes if write[0] == HISTORY]
         if messages:
             taken = take(messages, record.task_id, record.task_path, self.serde)
-            await self._threads.put_writes(record.spot, taken)
+            await self._saving.put_writes(record.spot, taken)
         for channel, value in record.writes:
             if channel == EVENT:
                 await self._take_event(record.spot, value)
@@ -199,27 +203,27 @@ class Archive:
         if listed.__class__ is not list or not all(isinstance(item, BaseMessage) for item in listed):
             return
         with suppress(StoreError):
-            await self._threads.recognise(spot._replace(id=found.checkpoint["id"]), listed, self.serde)
+            await self._saving.recognise(spot._replace(id=found.checkpoint["id"]), listed, self.serde)
 
     # -- the rest of a saver's verbs -----------------------------------------------------------------------
 
     async def delete(self, owner: str, thread_id: str) -> None:
         """The saver's thread is gone: the log is kept, and what comes under the same id begins anew."""
         self._begun.discard(Ref(owner, thread_id))
-        await self._threads.delete(owner, thread_id, self.serde)
+        await self._ending.delete(owner, thread_id, self.serde)
 
     async def delete_runs(self, owner: str, run_ids: Sequence[str]) -> None:
         """The saver's checkpoints of these runs are gone."""
-        await self._threads.delete_runs(owner, run_ids, self.serde)
+        await self._ending.delete_runs(owner, run_ids, self.serde)
 
     async def copy(self, owner: str, source: str, target: str) -> None:
         """The saver's thread is copied, and so is its log."""
-        await self._threads.copy(owner, source, target, self.serde)
+        await self._copying.copy(owner, source, target, self.serde)
 
     async def prune(self, owner: str, thread_id: str, strategy: str) -> None:
         """The saver's older checkpoints are gone; the log is not touched."""
-        await self._threads.prune(owner, thread_id, strategy, self.serde)
+        await self._ending.prune(owner, thread_id, strategy, self.serde)
 
     async def settle(self, thread: Ref) -> None:
         """Log what still waits in a thread's writes."""
-        await self._threads.settle(self.serde, thread)
+        await self._ending.settle(self.serde, thread)

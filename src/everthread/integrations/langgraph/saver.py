@@ -53,7 +53,7 @@ class EverthreadSaver(Opened, LogSaver):
         return cls(bootstrap.open(url), **options)
 
     async def _begin(self) -> None:
-        await self._threads.settle(self.serde)
+        await self._ending.settle(self.serde)
 
 
 @asynccontextmanager
