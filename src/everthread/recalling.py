@@ -8,19 +8,15 @@ without it, and the answer says so.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-import orjson
-
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.clock import Clock, system_clock
 from everthread.core.driving import Baton, is_driven
-from everthread.core.entries import Entry
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
 from everthread.core.meaning import Near
@@ -28,6 +24,7 @@ from everthread.core.nouns import Hit, Hits, Message, Ref
 from everthread.core.paths import is_on, segments
 from everthread.core.ports import Placed, Store, WordPlaces
 from everthread.embedding import Meaning, is_behind
+from everthread.history.decoding import payload_of
 from everthread.history.match import parse
 from everthread.history.snippets import snippet
 from everthread.recall.asking import MOST_CHARACTERS, Asked, asked
@@ -43,8 +40,6 @@ _NEAREST = 200
 """So many passages near in meaning take part."""
 _MOST_PLACES = 20_000
 """Of a word that more messages have, the newest so many are looked at."""
-_ARGUMENTS = re.compile(rb'"(?:args|arguments|input)"\s*:\s*[^"\s]').search
-"""Arguments of a call that are not a text of their own: the numbers in them are shown."""
 _NO_EMBEDDER = "there is no embedder here; `everthread doctor` tells how to get one"
 _MEANING_IS_OFF = "meaning has no weight here: set `recall_meaning` above 0"
 _NO_VECTORS = "no vectors are made yet: `everthread reindex` makes them"
@@ -226,25 +221,12 @@ def _heard(place: Placed, *, is_dated: bool) -> list[Heard]:
     """A message as ranking takes it; a damaged one is left out, of which `verify` tells."""
     entry = place.entry
     try:
-        payload = _payload(entry)
+        payload = payload_of(entry)
     except StoreDamaged:
         return []
     said_at = (payloads.said_at(payload) or Message(entry).created_at) if is_dated else None
     name, text = payloads.name(payload), payloads.searchable(payload)
     return [Heard(place.order, place.depth, place.conversation_id, entry.role, name, text, said_at)]
-
-
-def _payload(entry: Entry) -> Mapping[str, Any]:
-    """As `Message` decodes it, five times as fast: only where numbers are shown that orjson would round, not by it."""
-    raw = entry.raw
-    if raw and not (b"tool_" in raw and _ARGUMENTS(raw)):
-        try:
-            decoded: dict[str, Any] = orjson.loads(raw)
-        except orjson.JSONDecodeError:
-            pass
-        else:
-            return decoded
-    return Message(entry).payload
 
 
 def _hit(one: Ranked, place: Placed) -> RecallHit:

@@ -24,13 +24,16 @@ from everthread.context.ingredients import Ingredients, Recalled, Remembered, St
 from everthread.context.manifest import Manifest
 from everthread.context.shape import MOST_LEADING, Provider, is_system, is_user_turn, leading
 from everthread.context.units import spans
+from everthread.core import payloads
+from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.notes import NoteKind, NoteQuery
-from everthread.core.nouns import Message, Ref
+from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
 from everthread.core.ports import Outlook, PathQuery, Store
+from everthread.history.decoding import payload_of
 from everthread.recall.remembered import as_memory, memory_key
 from everthread.recall.shown import Known, as_quoted
 
@@ -174,12 +177,12 @@ def _pinned_before(outlook: Outlook, in_window: set[int]) -> list[Stored]:
 
 def stored(place: Entry, newest: Entry) -> Stored:
     """A message of the log, as contexts and compactions take it."""
-    message = Message(newest, place)
-    said = message.said_at or message.created_at
+    payload = payload_of(newest)
+    said = payloads.said_at(payload) or from_micros(place.created_at)
     return Stored(
         seq=place.seq,
         entry_seq=newest.seq,
-        payload=message.payload,
+        payload=payload,
         tokens=newest.tokens,
         said=said.isoformat(timespec="minutes"),
     )
