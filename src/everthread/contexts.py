@@ -159,9 +159,7 @@ class Contexts:
         check_provider(provider)
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
-        view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
-        recalled = await self._recalled(view, query) if query else ()
-        known = await self._known(query) if view.policy.memory_max_tokens else None
+        view, recalled, known = await self._gathered(path, query, compaction)
         render = partial(views.render, system=system, tools=tools, recalled=recalled, known=known, provider=provider)
         made = render(view, room)
         due = views.is_due(view, made, room)
@@ -186,6 +184,18 @@ class Contexts:
             made = render(view, room)
         self._means.listener.hear(telling.truncation_done(self._ref, first, made))
         return made
+
+    async def _gathered(
+        self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None
+    ) -> tuple[views.View, Sequence[Recalled], Known | None]:
+        """All that a request is made from; one errand where no embedder has to be waited for."""
+
+        async def gathered() -> tuple[views.View, Sequence[Recalled], Known | None]:
+            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+            recalled = await self._recalled(view, query) if query else ()
+            return view, recalled, await self._known(query) if view.policy.memory_max_tokens else None
+
+        return await (recalling.aside(self._store, gathered()) if self._means.embedder is None else gathered())
 
     async def _known(self, query: str | None) -> Known:
         return await memories.known(self._store, self._ref, self.info.created_at, query, self._means.embedder)
