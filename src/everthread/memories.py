@@ -21,16 +21,8 @@ from everthread.core.ports import Store
 from everthread.history.arguments import check_count
 from everthread.questions import check_query, page_cursor, position, telling
 from everthread.recall.finding import FoundNote, find_both
-from everthread.recall.remembered import (
-    Draft,
-    Forget,
-    Remember,
-    Revise,
-    as_memory,
-    memory_key,
-    shelves_seen_by,
-    vectors_of,
-)
+from everthread.recall.noted import as_memory, memory_key, shelves_seen_by, vectors_of
+from everthread.recall.remembered import Draft, Forget, Remember, Revise
 from everthread.recall.shown import Known
 
 MAX_TEXT_CHARACTERS: Final = 4_000

@@ -34,7 +34,7 @@ from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
 from everthread.core.ports import Outlook, PathQuery, Store
 from everthread.history.decoding import payload_of
-from everthread.recall.remembered import as_memory, memory_key
+from everthread.recall.noted import as_memory, memory_key
 from everthread.recall.shown import Known, as_quoted
 
 _LOOK_BACK = 32

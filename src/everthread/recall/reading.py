@@ -22,8 +22,9 @@ from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Store
 from everthread.recall.extraction import Extractor, asked
+from everthread.recall.noted import vectors_of
 from everthread.recall.remarks import READ_CHARACTERS, Remark, may_tell, remarks
-from everthread.recall.remembered import Draft, Reading, Remember, read_until, vectors_of
+from everthread.recall.remembered import Draft, Reading, Remember, read_until
 
 _PAGE = 200
 _MOST_ASKED_CHARACTERS = 24_000
