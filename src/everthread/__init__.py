@@ -63,8 +63,8 @@ from everthread.history.full_history import FullHistory, Gap
 from everthread.instance import CompactionConfig, Everthread
 from everthread.knowledge import Knowledge
 from everthread.memories import Memories
+from everthread.recall.evidence import RecallWeights
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
-from everthread.recall.ranking import RecallWeights
 from everthread.views import SeenContext
 
 __all__ = [

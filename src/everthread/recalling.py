@@ -29,9 +29,10 @@ from everthread.history.match import parse
 from everthread.history.snippets import snippet
 from everthread.recall.asking import MOST_CHARACTERS, Asked, asked
 from everthread.recall.dates import named_times
+from everthread.recall.evidence import Evidence, Heard, RecallWeights
 from everthread.recall.nearness import Places, in_any_form, rarities, telling, worth_reading
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
-from everthread.recall.ranking import Evidence, Heard, Ranked, Ranking, RecallWeights, rank
+from everthread.recall.ranking import Ranked, Ranking, rank
 
 R = TypeVar("R")
 _READ = 300

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from everthread.core.queries import Term
 from everthread.recall.asking import asked
 from everthread.recall.dates import named_times
+from everthread.recall.evidence import Evidence, Heard, RecallWeights
 from everthread.recall.nearness import rarities, telling, worth_reading
-from everthread.recall.ranking import Evidence, Heard, Ranked, RecallWeights, rank
+from everthread.recall.ranking import Ranked, rank
 
 NOW = datetime(2026, 4, 15, 10, tzinfo=UTC)
 Said = tuple[str, str] | tuple[str, str, str]

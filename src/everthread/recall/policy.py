@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, overload
 
 from everthread.core.errors import Invalid
-from everthread.recall.ranking import RecallWeights
+from everthread.recall.evidence import RecallWeights
 
 Scope = Literal["conversation", "owner"]
 SCOPES: tuple[Scope, ...] = ("conversation", "owner")
