@@ -28,8 +28,9 @@ from everthread.http.json import dumps
 from everthread.instance import Everthread
 from everthread.settings import Settings
 from everthread.turn.agent import Agent
+from everthread.turn.following import follow, follow_batches
 from everthread.turn.options import Options
-from everthread.turn.run import begin_turn, follow, follow_batches
+from everthread.turn.run import begin_turn
 
 REQUEST = "request"
 """Where a turn's metadata has the hash of what was asked, when it was asked with a key."""

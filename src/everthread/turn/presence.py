@@ -29,6 +29,8 @@ LEASE_SECONDS: Final = 30.0
 """So long after its last sign of life a process is taken for dead, where it cannot be looked for."""
 BEAT_SECONDS: Final = 2.0
 """How often it gives one; also how long a word to stop takes to come from another process."""
+POLL_SECONDS: Final = 0.25
+"""How often who waits for a turn of another process looks whether it has ended."""
 
 
 def _machine() -> str:
