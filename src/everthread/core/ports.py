@@ -280,6 +280,8 @@ class Candidates(NamedTuple):
     """Of each query term, in how many messages (counted up to a cap)."""
     total: int
     """How many messages the scope holds, about."""
+    basis: object = None
+    """What the store learned of these words, for its own use when some of them are asked for next."""
 
 
 class WordPlaces(NamedTuple):
@@ -314,9 +316,12 @@ class Search(Protocol):
     """Finding candidates by words. Ranking is history/ranking.py's, and for recall recall/ranking.py's."""
 
     async def candidates(
-        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
     ) -> Candidates:
-        """At most `cap` matches of this owner (of one conversation), newest first; the cap comes after the filter."""
+        """At most `cap` matches of this owner (of one conversation), newest first; the cap comes after the filter.
+
+        `basis` is that of the candidates which a question with all of these words has found just before.
+        """
 
     async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
         """Where each of these terms stands in what this owner has (in one conversation), at most `cap` of each."""

@@ -35,7 +35,7 @@ async def search(store: Search, text: str, *, owner: str, conversation: str | No
     truncated = every.truncated
     if len(found) < limit and len(query.terms) > 1:
         telling = rarer(query, every.frequencies, COMMON)
-        some = await store.candidates(owner, conversation, telling, cap=CANDIDATE_CAP, any_word=True)
+        some = await store.candidates(owner, conversation, telling, cap=CANDIDATE_CAP, any_word=True, basis=every.basis)
         known = {scored.candidate.order for scored in found}
         found += [scored for scored in _ranked(some, query) if scored.candidate.order not in known]
         truncated = truncated or some.truncated

@@ -472,7 +472,7 @@ class MemoryStore:
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
-        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
     ) -> Candidates:
         rows = [
             row

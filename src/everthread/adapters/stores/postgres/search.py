@@ -1,14 +1,15 @@
 """Finding candidates by words in the tsvector index; ranking is history/ranking.py's.
 
 A rare word is found by the index at once; a common one would make it gather hundreds of thousands of rows to keep the
-newest few, while walking an owner's entries from the newest on finds them in no time. PostgreSQL cannot choose (it
-keeps no statistics of the words, because they would outlive an erase), so a small sample of the index decides, and
-tells how common each word is.
+newest few, while walking an owner's entries from the newest on finds them in no time. For words between, the index is
+asked for the newest part of the entries only. PostgreSQL cannot choose (it keeps no statistics of the words, because
+they would outlive an erase), so a small sample of the index decides, and tells how common each word is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
@@ -28,8 +29,14 @@ _SAMPLED_ROWS = 2_000
 _LEAST_GATHERED = 250
 """Fewer matches than one entry of the sample stands for are not told apart: then a short walk is as good."""
 _LARGE_SHARE = 0.2
-_WALK_COST, _LOOK_UP_COST = 2, 8
-"""Microseconds a row, measured on a million messages: reading one on the way, and gathering one from the index."""
+_WALK_COST, _LOOK_UP_COST, _MATCH_COST, _KEY_COST = 2, 8, 0.15, 0.04
+"""Microseconds a row, measured on a million messages: reading one on the way, gathering one from the index, finding a
+match in the index, and finding a key in the other."""
+_PARTS = 32
+_FRACTIONS = [part / _PARTS for part in range(1, _PARTS)]
+_PLENTY = 2
+"""The newest part is to hold so many times the matches that are wanted: the sample is small."""
+_OLDEST = 0
 
 
 class _Sample(NamedTuple):
@@ -37,8 +44,19 @@ class _Sample(NamedTuple):
     """How many entries the index holds."""
     seen: int
     owned: int
+    parts: Sequence[int]
+    """The keys at which the newest thirty-second of the owner's entries begins, the newest two, and so on."""
     hits: int
-    frequencies: Mapping[str, int]
+    counts: Mapping[str, int]
+
+    @property
+    def share(self) -> float:
+        """How many entries one of the sample stands for."""
+        return self.rows / max(self.seen, 1)
+
+    @property
+    def frequencies(self) -> Mapping[str, int]:
+        return {token: int(count * self.share) for token, count in self.counts.items()}
 
     @property
     def is_large(self) -> bool:
@@ -46,17 +64,38 @@ class _Sample(NamedTuple):
         have of a word is passed over sooner."""
         return self.owned >= _LARGE_SHARE * self.seen
 
+    def of_any(self, query: Query) -> _Sample:
+        """The same for a question for any of these words: nearly as many matches as all have together."""
+        those = sum(self.counts.get(term.token, 0) for term in query.terms)
+        return self._replace(hits=min(self.owned, those * self.owned // max(self.seen, 1)))
+
     def prefers_walk(self, cap: int, entries: int | None) -> bool:
         """Whether walking over the owner's entries, or those of one conversation, costs less than gathering all
-        that match."""
-        share = self.rows / max(self.seen, 1)
-        there = self.owned * share if entries is None else entries
+        that match, or those of the newest part."""
+        there = self.owned * self.share if entries is None else entries
         walked = min(there, cap * self.owned / max(self.hits, 1))
-        return _WALK_COST * walked <= _LOOK_UP_COST * max(self.hits * share, _LEAST_GATHERED)
+        parts = [1.0] if entries is not None else [1.0, self._part(cap)]
+        return _WALK_COST * walked <= min(map(self._gathering, parts))
+
+    def since(self, cap: int) -> int:
+        """From which key on it costs least to gather what matches, if enough do."""
+        part = self._part(cap)
+        if part >= 1 or not self.is_large or self._gathering(1) <= self._gathering(part):
+            return _OLDEST
+        return self.parts[int(part * _PARTS) - 1]
+
+    def _part(self, cap: int) -> float:
+        """The newest part that holds enough matches, in steps."""
+        return ceil(_PARTS * min(1, _PLENTY * cap / max(self.hits * self.share, 1))) / _PARTS
+
+    def _gathering(self, part: float) -> float:
+        matches = max(self.hits * self.share, _LEAST_GATHERED)
+        keys = _KEY_COST * part * self.owned * self.share if part < 1 else 0
+        return _LOOK_UP_COST * part * matches + _MATCH_COST * matches + keys
 
 
 async def candidates(
-    connection: Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool
+    connection: Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool, basis: object
 ) -> Candidates:
     """At most `cap` matches of this owner, newest first: the cap comes after the owner."""
     number = entries = None
@@ -66,12 +105,18 @@ async def candidates(
     async with connection.transaction(readonly=True):
         await connection.execute(sql.SEARCH_SETTINGS)
         of_all, of_owner = (tsquery(query, scope, any_term=any_word) for scope in ([], [owner_scope(owner)]))
-        sample = await _sampled(connection, owner, query, of_owner)
+        if any_word and isinstance(basis, _Sample):
+            sample = basis.of_any(query)
+        else:
+            sample = await _sampled(connection, owner, query, of_owner)
         if sample.prefers_walk(cap, entries):
             found = await connection.fetch(sql.WALK, of_all, owner, cap + 1, number)
         else:
             match = of_all if sample.is_large else of_owner
-            found = await connection.fetch(sql.LOOK_UP, match, owner, *_span(number), cap + 1)
+            since = sample.since(cap) if number is None else _OLDEST
+            found = await connection.fetch(sql.LOOK_UP, match, owner, *_span(number), cap + 1, since)
+            if since != _OLDEST and len(found) <= cap:  # the newest have fewer of them than the others
+                found = await connection.fetch(sql.LOOK_UP, match, owner, *_span(number), cap + 1, _OLDEST)
     keys = [row[0] for row in found]
     rows = await connection.fetch(sql.CANDIDATES, keys[:cap], owner)
     return Candidates(
@@ -79,6 +124,7 @@ async def candidates(
         truncated=len(keys) > cap,
         frequencies=sample.frequencies,
         total=max(sample.rows, len(keys)),
+        basis=sample,
     )
 
 
@@ -119,15 +165,15 @@ async def _sampled(connection: Connection, owner: str, query: Query, match: str)
     percent = min(100.0, 100 * _SAMPLED_ROWS / max(rows, 1))
     mine = f"'{scope_token(owner_scope(owner))}'"
     singles = [tsquery(_only(term)) for term in query.terms]
-    seen, owned, hits, counts = (await connection.fetch(sql.SAMPLE, mine, match, percent, singles))[0]
-    rows = seen if percent == 100 else rows
-    share = max(rows, seen) / max(seen, 1)
+    found = (await connection.fetch(sql.SAMPLE, mine, match, percent, singles, _FRACTIONS))[0]
+    seen, owned, parts, hits, counts = found
     return _Sample(
-        rows=max(rows, seen),
+        rows=seen if percent == 100 else max(rows, seen),
         seen=seen,
         owned=owned,
+        parts=parts or (),
         hits=hits,
-        frequencies={term.token: int(count * share) for term, count in zip(query.terms, counts, strict=True)},
+        counts={term.token: count for term, count in zip(query.terms, counts, strict=True)},
     )
 
 

@@ -378,9 +378,9 @@ class PostgresStore:
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
-        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
     ) -> Candidates:
-        found = await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
+        found = await self._on.read(lambda c: search.candidates(c, owner, conversation, query, cap, any_word, basis))
         whole = await blobs.filled([one.entry for one in found.found], self._blobs)
         return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
 

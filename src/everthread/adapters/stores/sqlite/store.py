@@ -367,7 +367,7 @@ class SqliteStore:
     # -- search --------------------------------------------------------------------------------------------
 
     async def candidates(
-        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
     ) -> Candidates:
         return await self._read_indexed(lambda c: search.candidates(c, owner, conversation, query, cap, any_word))
 
