@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis
 
 import everthread
@@ -26,10 +27,12 @@ SHARED = Path(os.environ.get("EVERTHREAD_SHARED", Path(__file__).parents[2] / "s
 """Recorded conversations beside the project, or where the environment says; tests that need them skip visibly where
 they are absent."""
 
-hypothesis.register_profile("same", derandomize=True)
-hypothesis.register_profile("new")
+hypothesis.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis.register_profile("new", hypothesis.get_profile("patient"))
+hypothesis.register_profile("same", hypothesis.get_profile("patient"), derandomize=True)
 hypothesis.load_profile("same")
-"""`make test` tries the same examples each time, since it tells about a change; `make test-long` looks for new ones."""
+"""`make test` tries the same examples each time, since it tells about a change; `make test-long` looks for new ones.
+Neither is impatient: a machine that is busy with something else says nothing about a change."""
 
 MODELS = Settings.load().models_dir
 """Where weights that were fetched on this machine are, for the tests that are about them."""
