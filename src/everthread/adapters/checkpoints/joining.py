@@ -7,10 +7,9 @@ moment is worth waiting for is seen from the last time: who hands over one after
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 
 from everthread.adapters.checkpoints.spots import Spot
 from everthread.adapters.checkpoints.writing import KeepWrites
@@ -20,10 +19,25 @@ PATIENCE_SECONDS = 0.005
 """Longer than a step of a graph takes on a thread of some hundred messages."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Offer:
-    writes: KeepWrites
-    stored: Future[bool]
+    """Writes that wait to be told what became of them. A lock does it: a future would cost five times as much."""
+
+    __slots__ = ("_untold", "is_stored", "writes")
+
+    def __init__(self, writes: KeepWrites) -> None:
+        self.writes = writes
+        self.is_stored = False
+        self._untold = threading.Lock()
+        self._untold.acquire()
+
+    def tell(self, *, is_stored: bool) -> None:
+        self.is_stored = is_stored
+        self._untold.release()
+
+    def is_told(self, patience_seconds: float = -1) -> bool:
+        """Wait, without the baton, so long or until it is."""
+        with driving.blocking():
+            return self._untold.acquire(timeout=patience_seconds)
 
 
 class Joining:
@@ -39,15 +53,14 @@ class Joining:
         """Wait; whether a checkpoint has come and was stored with these writes. Only for callers that block."""
         if not self.is_worthwhile:
             return False
-        offer = _Offer(writes, Future())
+        offer = _Offer(writes)
         self._offers.setdefault(spot, []).append(offer)
-        with suppress(TimeoutError), driving.blocking():
-            return offer.stored.result(self._patience_seconds)
-        if offer in self._offers.get(spot, ()):
-            self._withdraw(spot, offer)
-            return False
-        with driving.blocking():
-            return offer.stored.result()
+        if not offer.is_told(self._patience_seconds):
+            if offer in self._offers.get(spot, ()):
+                self._withdraw(spot, offer)
+                return False
+            offer.is_told()  # a checkpoint has taken it along, and is on its way to the disk
+        return offer.is_stored
 
     def _withdraw(self, spot: Spot, offer: _Offer) -> None:
         self.is_worthwhile = False
@@ -65,4 +78,4 @@ class Joining:
             is_stored = True
         finally:
             for offer in offers:
-                offer.stored.set_result(is_stored)
+                offer.tell(is_stored=is_stored)
