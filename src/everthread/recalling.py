@@ -211,8 +211,10 @@ def _along(places: Places, elsewhere: Collection[int]) -> Places:
     return {term: [order for order in having if order not in elsewhere] for term, having in places.items()}
 
 
-def _likeness(found: Iterable[Near], placed: Iterable[Placed]) -> dict[tuple[int, int], float]:
+def _likeness(found: Sequence[Near], placed: Iterable[Placed]) -> dict[tuple[int, int], float]:
     """By order; vectors of what a revision has replaced say nothing any more."""
+    if not found:
+        return {}
     orders = {(one.conversation_id, one.entry.seq): one.order for one in placed}
     known = ((orders.get((near.conversation_id, near.seq)), near) for near in found)
     return {(order, near.part): near.score for order, near in known if order is not None}
