@@ -1,7 +1,8 @@
 """What a turn costs beside its model: `run_turn` with a scripted model that answers at once, on SQLite.
 
 `run`: CPU of the whole process for one turn of a conversation of 100 and of 10,000 messages, the least and the median
-of several; with the tools that every agent has, and with none.
+of several; with the tools that every agent has, and with none. Before each turn a plain loop is timed: on a shared
+machine the same work takes twice the CPU time in one minute and not in the next, and the turn in such loops does not.
 `streaming`: CPU of one token, from the model through the turn to a reader that takes each: a long answer less a short
 one, by the tokens between them.
 `savings`: tokens sent over a conversation of 100 turns, beside the newest 40 messages and the full history.
@@ -34,6 +35,8 @@ from everthread.testing import Reply, ScriptedModel
 from everthread.testing.scripted import Step
 from everthread.turn import Agent, Switches, run_turn
 
+LOOP_STEPS = 100_000
+"""Of the loop that says how fast the machine is just then."""
 SHORT_TOKENS, LONG_TOKENS = 100, 4_100
 TURNS = 100
 _WINDOW = 40
@@ -51,31 +54,42 @@ async def _cost(lengths: Sequence[int], rounds: int) -> list[Row]:
             "no tools, recall": everthread.agent(et, hands=None, builtin=()),
             "no tools, no recall": everthread.agent(et, hands=None, builtin=(), switches=Switches(recall=False)),
         }
-        rows = [_row("one node on SqliteSaver", length, _of_peer(length, max(2, rounds // 4))) for length in lengths]
+        rows = [_row("one node on SqliteSaver", length, *_of_peer(length, max(2, rounds // 4))) for length in lengths]
         for length in lengths:
             conversation = await filled(et, f"c{length}", length)
             await et.compaction_config.set({"enabled": True})
             await conversation.compact()
             await et.search("anything")
             for name, agent in agents.items():
-                spent = [await _one(conversation, agent, "It is on its way.") for _ in range(rounds + 2)]
-                rows.append(_row(name, length, spent[2:]))
+                loops, spent = [], []
+                for _ in range(rounds + 2):
+                    loops.append(_loop())
+                    spent.append(await _one(conversation, agent, "It is on its way."))
+                rows.append(_row(name, length, spent[2:], loops[2:]))
         return rows
 
 
-def _of_peer(length: int, rounds: int) -> list[float]:
+def _loop() -> float:
+    """CPU milliseconds of a plain loop."""
+    began = time.process_time()
+    sum(step * step for step in range(LOOP_STEPS))
+    return 1e3 * (time.process_time() - began)
+
+
+def _of_peer(length: int, rounds: int) -> tuple[list[float], list[float]]:
     """A graph of one node that answers at once, with the whole history in its state."""
     with SqliteSaver.from_conn_string(f"{tempfile.mkdtemp(prefix='bench-')}/peer.db") as saver:
         graph = _one_node(saver)
         config = RunnableConfig(configurable={"thread_id": "t"})
         said = [HumanMessage(str(message["content"])) for n in range(length // 4) for message in told_turn(n)]
         graph.update_state(config, {"messages": said})
-        spent = []
+        loops, spent = [], []
         for _ in range(rounds + 1):
+            loops.append(_loop())
             began = time.process_time()
             graph.invoke({"messages": [HumanMessage("Where is order A-700 now?")]}, config)
             spent.append(1e3 * (time.process_time() - began))
-        return spent[1:]
+        return spent[1:], loops[1:]
 
 
 def _one_node(saver: SqliteSaver) -> Any:
@@ -99,12 +113,14 @@ async def _one(conversation: Conversation, agent: Agent, answer: str) -> float:
     return 1e3 * (time.process_time() - began)
 
 
-def _row(system: str, length: int, spent: Sequence[float]) -> Row:
+def _row(system: str, length: int, spent: Sequence[float], loops: Sequence[float]) -> Row:
     return {
         "system": system,
         "messages": length,
         "least CPU ms": min(spent),
         "median CPU ms": statistics.median(spent),
+        "a loop, median CPU ms": statistics.median(loops),
+        "median in loops": statistics.median(turn / loop for turn, loop in zip(spent, loops, strict=True)),
     }
 
 
