@@ -195,7 +195,7 @@ class Contexts:
             recalled = await self._recalled(view, query) if query else ()
             return view, recalled, await self._known(query) if view.policy.memory_max_tokens else None
 
-        return await (recalling.aside(self._store, gathered()) if self._means.embedder is None else gathered())
+        return await (self._store.errand(gathered) if self._means.embedder is None else gathered())
 
     async def _known(self, query: str | None) -> Known:
         return await memories.known(self._store, self._ref, self.info.created_at, query, self._means.embedder)

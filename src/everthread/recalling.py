@@ -8,15 +8,15 @@ without it, and the answer says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.clock import Clock, system_clock
-from everthread.core.driving import Baton, is_driven
+from everthread.core.driving import is_driven
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
 from everthread.core.meaning import Near
@@ -34,7 +34,6 @@ from everthread.recall.nearness import Places, in_any_form, rarities, telling, w
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
 from everthread.recall.ranking import Ranked, Ranking, rank
 
-R = TypeVar("R")
 _READ = 300
 """So many messages are read for a question, at some 40 µs each."""
 _NEAREST = 200
@@ -120,7 +119,7 @@ async def find(
     """
     nearby = await _near(sources, owner, conversation, question)
     quest = _Quest(owner, conversation, question, asked_at or sources.clock(), path, without)
-    return await aside(sources.store, _found(sources, quest, nearby))
+    return await sources.store.errand(lambda: _found(sources, quest, nearby))
 
 
 class _Quest(NamedTuple):
@@ -132,12 +131,6 @@ class _Quest(NamedTuple):
     asked_at: datetime
     path: Sequence[Segment] | None
     without: Collection[int]
-
-
-async def aside(store: Store, work: Coroutine[Any, Any, R]) -> R:
-    """Work that asks the store several times over, out of the loop's way: where the store can block, all of it is one
-    errand in a thread, since each way there and back costs as much as a short answer."""
-    return await asyncio.to_thread(Baton().drive, work) if store.can_block and not is_driven() else await work
 
 
 async def _found(sources: Sources, quest: _Quest, nearby: _Nearby) -> Findings:

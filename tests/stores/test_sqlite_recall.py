@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import everthread
+from everthread.adapters.stores.sqlite.engine import READERS
 from everthread.adapters.stores.sqlite.indexing import FEW
 from everthread.core.queries import Term
 from everthread.recalling import Sources, find
@@ -80,3 +82,27 @@ async def test_what_waits_for_the_index_is_recalled_with_its_tokens(tmp_path: Pa
         found = await find(Sources(store=et.store), conv.owner, conv.id, "harbour")
         counted = [message.tokens async for message in conv.messages()]
         assert [one.entry.tokens for one in found.placed.values()] == counted
+
+
+async def test_an_errand_that_is_given_up_before_it_began_is_never_begun(tmp_path: Path) -> None:
+    """Its readers are busy: who waited for it goes on, and nothing is left behind."""
+    begun = []
+
+    async def work() -> None:
+        begun.append(True)
+
+    async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
+        gate = threading.Event()
+
+        async def blocked() -> bool:
+            return gate.wait()
+
+        busy = [asyncio.create_task(et.store.errand(blocked)) for _ in range(READERS)]
+        waiting = asyncio.create_task(et.store.errand(work))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        gate.set()
+        assert await asyncio.gather(*busy) == [True] * READERS
+    assert begun == []

@@ -6,7 +6,7 @@ look until the commit, so concurrent writers of one conversation take turns ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -94,6 +94,10 @@ class Log(Protocol):
     """Whether the tokens of short messages may come in as `UNCOUNTED`, to be counted here, many at once."""
     can_block: bool
     """Whether a caller outside of any loop may drive its verbs (core/driving.py)."""
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Run work that asks this store several times over, and waits for nothing else; out of the loop's way, if it
+        can be."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         """Show the intent what it needs, and commit what it decides. Durable when this returns."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -212,6 +212,9 @@ class MemoryStore:
         return _handed_out(row.info)
 
     # -- the log -------------------------------------------------------------------------------------------
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        return await work()
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         row = self._row(ref, living=False)

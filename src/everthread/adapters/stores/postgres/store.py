@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -183,6 +183,9 @@ class PostgresStore:
         return await self._on.write(lambda c: _update(c, ref, changes, now))
 
     # -- the log -------------------------------------------------------------------------------------------
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        return await work()
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         now = self._now()

@@ -18,7 +18,7 @@ import queue
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -142,6 +142,13 @@ class Engine:
                 return self._read(work)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, self._read, work)
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Drive it in a reader's thread, to its end: each way there and back costs as much as a short answer."""
+        if driving.is_driven():
+            return await work()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, lambda: driving.Baton().drive(work()))
 
     def _read(self, work: Work[R]) -> R:
         try:

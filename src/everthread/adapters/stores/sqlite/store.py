@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -177,6 +177,9 @@ class SqliteStore:
         return await self._on.write(lambda c: _update(c, ref, changes, now))
 
     # -- the log -------------------------------------------------------------------------------------------
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        return await self._on.errand(work)
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         now = self._now()
