@@ -25,6 +25,7 @@ from tests.stores.older_sqlite import back_to
 def short_tails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filing, "MOST_UNFILED", 8)
     monkeypatch.setattr(filing, "_COLD", 5)
+    monkeypatch.setattr(filing, "_MOST_WHOLE", 10)
 
 
 def says(*ids: str) -> list[dict[str, str]]:
@@ -70,6 +71,18 @@ async def test_a_revision_is_found_after_its_message_was_filed(tmp_path: Path) -
         assert await seqs(conv, ["m4"]) == [5]
 
 
+async def test_of_a_short_log_all_ids_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filing, "_MOST_WHOLE", 100)
+    async with everthread.open(f"sqlite:///{tmp_path / 'et.db'}", worker=False) as et:
+        conv = await et.conversations.create()
+        for number in range(30):
+            await conv.append(says(f"m{number}"))
+        assert filed(tmp_path / "et.db") == 24
+        with closing(sqlite3.connect(tmp_path / "et.db")) as connection, connection:
+            connection.execute("DELETE FROM entry_ids")
+        assert await seqs(conv, numbered(0, 30)) == [*range(1, 31)]
+
+
 async def test_what_was_rolled_back_is_not_remembered(tmp_path: Path) -> None:
     async with everthread.open(f"sqlite:///{tmp_path / 'et.db'}", worker=False) as et:
         conv = await et.conversations.create()
@@ -110,7 +123,7 @@ async def _in_another_process(path: Path, first: int, last: int) -> None:
     script = f"""
 import asyncio, everthread
 from everthread.adapters.stores.sqlite import filing, log
-filing.MOST_UNFILED, filing._COLD = 8, 5
+filing.MOST_UNFILED, filing._COLD, filing._MOST_WHOLE = 8, 5, 10
 async def main():
     async with everthread.open("sqlite:///{path}", worker=False) as et:
         conv = await et.conversations.get("shared")

@@ -69,6 +69,7 @@ class Pen:
 def add(message: Prepared, pen: Pen, branch: BranchRow) -> tuple[BranchRow, Receipt]:
     """A message first seen. A framework's summary is kept, but has no place in the order."""
     is_message = message.kind is Kind.MESSAGE
+    depth = branch.leaf_depth + 1 if is_message else 0
     seq = pen.write(
         id=message.id,
         kind=message.kind,
@@ -77,11 +78,13 @@ def add(message: Prepared, pen: Pen, branch: BranchRow) -> tuple[BranchRow, Rece
         tokens=message.tokens,
         parent_seq=(branch.leaf_seq or None) if is_message else None,
         branch=branch.number,
-        depth=branch.leaf_depth + 1 if is_message else 0,
+        depth=depth,
         flags=message.flags,
     )
     receipt = Receipt(message.id, seq, 1, True)
-    return (branch._replace(leaf_seq=seq, leaf_depth=branch.leaf_depth + 1) if is_message else branch), receipt
+    if not is_message:
+        return branch, receipt
+    return BranchRow(branch.number, branch.parent, branch.fork_seq, seq, depth, branch.created_at), receipt
 
 
 def revise(

@@ -3,7 +3,8 @@
 Ids that callers make come in no order, so an index of them changes another page for each message: five for a turn,
 which took a quarter of its CPU at 100,000 messages. So the ids at the end of a log, its tail, are not filed yet: the
 writer knows them from memory, a reader looks through the tail. When a tail has grown long its ids are filed together
-and in order, in the transaction of the append that made it so long.
+and in order, in the transaction of the append that made it so long. Of a log that is not too long the writer remembers
+all the ids, so that it need not look for new ones among those that are filed.
 
 What the writer remembers goes up to one link of the chain, which no other log has. So whatever was rolled back, or
 written by another process, is noticed: the rest, or all of it, is read from the log again.
@@ -31,8 +32,10 @@ MOST_UNFILED = 2_048
 """So long a tail may grow: a reader looks through it in a millisecond, and to file it takes 5."""
 _COLD = 128
 """From this length on a tail that had to be read is filed: in a log that is written to now and then it stays short."""
+_MOST_WHOLE = 20_000
+"""Up to so many ids of one log are remembered when they are filed."""
 _MOST_KNOWN = 40_000
-"""Ids that the writer remembers of all logs together, some 8 MB."""
+"""Ids that the writer remembers of all logs together, some 10 MB."""
 _IDS_AT_ONCE = 500
 """SQLite takes at least 999 parameters in one statement."""
 
@@ -43,12 +46,15 @@ class _Tail:
     """The seq up to which it is known."""
     chain: bytes = b""
     """The link of the chain there."""
-    has_filed: bool = False
+    is_whole: bool = True
+    """Whether it goes back to the beginning of the log; else the ids before it are filed."""
     is_cold: bool = True
     seqs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    unfiled: list[tuple[str, int]] = field(default_factory=list)
 
     def add(self, id: str, seq: int) -> None:
         self.seqs[id] = (*self.seqs.get(id, ()), seq)
+        self.unfiled.append((id, seq))
 
 
 class Tails:
@@ -62,7 +68,7 @@ class Tails:
         """Where these ids may stand; an entry by another id may be among them."""
         tail = self._current(connection, number, head)
         found = {seq for id in ids for seq in tail.seqs.get(id, ())}
-        return found.union(_filed(connection, number, ids)) if tail.has_filed else found
+        return found if tail.is_whole else found.union(_filed(connection, number, ids))
 
     def add(self, connection: sqlite3.Connection, number: int, before: LogHead, new: Sequence[Entry]) -> None:
         """Note entries that were written, in their transaction; file the tail when it has grown long.
@@ -75,7 +81,7 @@ class Tails:
             if entry.kind != Kind.MARK:
                 tail.add(entry.id, entry.seq)
         tail.last, tail.chain = new[-1].seq, new[-1].chain
-        if len(tail.seqs) >= (_COLD if tail.is_cold else MOST_UNFILED):
+        if len(tail.unfiled) >= (_COLD if tail.is_cold else MOST_UNFILED):
             _file(connection, number, tail)
         tail.is_cold = False
         self._known += len(tail.seqs)
@@ -94,7 +100,7 @@ class Tails:
             known.chain,
         ):
             row = connection.execute(sql.FILED_UNTIL, (number,)).fetchone()
-            known = _Tail(last=0 if row is None else row[0], has_filed=row is not None)
+            known = _Tail(last=0 if row is None else row[0], is_whole=row is None)
         span = (entry_key(number, known.last), entry_key(number, head.entry_count))
         for seq, id in connection.execute(sql.UNFILED, span):
             known.add(id, seq)
@@ -110,12 +116,13 @@ class Tails:
 
 
 def _file(connection: sqlite3.Connection, number: int, tail: _Tail) -> None:
-    rows = sorted((number, _hash(id), seq) for id, seqs in tail.seqs.items() for seq in seqs)
-    connection.executemany(sql.FILE_ID, rows)
+    connection.executemany(sql.FILE_ID, sorted((number, _hash(id), seq) for id, seq in tail.unfiled))
     reach("ids.filed")
     connection.execute(sql.SET_FILED, (number, tail.last))
-    tail.has_filed = True
-    tail.seqs.clear()
+    tail.unfiled.clear()
+    tail.is_whole = tail.is_whole and len(tail.seqs) <= _MOST_WHOLE
+    if not tail.is_whole:
+        tail.seqs.clear()
 
 
 def find(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> set[int]:
