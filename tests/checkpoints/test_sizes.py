@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langgraph.graph import END, START, StateGraph
@@ -82,6 +82,11 @@ refs: st.SearchStrategy[Ref] = st.one_of(
 
 
 @given(st.lists(refs, max_size=120))
+@example([3])
+@example([3, 4])
+@example([*range(3, 60)])
+@example([*range(3, 60), 3])
+@example([3, Entry(4, "child", None)])
 def test_any_list_of_references_comes_back(listed: list[Ref]) -> None:
     blobs: dict[bytes, bytes] = {}
     packed = pack(listed, blobs)

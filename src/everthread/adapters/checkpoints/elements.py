@@ -44,13 +44,20 @@ Blobs = dict[bytes, bytes]
 
 def pack(refs: Sequence[Ref], blobs: Blobs) -> list[Any]:
     """Ranges, or chunks of them; what is shared is put into `blobs`."""
-    packed = list(_ranges(refs))
+    packed = [[refs[0], refs[-1]]] if _is_one_range(refs) else list(_ranges(refs))
     while len(packed) > MOST_RANGES:
         chunked = [_chunk(part, blobs) for part in _cut(packed)]
         if len(chunked) >= len(packed):
             break
         packed = chunked
     return packed
+
+
+def _is_one_range(refs: Sequence[Ref]) -> bool:
+    """Whether the log has just this list, one message after the other: most often it has."""
+    if len(refs) < 2 or not isinstance(refs[0], int):
+        return False
+    return [*refs] == [*range(refs[0], refs[0] + len(refs))]
 
 
 def _ranges(refs: Sequence[Ref]) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import groupby
+from itertools import chain, filterfalse, groupby
 from typing import Any, NamedTuple
 
 import ormsgpack
@@ -125,7 +125,7 @@ class Loader:
 
     def _cast(self, namespace: str, channel: str, refs: Sequence[Ref]) -> list[BaseMessage]:
         """Messages of the reader's own, remembered as they are handed out."""
-        casts, serde = [self._memory.casts[ref] for ref in refs], self._serde
+        casts, serde = list(map(self._memory.casts.__getitem__, refs)), self._serde
         with uncollected(len(refs)):
             messages = [cast.cast(serde) for cast in casts]
             self._memory.keep_list(namespace, channel, Snapshot(messages, refs, casts=casts))
@@ -165,7 +165,7 @@ class Loader:
     async def _learn(self, lists: Iterable[Sequence[Ref]]) -> None:
         """Make a cast of each message that has none yet."""
         casts = self._memory.casts
-        unknown = [ref for refs in lists for ref in refs if ref not in casts]
+        unknown = list(filterfalse(casts.__contains__, chain.from_iterable(lists)))
         if not unknown:
             return
         await self._fetch(forms_in(unknown))

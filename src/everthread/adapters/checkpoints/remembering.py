@@ -74,10 +74,9 @@ class Memory:
         self, namespace: str, channel: str, messages: Sequence[BaseMessage], begun: Snapshot | None = None
     ) -> list[Ref | None]:
         """Where messages stand that are known by their objects, and unchanged."""
-        refs: list[Ref | None] = [None] * len(messages)
-        if begun is not None:
-            refs[: len(begun.refs)] = begun.refs
-        rest = [place for place, ref in enumerate(refs) if ref is None]
+        first = [] if begun is None else begun.refs
+        refs: list[Ref | None] = [*first, *[None] * (len(messages) - len(first))]
+        rest = list(range(len(first), len(messages)))
         for kept in self.snapshots(namespace, channel) if rest else ():
             rest = [place for place in rest if refs[place] is None]
             for place, ref in zip(rest, kept.known([messages[place] for place in rest]), strict=True):
