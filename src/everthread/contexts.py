@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from everthread import episodes, memories, recalling, telling, views
@@ -415,4 +415,10 @@ def _prompt_tokens(system: str | None) -> int:
 def _with_tools(budget: Budget, tools: Sequence[Mapping[str, Any]]) -> Budget:
     if not tools or budget.tools_tokens:
         return budget
-    return replace(budget, tools_tokens=count_tokens(tools_text(tools).decode()))
+    return replace(budget, tools_tokens=_tools_tokens(tools_text(tools)))
+
+
+@lru_cache(maxsize=32)
+def _tools_tokens(text: bytes) -> int:
+    """Counted once for the same tools: for twenty of them that takes a millisecond, and every request has them."""
+    return count_tokens(text.decode())
