@@ -42,6 +42,7 @@ async def test_a_view_reads_only_the_summaries_it_shows(url: str, conv: Conversa
     await tell(conv, 50)
     await conv.compact(compaction=NARROW)
     everything = len(await known(conv))
+    on_sqlite.forget_known()
     rows_read.clear()
     context = await conv.context()
     told = [id for part in context.parts for id in part.summary_ids]
