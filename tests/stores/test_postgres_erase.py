@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 import everthread
-from everthread import Everthread
+from everthread import EraseReport, Everthread
 from everthread.adapters.stores.postgres import erase
 from everthread.testing import ManualClock
 from tests.postgres import Server, name_of
@@ -20,10 +20,11 @@ SECRET = "xylotomous"
 UNFINISHED = "SELECT count(*) FROM erasures WHERE finished_at IS NULL"
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait only a moment for those who still read what is erased."""
-    monkeypatch.setattr(erase, "_WAIT_SECONDS", 0.2)
+async def _erased_at_once(et: Everthread, conversation: str, monkeypatch: pytest.MonkeyPatch) -> EraseReport:
+    """Erase, and wait only a moment for those who still read it."""
+    with monkeypatch.context() as patched:
+        patched.setattr(erase, "_WAIT_SECONDS", 0.2)
+        return await et.erase(conversation=conversation)
 
 
 def traces(server: Server, name: str) -> list[Path]:
@@ -85,20 +86,33 @@ async def test_the_report_names_replicas_and_the_write_ahead_log(address: str) -
         assert all(word in said for word in ("backups", "replicas", "write-ahead log", "server's own log"))
 
 
-@pytest.mark.usefixtures("quick")
 async def test_rows_that_a_transaction_still_sees_are_reported_and_removed_later(
-    address: str, name: str, postgres_server: Server
+    address: str, name: str, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = await asyncpg.connect(address)
     async with everthread.open(address) as et:
         id = await _talk(et)
         async with reader.transaction(isolation="repeatable_read"):
             await reader.fetchval("SELECT 1")
-            proof = await et.erase(conversation=id)
+            proof = await _erased_at_once(et, id, monkeypatch)
             assert erase.STILL_SEEN in proof.cannot_reach
             assert not await et.search(SECRET)
             assert traces(postgres_server, name)
     await reader.close()
+    async with everthread.open(address):
+        assert postgres_server.run_sql(UNFINISHED, name) == "0"
+    assert traces(postgres_server, name) == []
+
+
+async def test_a_transaction_in_another_database_keeps_rows_too_and_that_is_told(
+    address: str, name: str, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = await asyncpg.connect(postgres_server.url("postgres"))
+    async with everthread.open(address) as et, stranger.transaction():
+        await stranger.fetchval("SELECT pg_current_xact_id()")
+        proof = await _erased_at_once(et, await _talk(et), monkeypatch)
+        assert erase.STILL_SEEN in proof.cannot_reach
+    await stranger.close()
     async with everthread.open(address):
         assert postgres_server.run_sql(UNFINISHED, name) == "0"
     assert traces(postgres_server, name) == []

@@ -673,10 +673,12 @@ NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 """A number that all finished transactions are below of."""
 
 OLDER_TRANSACTIONS = """
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid()
-  AND greatest(age(backend_xmin), age(backend_xid)) > age($1::text::xid8::xid)"""
-"""Running transactions that may still see what was there before: a rewrite would keep it for them."""
+SELECT pg_snapshot_xmin(pg_current_snapshot()) < $1::text::xid8 OR EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND age(backend_xmin) > age($1::text::xid8::xid))"""
+"""Whether transactions run that may still see what was there before: a rewrite would keep it for them. One that writes
+holds it up from whichever database, since every snapshot, that of the rewrite too, reaches back to it."""
 
 REWRITTEN_TABLES = (
     "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts",
