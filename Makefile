@@ -16,8 +16,8 @@ PEERS := .venv-peers/.installed-peers
 NODE  := web/node_modules/.installed
 WEB   := src/everthread/http/static/index.html
 TYPED := $(foreach folder,src tests benchmarks examples,$(if $(shell find $(folder) -name '*.py' 2>/dev/null | head -1),$(folder)))
-# One more than the two cores it is measured on: a third of the time a test waits.
-WORKERS ?= 3
+# Two more than there are cores: a third of the time a test waits. Eight share one PostgreSQL well.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 6 ? cores + 2 : 8)))
 ARGS  ?=
 
 help: ## show this list
