@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 import everthread
 from benchmarks.scenarios import LARGE, SCENES, Rig, a_large_tool_result, deepagents_with_subagents, texts_in_state
 from everthread import Budget, Everthread, Invalid
+from everthread.adapters.checkpoints.putting import Put
+from everthread.adapters.stores.memory import MemoryStore
 from everthread.context.tokens import count_tokens
 from everthread.core.entries import Revision
+from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.integrations import opened
 from everthread.integrations.langchain import DEEPAGENTS_SLOT, EverthreadMiddleware
@@ -51,6 +54,22 @@ def looks_up(messages: Sequence[BaseMessage]) -> Reply:
     return Reply(text="let me see", calls=[("look_up", {"word": newest.text})])
 
 
+def _all_three(et: Everthread) -> Rig:
+    return listening(et, archiving(et, [EverthreadMiddleware(et)]))
+
+
+def _saver_and_middleware(et: Everthread) -> Rig:
+    return archiving(et, [EverthreadMiddleware(et)])
+
+
+def _saver_and_stream(et: Everthread) -> Rig:
+    return listening(et, archiving(et))
+
+
+def _own_saver_and_middleware(et: Everthread) -> Rig:
+    return Rig(EverthreadSaver(et), [EverthreadMiddleware(et)])
+
+
 # -- capturing -------------------------------------------------------------------------------------------------------
 
 
@@ -73,6 +92,23 @@ async def test_i30_saver_middleware_and_stream_together_capture_each_message_onc
     assert (history["source"], history["complete"]) == ("archive", True)
     assert await children_of(await et.conversations.get("scene")) == truth.subagents
     assert (await et.verify()).problems == ()
+
+
+@pytest.mark.parametrize("made", [_all_three, _saver_and_middleware, _saver_and_stream, _own_saver_and_middleware])
+async def test_an_answer_made_again_stands_in_its_place_while_its_checkpoint_is_on_its_way(
+    memory: Everthread, monkeypatch: pytest.MonkeyPatch, made: Callable[[Everthread], Rig]
+) -> None:
+    plain = MemoryStore.write
+
+    async def slow(self: MemoryStore, ref: Ref, intent: Intent[Any]) -> Any:
+        await asyncio.sleep(0.03 if isinstance(intent, Put) else 0)
+        return await plain(self, ref, intent)
+
+    monkeypatch.setattr(MemoryStore, "write", slow)
+    rig = made(memory)
+    truth = await SCENES["answer made again from an earlier checkpoint"](rig)
+    history = await memory.full_history("scene", saver=rig.saver)
+    assert texts(history) == truth.paths[-1]
 
 
 @pytest.mark.parametrize("scene", SCENES)

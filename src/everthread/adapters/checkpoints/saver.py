@@ -21,6 +21,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from everthread.adapters.checkpoints.arriving import arriving
 from everthread.adapters.checkpoints.bridge import Bridge, known, running
 from everthread.adapters.checkpoints.copying import Copying
 from everthread.adapters.checkpoints.ending import Ending
@@ -60,6 +61,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         threads = Threads(et, on_delete)
         self._saving, self._showing = Saving(threads), Showing(threads)
         self._ending, self._copying = Ending(threads), Copying(threads)
+        self._arriving = arriving(et)
         self._can_block = et.store.can_block
         self._baton = Baton()
         self._bridge = bridge
@@ -101,7 +103,8 @@ class LogSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Store a checkpoint; what is new in its messages enters the log in the same transaction."""
         spot = spot_of(config, self._owner)
-        await self._run(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
+        with self._arriving.of(spot.thread):
+            await self._run(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
         return spot.config(checkpoint["id"])
 
     async def aput_writes(
@@ -203,7 +206,8 @@ class LogSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         spot = spot_of(config, self._owner)
-        self._drive(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
+        with self._arriving.of(spot.thread):
+            self._drive(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
         return spot.config(checkpoint["id"])
 
     def put_writes(

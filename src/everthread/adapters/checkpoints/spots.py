@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text
+from everthread.core.nouns import Ref
 
 OWNER = "everthread_owner"
 """The key in `configurable` that names the owner of a call."""
@@ -23,6 +24,11 @@ class Spot(NamedTuple):
     thread_id: str
     namespace: str
     id: str | None
+
+    @property
+    def thread(self) -> Ref:
+        """Its thread, whichever conversation that is now."""
+        return Ref(self.owner, self.thread_id)
 
     def config(self, id: str | None) -> RunnableConfig:
         """The config that points to a checkpoint of this namespace."""

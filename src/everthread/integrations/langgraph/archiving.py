@@ -19,6 +19,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
+from everthread.adapters.checkpoints.arriving import arriving
 from everthread.adapters.checkpoints.saver import LogSaver
 from everthread.adapters.checkpoints.serde import Allowed
 from everthread.adapters.checkpoints.spots import spot_of
@@ -71,6 +72,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
         self._owner = check_id(owner, "owner")
         self._bridge = bridge_of(et)
         self._archive = Archive(et, allowed)
+        self._arriving = arriving(et)
         self._spool = Spool(Path(spool), self._archive.serde) if on_failure == "spool" else None
         self._turn = asyncio.Lock()
         """While records wait on the disk, they and the new ones take turns."""
@@ -145,9 +147,10 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Archive a checkpoint's messages, then forward it."""
         record = self._record(config, checkpoint, metadata, new_versions)
-        if await self._bridge.run(self._is_unheard_of(record)):
-            record = record._replace(began_late=await self._inner.aget_tuple(_parent(record)) is not None)
-        await self._bridge.run(self._keep(record))
+        with self._arriving.of(record.spot.thread):
+            if await self._bridge.run(self._is_unheard_of(record)):
+                record = record._replace(began_late=await self._inner.aget_tuple(_parent(record)) is not None)
+            await self._bridge.run(self._keep(record))
         return await self._inner.aput(config, checkpoint, metadata, new_versions)
 
     def put(
@@ -158,9 +161,10 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         record = self._record(config, checkpoint, metadata, new_versions)
-        if self._bridge.call(self._is_unheard_of(record)):
-            record = record._replace(began_late=self._inner.get_tuple(_parent(record)) is not None)
-        self._bridge.call(self._keep(record))
+        with self._arriving.of(record.spot.thread):
+            if self._bridge.call(self._is_unheard_of(record)):
+                record = record._replace(began_late=self._inner.get_tuple(_parent(record)) is not None)
+            self._bridge.call(self._keep(record))
         return self._inner.put(config, checkpoint, metadata, new_versions)
 
     def _record(

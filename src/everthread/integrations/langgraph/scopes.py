@@ -6,10 +6,14 @@ event costs a comparison for each message, and a write only for what is new or w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
+from everthread.adapters.checkpoints.arriving import arriving
 from everthread.adapters.checkpoints.payloads import child_id
 from everthread.core import payloads
+from everthread.core.nouns import Ref
 from everthread.instance import Everthread
 from everthread.integrations.langgraph.events import Namespace
 from everthread.integrations.langgraph.ledgers import Kept, Ledger
@@ -17,6 +21,8 @@ from everthread.integrations.langgraph.naming import Named, Naming
 
 Listed = Mapping[str, Named]
 """A list of messages by id, in its order."""
+Settled = Callable[[], Awaitable[None]]
+"""Waits until the checkpoints that are on their way, which tell where a run goes on, are in the log."""
 
 
 class Scope:
@@ -25,8 +31,9 @@ class Scope:
     What an enclosing conversation logged first was handed down to this list, and is not copied.
     """
 
-    def __init__(self, ledger: Ledger, enclosing: Sequence[Ledger] = ()) -> None:
+    def __init__(self, ledger: Ledger, settled: Settled, enclosing: Sequence[Ledger] = ()) -> None:
         self.ledger = ledger
+        self._settled = settled
         self._enclosing = enclosing
         self._kept: dict[str, Kept] | None = None
 
@@ -38,16 +45,19 @@ class Scope:
         """Write what is new in the list and what was changed in it."""
         kept = await self._known(listed)
         fresh = {id: named.payload() for id, named in listed.items() if _is_fresh(named, kept)}
-        if fresh:
-            await self.ledger.write(fresh.values())
+        await self._write(fresh)
         self._kept = {id: fresh[id] if id in fresh else kept[id] for id in listed}
 
     async def add(self, listed: Listed) -> None:
         """Write messages that are on their way into the list."""
         fresh = {id: named.payload() for id, named in listed.items() if _is_fresh(named, self._kept or {})}
-        if fresh:
-            await self.ledger.write(fresh.values())
+        await self._write(fresh)
         self._kept = {**(self._kept or {}), **fresh}
+
+    async def _write(self, fresh: Mapping[str, Mapping[str, Any]]) -> None:
+        if fresh:
+            await self._settled()
+            await self.ledger.write(fresh.values())
 
     async def _known(self, listed: Listed) -> dict[str, Kept]:
         """What is known of these messages. The log is read once: after that, what is unknown is new."""
@@ -73,7 +83,8 @@ class Scopes:
         self._owner = owner
         self._thread = Ledger(et, thread_id, owner)
         self._namings: dict[Namespace, Naming] = {}
-        self._scopes: dict[Namespace, Scope] = {(): Scope(self._thread)}
+        self._settled = partial(arriving(et).settled, Ref(owner, thread_id))
+        self._scopes: dict[Namespace, Scope] = {(): Scope(self._thread, self._settled)}
 
     async def log(self, namespace: Namespace, messages: Sequence[object]) -> None:
         """Log one event's list where it belongs."""
@@ -107,7 +118,7 @@ class Scopes:
             parent=self._thread,
             metadata={"namespace": list(namespace)},
         )
-        return Scope(ledger, [scope.ledger for scope in outer if scope is not None])
+        return Scope(ledger, self._settled, [scope.ledger for scope in outer if scope is not None])
 
     async def _child_id(self, namespace: Namespace, first: Named) -> str:
         """The same for the same thread, namespace and first message, so that a resumed run finds it again.
