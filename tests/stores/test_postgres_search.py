@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 import everthread
-from everthread.adapters.stores.postgres.search import _OLDEST, _Sample, _sampled, candidates
+from everthread.adapters.stores.postgres.search import _Sample, _sampled
 from everthread.core.ids import owner_scope
 from everthread.history.match import parse, tsquery
 
@@ -45,44 +45,19 @@ async def test_the_cap_comes_after_an_owner_who_has_much_of_the_index(address: s
         await connection.close()
 
 
-def sample(matches: int) -> _Sample:
-    """Of a million entries of one owner, as many of them with the word."""
-    return _Sample(
-        rows=1_000_000,
-        seen=2_000,
-        owned=2_000,
-        parts=[1_000 - part for part in range(31)],
-        hits=matches // 500,
-        counts={"a": matches // 500, "b": 4},
-    )
-
-
-def test_a_word_between_rare_and_common_is_looked_for_in_the_newest_part() -> None:
-    rare, between, common = sample(1_000), sample(20_000), sample(500_000)
-    assert [one.prefers_walk(300, None) for one in (rare, between, common)] == [False, False, True]
-    assert rare.since(300) == _OLDEST
-    assert between.since(300) == 1_000  # the newest thirty-second, which holds 625
-    assert between._replace(owned=20).since(300) == _OLDEST  # an owner of little: others have most of that part
-
-
 def test_what_any_word_finds_is_told_from_how_common_each_is() -> None:
-    assert sample(20_000).of_any(parse("a b")).hits == 44
-    assert sample(20_000)._replace(owned=500).of_any(parse("a")).hits == 10
+    sample = _Sample(rows=1_000_000, seen=2_000, owned=2_000, hits=1, counts={"a": 40, "b": 4, "c": 900})
+    assert sample.of_any(parse("a b")).hits == 44
+    assert sample._replace(owned=500).of_any(parse("a")).hits == 10
 
 
-async def test_the_newest_part_has_the_newest_matches_and_where_it_has_too_few_all_are_asked_for(address: str) -> None:
+async def test_a_second_question_for_some_of_the_words_goes_by_the_first_sample(address: str) -> None:
     async with everthread.open(address, worker=False) as et:
         conv = await et.conversations.create()
-        said = (f"{'even' if n % 15 == 0 else 'hay'} {'early' if n < 200 else 'late'} {n}" for n in range(3_000))
-        await conv.append([{"role": "user", "content": text} for text in said])
-        connection = await asyncpg.connect(address)
-        for word, newest in (("even", 2_986), ("early", 200)):
-            query = parse(word)
-            sampled = await _sampled(connection, "local", query, tsquery(query))
-            assert not sampled.prefers_walk(20, None)
-            assert sampled.since(20) != _OLDEST
-            found = await candidates(connection, "local", None, query, 20, False, None)
-            seqs = [one.entry.seq for one in found.found]
-            assert seqs == list(range(newest, 0, -15 if word == "even" else -1))[:20]
-            assert found.truncated
-        await connection.close()
+        await conv.append([{"role": "user", "content": f"{'red' if n % 2 else 'blue'} {n}"} for n in range(300)])
+        query = parse("red blue")
+        first = await et.store.candidates("local", None, query, cap=20, any_word=False)
+        assert not first.found
+        second = await et.store.candidates("local", None, query, cap=20, any_word=True, basis=first.basis)
+        assert [one.entry.seq for one in second.found] == list(range(300, 280, -1))
+        assert second.frequencies == first.frequencies == {"red": 150, "blue": 150}

@@ -1,15 +1,14 @@
 """Finding candidates by words in the tsvector index; ranking is history/ranking.py's.
 
 A rare word is found by the index at once; a common one would make it gather hundreds of thousands of rows to keep the
-newest few, while walking an owner's entries from the newest on finds them in no time. For words between, the index is
-asked for the newest part of the entries only. PostgreSQL cannot choose (it keeps no statistics of the words, because
-they would outlive an erase), so a small sample of the index decides, and tells how common each word is.
+newest few, while walking an owner's entries from the newest on finds them in no time. PostgreSQL cannot choose (it
+keeps no statistics of the words, because they would outlive an erase), so a small sample of the index decides, and
+tells how common each word is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 from typing import NamedTuple
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
@@ -29,14 +28,8 @@ _SAMPLED_ROWS = 2_000
 _LEAST_GATHERED = 250
 """Fewer matches than one entry of the sample stands for are not told apart: then a short walk is as good."""
 _LARGE_SHARE = 0.2
-_WALK_COST, _LOOK_UP_COST, _MATCH_COST, _KEY_COST = 2, 8, 0.15, 0.04
-"""Microseconds a row, measured on a million messages: reading one on the way, gathering one from the index, finding a
-match in the index, and finding a key in the other."""
-_PARTS = 32
-_FRACTIONS = [part / _PARTS for part in range(1, _PARTS)]
-_PLENTY = 2
-"""The newest part is to hold so many times the matches that are wanted: the sample is small."""
-_OLDEST = 0
+_WALK_COST, _LOOK_UP_COST = 2, 8
+"""Microseconds a row, measured on a million messages: reading one on the way, and gathering one from the index."""
 
 
 class _Sample(NamedTuple):
@@ -44,8 +37,6 @@ class _Sample(NamedTuple):
     """How many entries the index holds."""
     seen: int
     owned: int
-    parts: Sequence[int]
-    """The keys at which the newest thirty-second of the owner's entries begins, the newest two, and so on."""
     hits: int
     counts: Mapping[str, int]
 
@@ -71,27 +62,10 @@ class _Sample(NamedTuple):
 
     def prefers_walk(self, cap: int, entries: int | None) -> bool:
         """Whether walking over the owner's entries, or those of one conversation, costs less than gathering all
-        that match, or those of the newest part."""
+        that match."""
         there = self.owned * self.share if entries is None else entries
         walked = min(there, cap * self.owned / max(self.hits, 1))
-        parts = [1.0] if entries is not None else [1.0, self._part(cap)]
-        return _WALK_COST * walked <= min(map(self._gathering, parts))
-
-    def since(self, cap: int) -> int:
-        """From which key on it costs least to gather what matches, if enough do."""
-        part = self._part(cap)
-        if part >= 1 or not self.is_large or self._gathering(1) <= self._gathering(part):
-            return _OLDEST
-        return self.parts[int(part * _PARTS) - 1]
-
-    def _part(self, cap: int) -> float:
-        """The newest part that holds enough matches, in steps."""
-        return ceil(_PARTS * min(1, _PLENTY * cap / max(self.hits * self.share, 1))) / _PARTS
-
-    def _gathering(self, part: float) -> float:
-        matches = max(self.hits * self.share, _LEAST_GATHERED)
-        keys = _KEY_COST * part * self.owned * self.share if part < 1 else 0
-        return _LOOK_UP_COST * part * matches + _MATCH_COST * matches + keys
+        return _WALK_COST * walked <= _LOOK_UP_COST * max(self.hits * self.share, _LEAST_GATHERED)
 
 
 async def candidates(
@@ -113,10 +87,7 @@ async def candidates(
             found = await connection.fetch(sql.WALK, of_all, owner, cap + 1, number)
         else:
             match = of_all if sample.is_large else of_owner
-            since = sample.since(cap) if number is None else _OLDEST
-            found = await connection.fetch(sql.LOOK_UP, match, owner, *_span(number), cap + 1, since)
-            if since != _OLDEST and len(found) <= cap:  # the newest have fewer of them than the others
-                found = await connection.fetch(sql.LOOK_UP, match, owner, *_span(number), cap + 1, _OLDEST)
+            found = await connection.fetch(sql.LOOK_UP, match, owner, *_span(number), cap + 1)
     keys = [row[0] for row in found]
     rows = await connection.fetch(sql.CANDIDATES, keys[:cap], owner)
     return Candidates(
@@ -165,13 +136,11 @@ async def _sampled(connection: Connection, owner: str, query: Query, match: str)
     percent = min(100.0, 100 * _SAMPLED_ROWS / max(rows, 1))
     mine = f"'{scope_token(owner_scope(owner))}'"
     singles = [tsquery(_only(term)) for term in query.terms]
-    found = (await connection.fetch(sql.SAMPLE, mine, match, percent, singles, _FRACTIONS))[0]
-    seen, owned, parts, hits, counts = found
+    seen, owned, hits, counts = (await connection.fetch(sql.SAMPLE, mine, match, percent, singles))[0]
     return _Sample(
         rows=seen if percent == 100 else max(rows, seen),
         seen=seen,
         owned=owned,
-        parts=parts or (),
         hits=hits,
         counts={term.token: count for term, count in zip(query.terms, counts, strict=True)},
     )

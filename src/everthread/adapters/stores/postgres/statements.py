@@ -516,15 +516,13 @@ FROM pg_class WHERE oid = 'words'::regclass"""
 """About the same by the size it has now, so that a sample of what nobody has vacuumed yet is not all of it."""
 
 SAMPLE = """
-WITH sampled AS MATERIALIZED (SELECT key, tokens FROM words TABLESAMPLE SYSTEM ($3::real) REPEATABLE (1))
+WITH sampled AS MATERIALIZED (SELECT tokens FROM words TABLESAMPLE SYSTEM ($3::real) REPEATABLE (1))
 SELECT count(*), count(*) FILTER (WHERE tokens @@ $1::text::tsquery),
-    percentile_disc($5::float8[]) WITHIN GROUP (ORDER BY key DESC) FILTER (WHERE tokens @@ $1::text::tsquery),
     count(*) FILTER (WHERE tokens @@ $2::text::tsquery),
     array(SELECT (SELECT count(*) FROM sampled WHERE tokens @@ asked.query::tsquery)
           FROM unnest($4::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place)
 FROM sampled"""
-"""Of a share of the index: how many entries, how many of the owner and where these stand, how many that match, how many
-with each word."""
+"""Of a share of the index: how many entries, how many of the owner, how many that match, how many with each word."""
 
 WALK = """
 SELECT found.key
@@ -537,11 +535,10 @@ LIMIT $3"""
 """The newest entries that match, by reading an owner's entries from the newest on: for words that are common."""
 
 LOOK_UP = """
-WITH matching AS MATERIALIZED (SELECT key FROM words WHERE tokens @@ $1::text::tsquery AND key >= $6)
+WITH matching AS MATERIALIZED (SELECT key FROM words WHERE tokens @@ $1::text::tsquery)
 SELECT key FROM matching JOIN conversations c ON c.number = key >> 32
 WHERE c.owner = $2 AND key BETWEEN $3 AND $4 ORDER BY key DESC LIMIT $5"""
-"""An owner's newest entries that match, by the index of words: for words that are rare; or not too common, with a key
-from which on they are looked for, by both indexes at once."""
+"""An owner's newest entries that match, by the index of words: for words that are rare."""
 
 CANDIDATES = f"""
 SELECT c.id, e.key, {ENTRY}
