@@ -103,6 +103,16 @@ async def test_fewer_tokens_are_sent_under_a_smaller_window_and_fewer_facts(et: 
     assert narrow.facts_kept < wide.facts_kept <= wide.facts_total
 
 
+async def test_a_trial_goes_on_where_a_request_is_over_the_hard_mark(et: Everthread) -> None:
+    conv = await et.conversations.create(id="c")
+    await tell(conv, 4)
+    await conv.append([says("a very long question " * 500), {"role": "assistant", "content": "a short answer"}])
+    await tell(conv, 4)
+    figures = await tried(et, POLICY, tight(900))
+    assert figures.over_limit == 0
+    assert figures.compactions > 0
+
+
 async def test_ways_without_summaries_are_counted_message_by_message(et: Everthread) -> None:
     conv = await et.conversations.create(id="c")
     await conv.append([says("hello") if at % 2 == 0 else {"role": "assistant", "content": "hello"} for at in range(6)])

@@ -7,9 +7,9 @@ Summaries are the extractive ones: a summary model would have to be paid for eve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from everthread import views
 from everthread.compaction.facts import kept
@@ -32,6 +32,8 @@ from everthread.core.nouns import Ref
 from everthread.core.ports import Outlook, PathQuery, Store
 from everthread.replaying.figures import Figures
 from everthread.replaying.talk import Step, Talk, silent
+
+R = TypeVar("R")
 
 
 class _Overlay:
@@ -61,6 +63,10 @@ class _Overlay:
     async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
         """Memories stand in requests as they are now."""
         return await self._store.notes(owner, query)
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """What a context reads: here too it is to be read from this store."""
+        return await work()
 
     async def write(self, ref: Ref, intent: Intent[Any]) -> object:
         """One trial is one task, so what it keeps always follows what it kept before."""
