@@ -2,6 +2,8 @@
 
 A checkpoint tells where a run goes on. LangGraph saves it in the background while the run goes on already: what the
 middleware or a stream then hears first of an answer made again would stand after the answer that it replaces.
+
+`underway` is for the calls of one saver, which share a baton; this is for all captures, in whichever thread or loop.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _LOOKS = 2
 
 
 class Arriving:
-    """Those of one database, by thread; from whichever thread or loop."""
+    """Those of one database, by thread."""
 
     def __init__(self) -> None:
         self._counts: Counter[Ref] = Counter()

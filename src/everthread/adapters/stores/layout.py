@@ -147,11 +147,11 @@ def words_of(entry: Entry, owner: str) -> str:
 
 def text_of(raw: bytes) -> str:
     """What is searched and counted of a payload."""
-    return payloads.searchable(payload_of(raw))
+    return payloads.searchable(sound_payload(raw))
 
 
-def payload_of(raw: bytes) -> dict[str, Any]:
-    """A payload that is read for its text and its calls."""
+def sound_payload(raw: bytes) -> dict[str, Any]:
+    """A payload that is read for its text and its calls; StoreDamaged when it is none."""
     try:
         payload: object = decoded(raw)
     except (ValueError, TypeError, AttributeError) as problem:  # no JSON, or no bytes
@@ -311,7 +311,7 @@ def uses_of(calling: Iterable[payloads.Payload]) -> Counter[Use]:
 
 def uses_in(entries: Iterable[Entry]) -> Counter[Use]:
     """The same of entries."""
-    return uses_of(payload_of(entry.raw or b"{}") for entry in entries if may_call(entry))
+    return uses_of(sound_payload(entry.raw or b"{}") for entry in entries if may_call(entry))
 
 
 def _use(name: str, arguments: object) -> Use:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, payload_of, uses_of
+from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, sound_payload, uses_of
 from everthread.adapters.stores.sqlite import notes
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import known_tokens
@@ -132,7 +132,7 @@ def _readable(waiting: Iterable[_Waiting]) -> list[tuple[_Waiting, Payload]]:
     for one in waiting:
         if not one.flags & _ERASED:
             with suppress(StoreDamaged):
-                found.append((one, payload_of(one.raw)))
+                found.append((one, sound_payload(one.raw)))
     return found
 
 
