@@ -440,6 +440,7 @@ class Conversation(Contexts):
             query,
             asked_at=None if asked_at is None else check_moment(asked_at),
             path=None if is_wide else path,
+            at_least=limit,
         )
         await self._index_later(found.is_behind)
         return found.hits(limit, max_tokens)

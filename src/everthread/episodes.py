@@ -22,7 +22,9 @@ from everthread.views import View, stored
 _CONTEXT_HITS = 20
 """Out of so many hits the episodes of a context are made."""
 _LEAST_SHARE = 0.3
-"""What scores less than this share of the best is not worth its tokens in a request."""
+"""What scores less than this share of the best is not worth its tokens in a request …"""
+_LEAST_FOUND = 1
+"""… and where one has a word that tells something, all that has words of every message only scores less."""
 _TURN_REACH = 12
 """How far back the user's turn is looked for that an answer belongs to."""
 
@@ -34,7 +36,8 @@ async def recalled(sources: Sources, ref: Ref, view: View, query: str) -> tuple[
     if not left or not sources.policy.top_k or _is_all_in_view(view):
         return (), False
     there = {one.seq for one in (*view.window, *view.pinned, *view.standing)}
-    findings = await find(sources, ref.owner, ref.id, query, path=view.outlook.segments, without=there)
+    path = view.outlook.segments
+    findings = await find(sources, ref.owner, ref.id, query, path=path, without=there, at_least=_LEAST_FOUND)
     episodes = await _episodes(sources, ref, view, findings)
     kept: dict[int, Recalled] = {}
     for one in (passage for episode in episodes for passage in episode if passage.stored.seq not in there):

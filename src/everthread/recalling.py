@@ -112,13 +112,15 @@ async def find(
     asked_at: datetime | None = None,
     path: Sequence[Segment] | None = None,
     without: Collection[int] = (),
+    at_least: int = _READ,
 ) -> Findings:
     """What has to do with a question, in one conversation along a path, or in all that an owner has.
 
-    Messages by their seq that are in `without` lend to others what they have of the question, but are not found.
+    Messages by their seq that are in `without` lend to others what they have of the question, but are not found. Those
+    that have nothing but words which stand nearly everywhere are looked at where fewer than `at_least` have others.
     """
     nearby = await _near(sources, owner, conversation, question)
-    quest = _Quest(owner, conversation, question, asked_at or sources.clock(), path, without)
+    quest = _Quest(owner, conversation, question, asked_at or sources.clock(), path, without, at_least)
     return await sources.store.errand(lambda: _found(sources, quest, nearby))
 
 
@@ -131,6 +133,7 @@ class _Quest(NamedTuple):
     asked_at: datetime
     path: Sequence[Segment] | None
     without: Collection[int]
+    at_least: int
 
 
 async def _found(sources: Sources, quest: _Quest, nearby: _Nearby) -> Findings:
@@ -138,7 +141,7 @@ async def _found(sources: Sources, quest: _Quest, nearby: _Nearby) -> Findings:
     wanted = asked(quest.text)
     places = await _word_places(sources.store, quest, wanted)
     rarity = rarities(places.of, places.total)
-    where = telling(places.of, rarity, _READ)
+    where = telling(places.of, rarity, min(quest.at_least, _READ), quest.without)
     orders = worth_reading(where, rarity, _READ)
     named = list(dict.fromkeys((near.conversation_id, near.seq) for near in nearby.found))
     read = await sources.store.placed(quest.owner, orders, named) if orders or named else ()
@@ -241,7 +244,7 @@ def _hit(one: Ranked, place: Placed) -> RecallHit:
 
 async def search(sources: Sources, owner: str, conversation: str | None, text: str, limit: int) -> Hits:
     """What is recalled, in the shape of a search: on whichever branch, with a snippet of each."""
-    findings = await find(sources, owner, conversation, text)
+    findings = await find(sources, owner, conversation, text, at_least=limit)
     query = parse(text)
     return Hits(
         tuple(

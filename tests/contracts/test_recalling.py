@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from everthread import Conversation, Everthread, Invalid
+from everthread.recall.nearness import REACH
+from everthread.recalling import Sources, find
 from tests.contracts.talk import says
 from tests.contracts.views import text_of
 
@@ -238,3 +240,18 @@ async def test_numbers_in_the_arguments_of_a_call_are_recalled_to_the_last_digit
     call = {"name": "transfer", "args": {"account": number}, "id": "c1", "type": "tool_call"}
     await conv.append([{"type": "ai", "content": "", "tool_calls": [call]}])
     assert str(number) in (await conv.recall("transfer"))[0].text
+
+
+async def test_words_of_every_message_are_looked_for_only_where_too_few_have_others(
+    et: Everthread, conv: Conversation
+) -> None:
+    """Nobody reads three hundred messages for the sake of a word that all of them have."""
+    await conv.append([said(f"The order of day {day} is on its way.") for day in range(60)])
+    await conv.append([said("The order for the lighthouse is late."), said("Yes, the order is.", role="assistant")])
+    await conv.append([said(f"The order of night {night} is on its way.") for night in range(60)])
+    sources, question = Sources(store=et.store), "where is the order for the lighthouse"
+    few = await find(sources, conv.owner, conv.id, question, at_least=1)
+    many = await find(sources, conv.owner, conv.id, question, at_least=10)
+    assert few.ranked[0].heard.text == many.ranked[0].heard.text == "The order for the lighthouse is late."
+    assert len(few.placed) <= 2 * REACH + 1 < 100 < len(many.placed)
+    assert len(await conv.recall(question, limit=10)) == 10

@@ -139,6 +139,14 @@ def test_a_word_that_stands_everywhere_does_not_choose_what_is_read_where_enough
     assert telling(places, rarity, enough=11) == places
 
 
+def test_a_telling_word_of_messages_that_are_in_view_anyway_is_not_enough() -> None:
+    rare, common = Term(token="depot"), Term(token="order")
+    places = {common: list(range(1, 1_001)), rare: [998, 999]}
+    rarity = rarities(places, 1_000)
+    assert telling(places, rarity, enough=1, hidden={998}).keys() == {rare}
+    assert telling(places, rarity, enough=1, hidden={998, 999}) == places
+
+
 def test_a_word_that_stands_everywhere_is_looked_for_when_nothing_else_is_found() -> None:
     places = {Term(token="order"): list(range(1, 1_001)), Term(token="zeppelin"): []}
     assert telling(places, rarities(places, 1_000), enough=10) == places

@@ -299,6 +299,11 @@ class WordPlaces(NamedTuple):
     """Whether of some term only the newest entries are told."""
 
 
+def seq_of(order: int) -> int:
+    """The seq that history shows a message of this order under."""
+    return order & 0xFFFF_FFFF
+
+
 class Placed(NamedTuple):
     """A message in its newest revision, and its place in the order."""
 
@@ -313,7 +318,7 @@ class Placed(NamedTuple):
     @property
     def seq(self) -> int:
         """The seq that history shows it under."""
-        return self.order & 0xFFFF_FFFF
+        return seq_of(self.order)
 
 
 class Search(Protocol):

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
+from everthread.core.ports import seq_of
 from everthread.core.queries import Term
 from everthread.recall.irregular import other_forms
 
@@ -50,11 +51,15 @@ def rarities(places: Places, total: int) -> dict[Term, float]:
     }
 
 
-def telling(places: Places, rarity: Mapping[Term, float], enough: int) -> Places:
-    """Without the terms that stand nearly everywhere, where enough messages have others."""
+def telling(places: Places, rarity: Mapping[Term, float], enough: int, hidden: Collection[int] = frozenset()) -> Places:
+    """Without the terms that stand nearly everywhere, where enough messages have others; those hidden, by their seqs,
+    are not looked for."""
     rarest = max((rarity[term] for term, having in places.items() if having), default=0.0)
     found = {term: having for term, having in places.items() if rarity[term] >= _TELLING * rarest}
-    return found if len(set().union(*found.values())) >= enough else places
+    others = set[int]().union(*found.values())
+    if len(others) < enough + len(hidden):
+        others = {order for order in others if seq_of(order) not in hidden}
+    return found if len(others) >= enough else places
 
 
 def worth_reading(places: Places, rarity: Mapping[Term, float], most: int) -> list[int]:
