@@ -144,6 +144,7 @@ class Contexts:
         branch: Branch | BranchName = None,
         provider: Provider | None = None,
         compaction: Mapping[str, Any] | None = None,
+        to_keep: bool = False,
     ) -> Context:
         """A request that is valid and within the budget, whatever the history.
 
@@ -153,7 +154,8 @@ class Contexts:
         time limit and nothing else. Below it, a compaction that is due is left to the background. With a `query`,
         what has to do with it from before the window, and memories, are quoted before the newest user message;
         pinned memories stand at the beginning, as they were at the last compaction, and newer ones there too. `tools`
-        are the schemas sent beside the messages: room is left for them unless the budget says how much they take.
+        are the schemas sent beside the messages: room is left for them unless the budget says how much they take. A
+        request that is `to_keep` goes to `keep_context`, which writes down what is left to the background as well.
         """
         _check_request(system, query, tools, budget)
         check_provider(provider)
@@ -166,7 +168,7 @@ class Contexts:
         if due != "hard_limit":
             before = _prompt_tokens(system) + _memory_tokens(made)
             found = Found(budget=room, system_tokens=before, branch=path, compaction=compaction)
-            return await self._left_for_later(made, found) if due else made
+            return await self._left_for_later(made, found, is_written=not to_keep) if due else made
         first, may_ask = view, True
         self._means.listener.hear(telling.truncation_begun(self._ref, view, made))
         for _ in range(_MOST_IN_A_TURN):
@@ -212,12 +214,13 @@ class Contexts:
             with suppress(StoreError):
                 await self._store.write(self._ref, intents.PutJobs(jobs=TO_EMBED))
 
-    async def _left_for_later(self, made: Context, found: Found) -> Context:
-        """The same context, with its compaction written as a job. Where nothing can be written it can be read all the
-        same: the next one finds it again."""
+    async def _left_for_later(self, made: Context, found: Found, *, is_written: bool) -> Context:
+        """The same context, with its compaction as a job. Where nothing can be written it can be read all the same: the
+        next one finds it again."""
         jobs = (found.as_job(),)
-        with suppress(StoreError):
-            await self._store.write(self._ref, intents.PutJobs(jobs=jobs))
+        if is_written:
+            with suppress(StoreError):
+                await self._store.write(self._ref, intents.PutJobs(jobs=jobs))
         return replace(made, later=jobs)
 
     async def compact(

@@ -115,25 +115,10 @@ async def test_a_kept_context_writes_what_it_found_with_its_manifest(url: str) -
         conv = await et.conversations.create()
         await tell(conv, 7)
         wanted = (await conv.context()).wanted_tokens
-        context = await conv.context(budget=tight(int(wanted * 1.1)))
-        await et.store.jobs.run({"compact": _nothing}, PACE, await _stopped_when_settled(et))
+        context = await conv.context(budget=tight(int(wanted * 1.1)), to_keep=True)
+        assert (await et.jobs()).waiting == 0
         await conv.keep_context(context)
         assert (await et.jobs()).waiting == 1
-
-
-async def _nothing(_: object) -> None:
-    pass
-
-
-async def _stopped_when_settled(et: Everthread) -> asyncio.Event:
-    stop = asyncio.Event()
-
-    async def watch() -> None:
-        await settled(et)
-        stop.set()
-
-    stop.watcher = asyncio.create_task(watch())  # type: ignore[attr-defined]  # held as long as the event
-    return stop
 
 
 async def test_a_context_does_not_wait_for_a_summary_that_is_being_written(url: str) -> None:

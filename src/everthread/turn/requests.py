@@ -44,6 +44,7 @@ async def context_for(
         budget=room,
         provider=scene.voice.provider,
         compaction=_policy(scene),
+        to_keep=True,
     )
 
 
