@@ -41,12 +41,13 @@ MODELS = Settings.load().models_dir
 def pytest_configure() -> None:
     """The tests' folders are in memory, where there is room: most of a small test on SQLite is waiting for a disk."""
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(roomy_folder()))
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: the collector need not look through it again and again while tests run."""
-    gc.collect()
+    """What is imported by now stays: the collector need not look through it, while it comes or while tests run."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

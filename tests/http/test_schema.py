@@ -26,7 +26,8 @@ STREAMS = r"(/stream$|/import$|^/(assistants|threads|runs|store|info|ok))"
 NOT_INSTALLED = 501
 """What an extra would bring is no defect of a server without it."""
 QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-
+EXAMPLES = 300 if settings.get_current_profile_name() == "new" else 3
+"""One test for both: each has its operations worked through, in seconds, whenever tests are collected."""
 
 DATABASE = everthread.open("memory://", worker=False)
 APP = create_app(
@@ -46,22 +47,11 @@ def opened() -> Iterator[None]:
     asyncio.run(DATABASE.close())
 
 
-def _tried(case: Any) -> None:
+@SCHEMA.parametrize()
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=QUIET)
+def test_an_operation_keeps_to_its_schema(case: Any) -> None:
     case.headers = {**(case.headers or {}), "Host": "127.0.0.1"}
     case.headers.pop("Idempotency-Key", None)
     answer = case.call()
     assert answer.status_code < 500 or answer.status_code == NOT_INSTALLED, answer.text
     case.validate_response(answer, checks=CHECKS)
-
-
-@SCHEMA.parametrize()
-@settings(max_examples=3, deadline=None, suppress_health_check=QUIET, derandomize=True)
-def test_an_operation_keeps_to_its_schema(case: Any) -> None:
-    _tried(case)
-
-
-@pytest.mark.long
-@SCHEMA.parametrize()
-@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
-def test_an_operation_keeps_to_its_schema_whatever_comes(case: Any) -> None:
-    _tried(case)
