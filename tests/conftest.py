@@ -19,6 +19,7 @@ import everthread
 from everthread import Everthread
 from everthread.adapters.stores.sqlite.files import migrate
 from everthread.settings import Settings
+from tests.nursery import Nursery
 from tests.postgres import Server, roomy_folder, shared_server
 
 STORES = ("memory", "sqlite", "postgres")
@@ -101,6 +102,13 @@ async def et(url: str) -> AsyncIterator[Everthread]:
     """An open, empty database of each kind, where nothing happens by itself."""
     async with everthread.open(url, worker=False) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """One process that forks all children of this run."""
+    with Nursery(tmp_path_factory.mktemp("nursery")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,47 +13,17 @@ import everthread
 from everthread.integrations.langgraph import ArchivingSaver
 from tests.captures.rigs import paths_of, texts_in
 from tests.captures.test_archiving_saver import THREAD, echo
-
-ROOT = Path(__file__).parents[2]
-PROGRAM = """
-import asyncio, os, signal, sys
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-import everthread
-from everthread.integrations.langgraph import ArchivingSaver
-from tests.captures.test_archiving_saver import THREAD, echo
-
-moment, word, url, file = sys.argv[1:]
-
-class Dying(AsyncSqliteSaver):
-    async def aput_writes(self, config, writes, *given):
-        said = "re: two" if word == "the answer" else "two"
-        is_it = any(said in str(value) for channel, value in writes if channel == "messages")
-        if is_it and moment == "archived, not forwarded":
-            os.kill(os.getpid(), signal.SIGKILL)
-        await super().aput_writes(config, writes, *given)
-        if is_it:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-async def main():
-    async with AsyncSqliteSaver.from_conn_string(file) as inner, everthread.open(url) as et:
-        await echo(ArchivingSaver(inner, et)).ainvoke({"messages": ["one"]}, THREAD)
-    async with Dying.from_conn_string(file) as inner, everthread.open(url) as et:
-        await echo(ArchivingSaver(inner, et)).ainvoke({"messages": ["two"]}, THREAD, durability="sync")
-
-asyncio.run(main())
-"""
+from tests.nursery import Nursery
 
 
 @pytest.mark.parametrize("word", ["the question", "the answer"])
 @pytest.mark.parametrize("moment", ["archived, not forwarded", "forwarded, not yet put"])
 async def test_a_kill_between_put_and_put_writes_loses_and_doubles_nothing(
-    moment: str, word: str, durable_url: str, tmp_path: Path
+    moment: str, word: str, nursery: Nursery, durable_url: str, tmp_path: Path
 ) -> None:
     file = str(tmp_path / "checkpoints.db")
-    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    command = [sys.executable, "-c", PROGRAM, moment, word, durable_url, file]
-    died = subprocess.run(command, env=env, check=False)  # noqa: ASYNC221 - nothing else is to be done meanwhile
-    assert died.returncode == -signal.SIGKILL
+    child = nursery.start("tests.captures.dying:die", moment=moment, word=word, url=durable_url, file=file)
+    assert child.wait() == -signal.SIGKILL
     async with AsyncSqliteSaver.from_conn_string(file) as inner, everthread.open(durable_url) as et:
         graph: Any = echo(ArchivingSaver(inner, et))
         await graph.ainvoke(None, THREAD)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -43,7 +42,3 @@ def talk(url: str, name: str) -> None:
                 config: Any = {"configurable": {"thread_id": thread}}
                 asked = HumanMessage(f"quiet {name} {turn}", id=f"{thread}-{name}-{turn}")
                 build(saver).invoke({"messages": [asked]}, config)
-
-
-if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:])

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import everthread
@@ -15,21 +11,17 @@ from everthread.integrations.langgraph import EverthreadSaver
 from tests.checkpoints.dying import THREAD
 from tests.checkpoints.graphs import build
 from tests.checkpoints.test_history import said
-
-ROOT = Path(__file__).parents[2]
-
-
-def start(*arguments: str) -> subprocess.Popen[bytes]:
-    paths = [str(ROOT / "src"), str(ROOT)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.checkpoints.dying", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )
+from tests.nursery import Child, Nursery
 
 
-async def test_what_was_written_before_a_kill_is_in_the_log_after_the_next_opening(durable_url: str) -> None:
-    assert start("die_between_writes_and_checkpoint", durable_url).wait(60) == -signal.SIGKILL
+def start(nursery: Nursery, call: str, url: str, **more: str) -> Child:
+    return nursery.start(f"tests.checkpoints.dying:{call}", url=url, **more)
+
+
+async def test_what_was_written_before_a_kill_is_in_the_log_after_the_next_opening(
+    nursery: Nursery, durable_url: str
+) -> None:
+    assert start(nursery, "die_between_writes_and_checkpoint", durable_url).wait() == -signal.SIGKILL
     for _ in range(2):  # opening it again changes nothing more
         async with EverthreadSaver.from_url(durable_url) as saver:
             state = await build(saver).aget_state(THREAD)
@@ -39,8 +31,8 @@ async def test_what_was_written_before_a_kill_is_in_the_log_after_the_next_openi
             assert (await et.verify()).ok
 
 
-async def test_a_run_goes_on_with_what_was_written_before_a_kill(durable_url: str) -> None:
-    assert start("die_between_writes_and_checkpoint", durable_url).wait(60) == -signal.SIGKILL
+async def test_a_run_goes_on_with_what_was_written_before_a_kill(nursery: Nursery, durable_url: str) -> None:
+    assert start(nursery, "die_between_writes_and_checkpoint", durable_url).wait() == -signal.SIGKILL
     async with EverthreadSaver.from_url(durable_url) as saver:
         found = await saver.aget_tuple(THREAD)
         assert found is not None
@@ -53,8 +45,10 @@ async def test_a_run_goes_on_with_what_was_written_before_a_kill(durable_url: st
         assert await said(et) == [message.text for message in messages]
 
 
-async def test_a_checkpoint_and_its_entries_are_there_together_or_not_at_all(durable_url: str) -> None:
-    assert start("die_inside_a_put", durable_url).wait(60) == -signal.SIGKILL
+async def test_a_checkpoint_and_its_entries_are_there_together_or_not_at_all(
+    nursery: Nursery, durable_url: str
+) -> None:
+    assert start(nursery, "die_inside_a_put", durable_url).wait() == -signal.SIGKILL
     async with EverthreadSaver.from_url(durable_url) as saver:
         messages = (await build(saver).aget_state(THREAD)).values["messages"]
     async with everthread.open(durable_url) as et:
@@ -62,11 +56,11 @@ async def test_a_checkpoint_and_its_entries_are_there_together_or_not_at_all(dur
         assert (await et.verify()).ok
 
 
-async def test_two_processes_share_a_database(durable_url: str) -> None:
+async def test_two_processes_share_a_database(nursery: Nursery, durable_url: str) -> None:
     async with everthread.open(durable_url):
         pass
-    programs = [start("talk", durable_url, name) for name in ("ann", "bob")]
-    assert [program.wait(100) for program in programs] == [0, 0]
+    programs = [start(nursery, "talk", durable_url, name=name) for name in ("ann", "bob")]
+    assert [program.wait() for program in programs] == [0, 0]
     async with EverthreadSaver.from_url(durable_url) as saver:
         for name in ("ann", "bob"):
             config: Any = {"configurable": {"thread_id": name}}

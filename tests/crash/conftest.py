@@ -1,4 +1,4 @@
-"""Where children come from, and the databases they are killed over."""
+"""The databases that children are killed over."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.nursery import Nursery
 from tests.crash.trial import NewTrial, Trial
+from tests.nursery import Nursery
 from tests.postgres import Server
 
 NewUrl = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    """One process that forks all children of this run."""
-    with Nursery(tmp_path_factory.mktemp("nursery")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import everthread
 from everthread import NotFound
 from everthread.adapters.stores.sqlite.erase import HELD_PAGES
-from tests.crash.nursery import Child, Nursery
+from tests.nursery import Child, Nursery
 
 SECRET = "q77-unlikely-word-77q"
 

@@ -12,8 +12,8 @@ import pytest
 
 from everthread.adapters.stores.sqlite.erase import NOT_REWRITTEN
 from tests.crash.filling import ATTEMPTS, BATCH
-from tests.crash.nursery import Nursery
 from tests.crash.small_disk import UNAVAILABLE
+from tests.nursery import Nursery
 
 MEGABYTE = 1 << 20
 

@@ -14,8 +14,8 @@ import everthread
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED
 from everthread.core.failpoints import FAILPOINTS
 from tests.crash.crowd import BIG, TALK_MESSAGES, append_batches, append_big, index_talk
-from tests.crash.nursery import Nursery
 from tests.crash.trial import KILLED, NewTrial
+from tests.nursery import Nursery
 
 RANDOM_SEEDS = {"sqlite": range(100, 108), "postgres": range(100, 102)}
 LONG_SEEDS = {"sqlite": range(1000, 1040), "postgres": range(1000, 1008)}

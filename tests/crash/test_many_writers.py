@@ -9,7 +9,7 @@ from signal import SIGKILL
 import pytest
 
 import everthread
-from tests.crash.nursery import Child, Nursery
+from tests.nursery import Child, Nursery
 
 PROCESSES = 8
 APPENDS = 200

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import everthread
-from tests.crash.nursery import Nursery
 from tests.crash.trial import NewTrial, Trial
+from tests.nursery import Nursery
 from tests.postgres import TEMPLATE, OwnServer, own_server
 
 KILLS = 10

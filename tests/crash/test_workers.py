@@ -13,8 +13,8 @@ from everthread import Conversation, Everthread, Pace
 from tests.contracts.errands import put, settled, until
 from tests.crash.chores import KINDS
 from tests.crash.crowd import talk
-from tests.crash.nursery import Nursery
 from tests.crash.trial import KILLED
+from tests.nursery import Nursery
 from tests.postgres import OwnServer, own_server
 
 STORES = ("sqlite", "postgres")

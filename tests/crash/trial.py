@@ -19,9 +19,9 @@ from typing import Any, Protocol
 import everthread
 from everthread import Head
 from tests.crash.child import read_acks
-from tests.crash.nursery import Child, Nursery
 from tests.crash.script import Lane
 from tests.crash.states import Expected, State, erased_words, expected, state_of
+from tests.nursery import Child, Nursery
 
 KILLED = -int(signal.SIGKILL)
 

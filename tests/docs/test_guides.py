@@ -17,6 +17,7 @@ import pytest
 
 from everthread.cli.commands import whole_command
 from tests.docs.test_readme import ROOT, output_of
+from tests.nursery import Nursery
 
 GUIDES = ("docs/how-to/tune-compaction.md", "docs/zh/tune-compaction.md")
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
@@ -55,13 +56,13 @@ def printed(command: str, folder: Path, env: dict[str, str]) -> str:
     return ran.stdout
 
 
-def follow(page: str, folder: Path) -> Iterator[tuple[str, str, str]]:
+def follow(page: str, nursery: Nursery, folder: Path) -> Iterator[tuple[str, str, str]]:
     """Each program and command with what it prints and what the page shows."""
     env = environment(folder)
     following = list(blocks(page))
     for block, after in zip(following, [*following[1:], Block("", "")], strict=True):
         if block.language == "python":
-            yield block.text, output_of("-c", block.text, folder=folder), after.text
+            yield block.text, output_of("-c", block.text, nursery=nursery, folder=folder), after.text
         elif block.language == "toml":
             (folder / block.text.split()[1]).write_text(block.text, encoding="utf-8")
         elif block.language == "console":
@@ -103,9 +104,9 @@ def test_figures_may_differ_a_little_and_words_not_at_all(real: str, is_true: bo
 
 
 @pytest.mark.parametrize("page", GUIDES)
-def test_a_guide_shows_what_happens(page: str, tmp_path: Path) -> None:
+def test_a_guide_shows_what_happens(page: str, nursery: Nursery, tmp_path: Path) -> None:
     steps = 0
-    for command, printed_text, shown in follow(page, tmp_path):
+    for command, printed_text, shown in follow(page, nursery, tmp_path):
         assert is_shown(printed_text, shown), (command, printed_text)
         steps += 1
     assert steps > 3

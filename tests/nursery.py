@@ -1,9 +1,9 @@
-"""Cheap child processes: one process imports everything once, and forks a child for each job.
+"""Cheap child processes: one process imports things once, and forks a child for each job.
 
-A crash test starts hundreds of children; a new interpreter costs two seconds each, a fork some milliseconds. The
+The tests start hundreds of processes; a new interpreter costs a second or three each, a fork some milliseconds. The
 nursery warms up on a database of its own and closes it, so no engine's thread exists when it forks. Both ends stand
-here: `Nursery` and `Child` are the tests' side, `main` is the process (`python -m tests.crash.nursery`). They talk
-in JSON lines.
+here: `Nursery` and `Child` are the tests' side, `main` is the process (`python -m tests.nursery`). They talk in JSON
+lines over a socket, which also hands over the files that a child writes to.
 """
 
 from __future__ import annotations
@@ -13,25 +13,37 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.crash import child
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PRELOADED = ("everthread.adapters.stores.postgres", "sqlalchemy.dialects.postgresql.asyncpg")
 """What the warming up does not import by itself."""
+WITH_LANGCHAIN = ("everthread.integrations.langchain", "everthread.integrations.langgraph")
+SERVING = ("everthread.cli.commands", "everthread.http.app", "uvicorn")
+"""What programs need."""
 PATIENCE_SECONDS = 90.0
 """After this long a child hangs, and the test says so."""
+
+
+class Ended(NamedTuple):
+    """What a program left behind."""
+
+    code: int
+    out: str
+    err: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +81,15 @@ class Nursery:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._born = 0
-        self._process = subprocess.Popen(
-            (sys.executable, "-m", "tests.crash.nursery"),
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                (sys.executable, "-m", "tests.nursery"),
+                cwd=ROOT,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # of numpy, which would start its threads at once
+                stdin=theirs.fileno(),
+            )
+        self._answers = self._socket.makefile("r")
 
     def __enter__(self) -> Nursery:
         return self
@@ -83,19 +97,15 @@ class Nursery:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with suppress(BrokenPipeError):  # it died, and a test has said so
-            self._process.stdin.close()
+        self._answers.close()
+        self._socket.close()
         self._process.wait(PATIENCE_SECONDS)
-        self._process.stdout.close()
 
     def start(self, call: str, **arguments: Any) -> Child:
         """A child that calls `module:function` with these arguments (JSON)."""
-        self._born += 1
-        log = self._folder / f"child-{self._born}.log"
-        answer = self.ask({"start": call, "arguments": arguments, "log": str(log)})
-        return Child(pid=answer["pid"], nursery=self, log=log)
+        log = self._new_file()
+        with log.open("ab") as output:
+            return self._begin(call, arguments, log, output.fileno(), output.fileno())
 
     def run(self, call: str, **arguments: Any) -> None:
         """The same, waited for; it must end well."""
@@ -103,15 +113,41 @@ class Nursery:
         status = child.wait()
         assert status == 0, f"{call} ended with {status}:\n{child.said()}"
 
-    def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+    def start_program(
+        self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str] = (), stdout: int
+    ) -> Child:
+        """`python ARGUMENTS` in a folder: the name of a file, `-m` and a module, or `-c` and a text. What it `needs` is
+        imported once for all that need it."""
+        log = self._new_file()
+        given = {"arguments": arguments, "folder": str(folder), "env": dict(env)}
+        with log.open("ab") as errors:
+            return self._begin("tests.nursery:run_program", given, log, stdout, errors.fileno(), needs)
+
+    def run_program(self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str] = ()) -> Ended:
+        """The same, waited for."""
+        written = self._new_file()
+        with written.open("ab") as output:
+            child = self.start_program(*arguments, folder=folder, env=env, needs=needs, stdout=output.fileno())
+        code = child.wait()
+        return Ended(code, written.read_text(encoding="utf-8"), child.log.read_text(encoding="utf-8"))
+
+    def ask(self, question: Mapping[str, Any], files: Sequence[int] = ()) -> dict[str, Any]:
+        socket.send_fds(self._socket, [f"{json.dumps(question)}\n".encode()], files)
+        line = self._answers.readline()
         assert line, "the nursery died; its error stands above"
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+    def _begin(
+        self, call: str, arguments: Mapping[str, Any], log: Path, stdout: int, stderr: int, needs: Sequence[str] = ()
+    ) -> Child:
+        modules = [call.partition(":")[0], *needs]
+        answer = self.ask({"start": call, "modules": modules, "arguments": arguments}, (stdout, stderr))
+        return Child(pid=answer["pid"], nursery=self, log=log)
+
+    def _new_file(self) -> Path:
+        self._born += 1
+        return self._folder / f"written-{self._born}"
 
 
 # -- the process itself ------------------------------------------------------------------------------------
@@ -133,22 +169,36 @@ def serve() -> Mapping[str, Any] | None:
     """Answer questions; give the job in each forked child, and None once nobody asks any more."""
     born: set[int] = set()
     ended: dict[int, int] = {}
-    for line in sys.stdin:
-        question = json.loads(line)
+    tests = socket.socket(fileno=sys.stdin.fileno())
+    while received := _received(tests):
+        question, files = received
         if "wait" in question:
             answer: Mapping[str, Any] = {"status": _status(question["wait"], question["seconds"], ended)}
         else:
+            for name in question["modules"]:
+                importlib.import_module(name)
             assert _is_alone(), "a thread before the fork: its locks would be copied, held for ever"
             pid = os.fork()
             if pid == 0:
-                _settle(question["log"])
-                return dict(question)
+                _settle(*files)
+                tests.detach()
+                return question
             born.add(pid)
             answer = {"pid": pid}
-        print(json.dumps(answer), flush=True)
+        for file in files:
+            os.close(file)
+        tests.sendall(f"{json.dumps(answer)}\n".encode())
     for pid in born - ended.keys():  # of tests that failed before they waited for them
         os.kill(pid, signal.SIGKILL)
     return None
+
+
+def _received(tests: socket.socket) -> tuple[Mapping[str, Any], list[int]] | None:
+    """The next question and the files that came with it."""
+    text, files, _, _ = socket.recv_fds(tests, 1 << 20, 2)
+    while text and not text.endswith(b"\n"):
+        text += tests.recv(1 << 20)
+    return (json.loads(text), files) if text else None
 
 
 def _is_alone() -> bool:
@@ -161,16 +211,30 @@ def _is_alone() -> bool:
     return True
 
 
-def _settle(log: str) -> None:
-    """A child reads nothing, and writes into a file of its own rather than into the nursery's answers."""
+def _settle(stdout: int, stderr: int) -> None:
+    """A child reads nothing, and writes into the files that came with its job."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have switched off for its jobs
     nothing = os.open(os.devnull, os.O_RDONLY)
-    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(nothing, 0)
-    os.dup2(written, 1)
-    os.dup2(written, 2)
-    os.close(nothing)
-    os.close(written)
+    for number, file in enumerate((nothing, stdout, stderr)):
+        os.dup2(file, number)
+        os.close(file)
+
+
+def run_program(arguments: Sequence[str], folder: str, env: Mapping[str, str]) -> None:
+    """Be the program that `python ARGUMENTS` would be."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    match arguments:
+        case ["-c", text, *rest]:
+            sys.argv = ["-c", *rest]
+            exec(compile(text, "<string>", "exec"), {"__name__": "__main__"})
+        case ["-m", module, *rest]:
+            sys.argv = [module, *rest]
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        case [file, *rest]:
+            sys.argv = [file, *rest]
+            runpy.run_path(file, run_name="__main__")
 
 
 def _status(pid: int, seconds: float, ended: dict[int, int]) -> int | None:
