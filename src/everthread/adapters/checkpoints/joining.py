@@ -15,8 +15,9 @@ from everthread.adapters.checkpoints.spots import Spot
 from everthread.adapters.checkpoints.writing import KeepWrites
 from everthread.core import driving
 
-PATIENCE_SECONDS = 0.005
-"""Longer than a step of a graph takes on a thread of some hundred messages."""
+PATIENCE_SECONDS = 0.02
+"""Longer than a step of a graph takes on a thread of some hundred messages, with the checkpoint before it still on its
+way to a slow disk. With 5 ms one set of writes in five gave up, and was a commit of its own."""
 
 
 class _Offer:
