@@ -36,8 +36,9 @@ from everthread.core.errors import NotFound
 from everthread.core.ports import Store
 
 PAGE = 500
-_FEW = 100
-"""To make so few messages the collector is not in the way."""
+_FEW = 1_000
+"""While so few messages are made the collector looks only at what was made last, which takes a quarter of what it takes
+to look at all of them afterwards."""
 
 
 class Loaded(NamedTuple):
