@@ -27,6 +27,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from pydantic import BaseModel
 
 IMMUTABLE = frozenset({str, int, float, bool, bytes, NoneType})
 """Values that cannot be changed in place."""
@@ -84,15 +85,19 @@ class Mould(NamedTuple):
             fields[name] = kind()
         if self.packed:
             fields.update(ormsgpack.unpackb(self.packed))
-        _set(message, "__dict__", fields)
-        _set(message, "__pydantic_fields_set__", _NAMES[self.kind])
-        _set(message, "__pydantic_extra__", ormsgpack.unpackb(self.extra) if self.extra else {})
-        _set(message, "__pydantic_private__", None)
+        _set_fields(message, fields)
+        _set_names(message, _NAMES[self.kind])
+        _set_extra(message, ormsgpack.unpackb(self.extra) if self.extra else {})
+        _set_private(message, None)
         return message
 
 
-_set = object.__setattr__
 _new = object.__new__
+_set_fields, _set_names, _set_extra, _set_private = (
+    vars(BaseModel)[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
+"""Pydantic's slots themselves: `object.__setattr__` would look each of them up by its name, in each message."""
 
 
 class Form(NamedTuple):
