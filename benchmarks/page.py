@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from benchmarks import report
 from everthread.http.page import FOLDER
+from tests.nursery import Nursery
 from tests.page.conftest import BARE, Served, serving
 
 CHUNK = 1000
@@ -104,7 +105,12 @@ def bundle() -> list[report.Row]:
 
 
 def measured(rounds: int, messages: int) -> dict[str, list[report.Row]]:
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as served, sync_playwright() as playwright:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        Nursery(Path(place)) as nursery,
+        serving(nursery, Path(place)) as served,
+        sync_playwright() as playwright,
+    ):
         served.begin()
         fill(served, messages)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=BARE)

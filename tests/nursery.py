@@ -19,12 +19,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from tests.crash import child
 
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 PRELOADED = ("everthread.adapters.stores.postgres", "sqlalchemy.dialects.postgresql.asyncpg")
 """What the warming up does not import by itself."""
 WITH_LANGCHAIN = ("everthread.integrations.langchain", "everthread.integrations.langgraph")
-SERVING = ("everthread.cli.commands", "everthread.http.app", "uvicorn")
+SERVING = ("everthread.cli.serving", "everthread.http.serving", "everthread.demo.loading")
 """What programs need."""
 PATIENCE_SECONDS = 90.0
 """After this long a child hangs, and the test says so."""
@@ -66,6 +67,12 @@ class Child:
             self.nursery.ask({"wait": self.pid, "seconds": seconds})
             raise AssertionError(f"the child still ran after {seconds} s:\n{self.said()}")
         return int(answer["status"])
+
+    def end(self) -> None:
+        """Kill it, if it still runs."""
+        if self.is_at_work():
+            self.send(signal.SIGKILL)
+            self.wait()
 
     def is_at_work(self) -> bool:
         return self.nursery.ask({"wait": self.pid, "seconds": 0})["status"] is None
@@ -114,22 +121,37 @@ class Nursery:
         assert status == 0, f"{call} ended with {status}:\n{child.said()}"
 
     def start_program(
-        self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str] = (), stdout: int
+        self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str], stdout: int | None = None
     ) -> Child:
         """`python ARGUMENTS` in a folder: the name of a file, `-m` and a module, or `-c` and a text. What it `needs` is
         imported once for all that need it."""
         log = self._new_file()
         given = {"arguments": arguments, "folder": str(folder), "env": dict(env)}
-        with log.open("ab") as errors:
-            return self._begin("tests.nursery:run_program", given, log, stdout, errors.fileno(), needs)
+        with log.open("ab") as output:
+            errors = output.fileno()
+            return self._begin("tests.nursery:run_program", given, log, stdout or errors, errors, needs)
 
-    def run_program(self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str] = ()) -> Ended:
+    def run_program(self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str]) -> Ended:
         """The same, waited for."""
         written = self._new_file()
         with written.open("ab") as output:
             child = self.start_program(*arguments, folder=folder, env=env, needs=needs, stdout=output.fileno())
         code = child.wait()
         return Ended(code, written.read_text(encoding="utf-8"), child.log.read_text(encoding="utf-8"))
+
+    @contextmanager
+    def talking_program(
+        self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str]
+    ) -> Iterator[tuple[Child, TextIO]]:
+        """A program and what it says, as it says it; killed in the end if it still runs."""
+        read, write = os.pipe()
+        with open(read, encoding="utf-8") as said:
+            child = self.start_program(*arguments, folder=folder, env=env, needs=needs, stdout=write)
+            os.close(write)
+            try:
+                yield child, said
+            finally:
+                child.end()
 
     def ask(self, question: Mapping[str, Any], files: Sequence[int] = ()) -> dict[str, Any]:
         socket.send_fds(self._socket, [f"{json.dumps(question)}\n".encode()], files)
@@ -218,6 +240,9 @@ def _settle(stdout: int, stderr: int) -> None:
     for number, file in enumerate((nothing, stdout, stderr)):
         os.dup2(file, number)
         os.close(file)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)  # the former remembers a file of another kind
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
 
 
 def run_program(arguments: Sequence[str], folder: str, env: Mapping[str, str]) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +16,7 @@ from fastapi import FastAPI
 
 import everthread
 from everthread.core.nouns import Ref
+from tests.nursery import ROOT, SERVING, Child, Nursery
 
 API = "/api/v1"
 
@@ -58,22 +57,14 @@ async def listening(app: FastAPI) -> AsyncIterator[str]:
 
 
 @contextmanager
-def process(database: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`everthread serve` as a process of its own."""
-    command = (sys.executable, "-m", "everthread", "serve", "--database", database, "--port", "0", "--json")
+def process(nursery: Nursery, database: str, *options: str, **environment: str) -> Iterator[tuple[Child, str]]:
+    """`everthread serve` as a process of its own, and its address."""
+    command = ("-m", "everthread", "serve", "--database", database, "--port", "0", "--json", *options)
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
-    running = subprocess.Popen(
-        command, env=kept | environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    try:
-        assert running.stdout is not None
-        yield running, str(json.loads(running.stdout.readline())["listening"])
-    finally:
-        with suppress(ProcessLookupError):
-            running.kill()
-        running.wait()
-        if running.stdout is not None:
-            running.stdout.close()
+    with nursery.talking_program(*command, folder=ROOT, env=kept | environment, needs=SERVING) as (server, said):
+        first = said.readline()
+        assert first, server.said()
+        yield server, str(json.loads(first)["listening"])
 
 
 async def events(answer: httpx.Response) -> AsyncIterator[Event]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from everthread.http.page import FOLDER
+from tests.nursery import SERVING, Child, Nursery
 
 BARE = (
     "--no-sandbox --headless --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
@@ -40,13 +40,14 @@ def browser() -> Iterator[Browser]:
 class Served:
     """`everthread serve` on a port of its own, over SQLite in a folder; it can be stopped and begun again there."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
+    def __init__(self, nursery: Nursery, folder: Path, **environment: str) -> None:
+        self._nursery = nursery
         self.folder = folder
         database = f"sqlite:///{folder / 'et.db'}"
         given = {"EVERTHREAD_MODEL": "scripted:echo", "EVERTHREAD_DATABASE": database} | environment
         self._environment = {**os.environ, **given}
         self._port = _free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
 
     @property
     def address(self) -> str:
@@ -54,27 +55,28 @@ class Served:
 
     def run(self, *arguments: str) -> str:
         """A command of the program, on this database."""
-        command = [sys.executable, "-m", "everthread", *arguments]
-        done = subprocess.run(command, env=self._environment, cwd=self.folder, check=True, capture_output=True)
-        return done.stdout.decode()
+        command = ("-m", "everthread", *arguments)
+        done = self._nursery.run_program(*command, folder=self.folder, env=self._environment, needs=SERVING)
+        assert done.code == 0, done.err
+        return done.out
 
     def begin(self) -> None:
-        command = [sys.executable, "-m", "everthread", "serve", "--port", str(self._port)]
-        self._process = subprocess.Popen(command, env=self._environment, cwd=self.folder)
+        command = ("-m", "everthread", "serve", "--port", str(self._port))
+        self._process = self._nursery.start_program(*command, folder=self.folder, env=self._environment, needs=SERVING)
         _wait_for(self.address)
 
     def end(self) -> None:
         if self._process is not None:
-            self._process.terminate()
-            self._process.wait(PATIENCE_SECONDS)
+            self._process.send(signal.SIGTERM)
+            self._process.wait()
             self._process = None
 
 
 @contextmanager
-def serving(folder: Path, **environment: str) -> Iterator[Served]:
+def serving(nursery: Nursery, folder: Path, **environment: str) -> Iterator[Served]:
     if not (FOLDER / "index.html").is_file():
         pytest.skip("the page is not built: make web")
-    served = Served(folder, **environment)
+    served = Served(nursery, folder, **environment)
     try:
         yield served
     finally:
@@ -82,9 +84,9 @@ def serving(folder: Path, **environment: str) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with the demo, and a model that says everything back."""
-    with serving(tmp_path_factory.mktemp("served")) as served:
+    with serving(nursery, tmp_path_factory.mktemp("served")) as served:
         served.run("demo", "--load")
         served.begin()
         yield served.address

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -20,30 +17,28 @@ from everthread.testing import MemoryStore
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import begin_turn
 from everthread.turn.presence import Presence, is_dead
+from tests.nursery import ROOT, Nursery
 from tests.turn.dying import LONG
 from tests.turn.telling import agent_for, only, said, told
 
-ROOT = Path(__file__).parents[2]
 
-
-def killed(url: str, conversation: str, question: str, where: str) -> None:
+def killed(nursery: Nursery, url: str, conversation: str, question: str, where: str) -> None:
     """Run a turn in a process of its own, and kill it."""
-    command = (sys.executable, "-m", "tests.turn.dying", url, conversation, question, where)
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "now\n"
-        process.send_signal(signal.SIGKILL)
+    command = ("-m", "tests.turn.dying", url, conversation, question, where)
+    needs = ["tests.turn.dying"]
+    with nursery.talking_program(*command, folder=ROOT, env=os.environ, needs=needs) as (_, written):
+        assert written.readline() == "now\n"
 
 
-async def opened_and_killed(url: str, where: str) -> str:
+async def opened_and_killed(nursery: Nursery, url: str, where: str) -> str:
     async with everthread.open(url, worker=False) as et:
         conv = await et.conversations.create()
-    await asyncio.to_thread(killed, url, conv.id, "tell me", where)
+    await asyncio.to_thread(killed, nursery, url, conv.id, "tell me", where)
     return conv.id
 
 
-async def test_i16_killed_in_mid_answer_the_text_until_there_is_kept(durable_url: str) -> None:
-    id = await opened_and_killed(durable_url, "answer")
+async def test_i16_killed_in_mid_answer_the_text_until_there_is_kept(nursery: Nursery, durable_url: str) -> None:
+    id = await opened_and_killed(nursery, durable_url, "answer")
     async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.get(id)
         (turn,) = await conv.turns()
@@ -64,8 +59,10 @@ async def test_i16_killed_in_mid_answer_the_text_until_there_is_kept(durable_url
         assert (await et.verify()).ok
 
 
-async def test_i16_killed_in_mid_tool_the_call_is_kept_and_the_next_request_is_valid(durable_url: str) -> None:
-    id = await opened_and_killed(durable_url, "tool")
+async def test_i16_killed_in_mid_tool_the_call_is_kept_and_the_next_request_is_valid(
+    nursery: Nursery, durable_url: str
+) -> None:
+    id = await opened_and_killed(nursery, durable_url, "tool")
     async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.get(id)
         agent = agent_for(et)
@@ -78,8 +75,8 @@ async def test_i16_killed_in_mid_tool_the_call_is_kept_and_the_next_request_is_v
         assert "interrupted" in model.requests[0].messages[3].text
 
 
-async def test_a_turn_that_waits_behind_a_dead_one_closes_it(durable_url: str) -> None:
-    id = await opened_and_killed(durable_url, "answer")
+async def test_a_turn_that_waits_behind_a_dead_one_closes_it(nursery: Nursery, durable_url: str) -> None:
+    id = await opened_and_killed(nursery, durable_url, "answer")
     async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.get(id)
         async with asyncio.timeout(60):

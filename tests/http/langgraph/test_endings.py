@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,8 +14,10 @@ import httpx
 from langgraph_sdk import get_client
 
 from everthread.core.clock import system_clock
+from tests.http import served
 from tests.http.langgraph.rig import CONFIG, Server, says, serving
 from tests.http.served import until_kept
+from tests.nursery import Child, Nursery
 
 BODY: dict[str, Any] = {"assistant_id": "slow", "input": says("a"), "stream_mode": ["custom", "values"]}
 TICKS = 12
@@ -93,34 +93,26 @@ async def test_i18_resume_yields_exactly_the_missing_events(durable_url: str) ->
 
 
 @asynccontextmanager
-async def process(url: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """`everthread serve` as people start it; its address once it listens."""
-    command = (sys.executable, "-m", "everthread", "--json", "--database", url, "serve", "--port", "0")
-    running = await asyncio.create_subprocess_exec(
-        *command, "--langgraph", str(CONFIG), stdout=asyncio.subprocess.PIPE, env={**os.environ}
-    )
-    assert running.stdout is not None
-    address = json.loads(await running.stdout.readline())["listening"]
-    try:
-        yield running, address
-    finally:
-        if running.returncode is None:
-            running.kill()
-        await running.wait()
+async def process(nursery: Nursery, url: str) -> AsyncIterator[tuple[Child, httpx.AsyncClient]]:
+    """`everthread serve` with graphs, as a process of its own, and somebody who asks it."""
+    with served.process(nursery, url, "--langgraph", str(CONFIG)) as (server, address):
+        async with httpx.AsyncClient(base_url=address, timeout=30) as http:
+            yield server, http
 
 
-async def test_i16_every_accepted_run_ends_in_a_final_state_after_its_worker_dies(durable_url: str) -> None:
+async def test_i16_every_accepted_run_ends_in_a_final_state_after_its_worker_dies(
+    nursery: Nursery, durable_url: str
+) -> None:
     """Killed with -9 in mid stream, one run going on and one waiting: both are over, none is run again."""
     body = {**BODY, "context": {"ticks": 1000, "seconds": 0.02}}
-    async with process(durable_url) as (server, address), httpx.AsyncClient(base_url=address, timeout=30) as http:
+    async with process(nursery, durable_url) as (server, http):
         await http.post("/threads", json={"thread_id": "c"})
         seen = await events(http, "POST", "/threads/c/runs/stream", 40, json=body)
         run_id = await run_of(http, "c")
         await http.post("/threads/c/runs", json=body)
         await until_kept(durable_url, run_id, seen[-1][0])
-        server.send_signal(signal.SIGKILL)
-        await server.wait()
-    async with process(durable_url) as (_, address), httpx.AsyncClient(base_url=address, timeout=30) as http:
+        server.send(signal.SIGKILL)
+    async with process(nursery, durable_url) as (_, http):
         await http.get(f"/threads/c/runs/{run_id}/join")
         statuses = await _settled(http)
         assert statuses == ["interrupted", "interrupted"]
@@ -130,7 +122,7 @@ async def test_i16_every_accepted_run_ends_in_a_final_state_after_its_worker_die
         numbers = [number for number, _, _ in seen + rest]
         assert numbers == list(range(1, len(numbers) + 1))
         assert [name for _, name, _ in rest[-2:]] == ["error", "end"]
-        async with get_client(url=address) as client:
+        async with get_client(url=str(http.base_url)) as client:
             answer: Any = await client.runs.wait("c", "agent", input=says("again"))
         assert [message["content"] for message in answer["messages"]] == ["a", "again", "one two three"]
 
@@ -143,13 +135,13 @@ async def _settled(http: httpx.AsyncClient) -> list[str]:
         await asyncio.sleep(0.05)
 
 
-async def test_a_server_that_stops_closes_its_runs_as_interrupted(durable_url: str) -> None:
+async def test_a_server_that_stops_closes_its_runs_as_interrupted(nursery: Nursery, durable_url: str) -> None:
     body = {**BODY, "context": {"ticks": 1000, "seconds": 0.02}}
-    async with process(durable_url) as (server, address), httpx.AsyncClient(base_url=address, timeout=30) as http:
+    async with process(nursery, durable_url) as (server, http):
         await http.post("/threads", json={"thread_id": "t"})
         run_id = (await http.post("/threads/t/runs", json=body)).json()["run_id"]
-        server.send_signal(signal.SIGTERM)
-        assert await server.wait() == 0
+        server.send(signal.SIGTERM)
+        assert await asyncio.to_thread(server.wait) == 0
     async with serving(durable_url) as again, again.http() as http:
         run = (await http.get(f"/threads/t/runs/{run_id}")).json()
         assert run["status"] == "interrupted"
