@@ -21,7 +21,7 @@ REACH = 4
 """So many messages to either side lend to a message what they have of the question."""
 AROUND = 8
 """So many messages to either side make up what is talked about."""
-MOST_LENDING = 1_000
+MOST_LENDING = 300
 """Of the messages that have a word, the best so many lend to those around them."""
 _TELLING = 0.02
 """A term that tells less than this share of what the rarest does stands nearly everywhere: it says nothing of where to
@@ -64,6 +64,8 @@ def telling(places: Places, rarity: Mapping[Term, float], enough: int, hidden: C
 
 def worth_reading(places: Places, rarity: Mapping[Term, float], most: int) -> list[int]:
     """The messages that are likeliest to be found, at most so many; among them some that have none of the words."""
+    if not places:
+        return []
     own = _own(places, rarity)
     tally = _tally(own, places, rarity)
     with_lent = dict(own)
@@ -84,15 +86,13 @@ def worth_reading(places: Places, rarity: Mapping[Term, float], most: int) -> li
 
 def _own(places: Places, rarity: Mapping[Term, float]) -> dict[int, float]:
     """What each message has of the question."""
-    own: dict[int, float] = {}
+    longest, *others = sorted(places, key=lambda term: len(places[term]), reverse=True)
+    own = dict.fromkeys(places[longest], rarity[longest])  # at once, as no other list is
     has = own.get
-    for term, having in places.items():
+    for term in others:
         weight = rarity[term]
-        if not own:
-            own.update(dict.fromkeys(having, weight))
-        else:
-            for order in having:
-                own[order] = has(order, 0.0) + weight
+        for order in places[term]:
+            own[order] = has(order, 0.0) + weight
     return own
 
 
