@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,21 @@ def pytest_configure() -> None:
     """The tests' folders are in memory, where there is room: most of a small test on SQLite is waiting for a disk."""
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(roomy_folder()))
     gc.disable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """In a new checkout one process collects first: the others find compiled what else each would compile, in more
+    time than the rest of collecting takes."""
+    is_alone = "PYTEST_XDIST_WORKER" not in os.environ
+    if is_alone or (session.config.rootpath / ".pytest_cache").exists():
+        return (yield)
+    with open(__file__) as turn:
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(turn, fcntl.LOCK_SH)
+        return (yield)
 
 
 def pytest_collection_finish() -> None:
