@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,41 +17,35 @@ from typing import Any, TypeVar
 from everthread.adapters.jobs.memory import MemoryJobs
 from everthread.adapters.stores.layout import (
     CANNOT_REACH,
-    SEQ_BITS,
-    SEQ_MASK,
-    is_indexed,
     memory_erased,
-    revisions_of,
     texts_of,
-    traces_of,
-    uses_in,
-    words_of,
 )
-from everthread.adapters.stores.memory_access import Porter
-from everthread.adapters.stores.memory_checkpoints import Shelf
-from everthread.adapters.stores.memory_items import Drawer
-from everthread.adapters.stores.memory_notes import Noticeboard, matches
-from everthread.adapters.stores.memory_turns import Diary
+from everthread.adapters.stores.memory import search
+from everthread.adapters.stores.memory.access import Porter
+from everthread.adapters.stores.memory.checkpoints import Shelf
+from everthread.adapters.stores.memory.erase import blank, to_erase
+from everthread.adapters.stores.memory.items import Drawer
+from everthread.adapters.stores.memory.notes import Noticeboard
+from everthread.adapters.stores.memory.rows import Kept, age
+from everthread.adapters.stores.memory.turns import Diary
 from everthread.adapters.vectors.memory import MemoryVectors
 from everthread.compaction.view import shown
 from everthread.context.ingredients import summary_block
 from everthread.core.access import ApiKey
-from everthread.core.chain import commitment_of, genesis
+from everthread.core.chain import genesis
 from everthread.core.checkpoints import CheckpointNeeds, CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.compactions import Compaction
-from everthread.core.entries import Entry, Flag, Kind, Revision
+from everthread.core.entries import Entry, Flag, Kind
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
-from everthread.core.ids import owner_scope
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import NewJob
-from everthread.core.log import Answer, BranchName, BranchRow, CompactionQuery, Decision, Intent, LogHead, Needs, Seen
-from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, Place, Use, UseCount
+from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
+from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, Place, UseCount
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.core.paths import holds, is_on, path_segments, within
+from everthread.core.paths import is_on, path_segments, within
 from everthread.core.ports import (
     MOST_PINNED,
-    Candidate,
     Candidates,
     CompactionPosition,
     ListPosition,
@@ -65,42 +59,8 @@ from everthread.core.ports import (
 from everthread.core.queries import Query, Term
 from everthread.core.replies import Reply
 from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
-from everthread.history.match import has
-from everthread.history.words import scope_token
 
 R = TypeVar("R")
-
-
-@dataclass(slots=True)
-class _Conversation:
-    number: int
-    info: ConversationInfo
-    is_erased: bool = False
-    active: int = 0
-    look_at: int = 0
-    branches: dict[int, BranchRow] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
-    words: dict[int, frozenset[str]] = field(default_factory=dict)
-    answers: dict[str, Answer] = field(default_factory=dict)
-    compactions: dict[str, Compaction] = field(default_factory=dict)
-    policy: bytes | None = None
-    manifests: dict[str, bytes] = field(default_factory=dict)
-    prompts: dict[str, bytes] = field(default_factory=dict)
-    shelf: Shelf = field(default_factory=Shelf)
-    uses: dict[Use, tuple[int, int]] = field(default_factory=dict)
-    """How often, and when last."""
-
-    @property
-    def head(self) -> LogHead:
-        info = self.info
-        state = (self.active, self.is_erased, info.off_record, self.look_at)
-        return LogHead(info.owner, info.id, len(self.entries), info.chain, *state)
-
-    def by_id(self, id: str) -> list[Entry]:
-        return [entry for entry in self.entries if entry.id == id and entry.kind != Kind.MARK]
-
-    def by_seq(self, seqs: Sequence[int]) -> list[Entry]:
-        return [self.entries[seq - 1] for seq in seqs if 1 <= seq <= len(self.entries)]
 
 
 class MemoryStore:
@@ -111,7 +71,7 @@ class MemoryStore:
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
-        self._kept: dict[Ref, _Conversation] = {}
+        self._kept: dict[Ref, Kept] = {}
         self._erasures: list[tuple[str, str | None, str | None, datetime]] = []
         self._is_open = False
         self._policy: bytes | None = None
@@ -133,16 +93,24 @@ class MemoryStore:
         self._is_open = False
 
     @property
-    def _rows(self) -> dict[Ref, _Conversation]:
+    def _rows(self) -> dict[Ref, Kept]:
         if not self._is_open:
             raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
         return self._kept
 
-    def _row(self, ref: Ref, *, living: bool = True) -> _Conversation:
+    def _row(self, ref: Ref, *, living: bool = True) -> Kept:
         row = self._rows.get(ref)
         if row is None or (living and row.is_erased):
             raise NotFound(f"no conversation {ref.id!r}")
         return row
+
+    def _living(self, owner: str, conversation: str | None) -> Sequence[Kept]:
+        """An owner's conversations, or one of them, oldest first."""
+        return [
+            row
+            for ref, row in self._rows.items()
+            if ref.owner == owner and not row.is_erased and conversation in (None, ref.id)
+        ]
 
     def _erased_seqs(self, ref: Ref) -> frozenset[int]:
         return frozenset(entry.seq for entry in self._row(ref).entries if entry.is_erased)
@@ -173,7 +141,7 @@ class MemoryStore:
             entry_count=0,
             chain=genesis(*ref),
         )
-        row = self._rows[ref] = _Conversation(len(self._rows) + 1, info)
+        row = self._rows[ref] = Kept(len(self._rows) + 1, info)
         row.branches[0] = BranchRow(0, None, 0, 0, 0, to_micros(now))
         return _handed_out(info)
 
@@ -220,11 +188,11 @@ class MemoryStore:
         row = self._row(ref, living=False)
         now = to_micros(self._clock())
         needs = intent.needs()
-        seen = _seen(row, needs)
+        seen = row.seen(needs)
         if needs.turns is not None:
             seen = replace(seen, turns=self._turns.look(ref, needs.turns))
         decision = intent.decide(seen, now)
-        _apply(row, decision, now)
+        row.apply(decision, now)
         self._turns.apply(ref, decision, from_micros(now))
         self._put(ref, decision.jobs, now)
         return decision.result
@@ -292,11 +260,11 @@ class MemoryStore:
         )
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
-        return _compactions(self._row(ref), query)
+        return self._row(ref).compactions_for(query)
 
     async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
-        known = sorted(self._row(ref).compactions.values(), key=_age)
-        return [one for one in known if after is None or _age(one) > after][:limit]
+        known = sorted(self._row(ref).compactions.values(), key=age)
+        return [one for one in known if after is None or age(one) > after][:limit]
 
     async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
         if ref is None:
@@ -477,57 +445,16 @@ class MemoryStore:
     async def candidates(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
     ) -> Candidates:
-        rows = [
-            row
-            for ref, row in reversed(self._rows.items())
-            if ref.owner == owner and not row.is_erased and conversation in (None, ref.id)
-        ]
-        keys = [
-            (row, seq)
-            for row in rows
-            for seq in sorted(row.words, reverse=True)
-            if scope_token(owner_scope(owner)) in row.words[seq] and matches(query, row.words[seq], any_word)
-        ]
-        shown = [(row, row.entries[seq - 1]) for row, seq in keys[:cap] if row.info.deleted_at is None]
-        return Candidates(
-            found=[
-                Candidate(row.info.id, entry, row.number << SEQ_BITS | entry.seq)
-                for row, entry in shown
-                if _is_current(row, entry)
-            ],
-            truncated=len(keys) > cap,
-            frequencies={
-                term.token: sum(has(term, words) for row in rows for words in row.words.values())
-                for term in query.terms
-            },
-            total=sum(len(row.words) for row in rows),
-        )
+        rows = self._living(owner, conversation)
+        return search.candidates(rows[::-1], owner, query, cap, any_word)
 
     async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
         if conversation is not None:
             self._row(Ref(owner, conversation))
-        rows = [
-            row
-            for ref, row in self._rows.items()
-            if ref.owner == owner and not row.is_erased and conversation in (None, ref.id)
-        ]
-        found = {
-            term: [
-                row.number << SEQ_BITS | seq for row in rows for seq in sorted(row.words) if has(term, row.words[seq])
-            ]
-            for term in terms
-        }
-        is_cut = any(len(having) > cap for having in found.values())
-        return WordPlaces(
-            {term: having[-cap:] for term, having in found.items()}, sum(len(row.words) for row in rows), is_cut
-        )
+        return search.word_places(self._living(owner, conversation), terms, cap)
 
     async def placed(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
-        rows = {row.number: row for ref, row in self._rows.items() if ref.owner == owner and not row.is_erased}
-        numbers = {row.info.id: row.number for row in rows.values()}
-        keys = {*orders, *(numbers[id] << SEQ_BITS | seq for id, seq in named if id in numbers)}
-        found = (_placed(rows[key >> SEQ_BITS], key & SEQ_MASK) for key in sorted(keys) if key >> SEQ_BITS in rows)
-        return list({one.order: one for one in found if one is not None}.values())
+        return search.placed(self._living(owner, None), orders, named)
 
     # -- looking after the whole ---------------------------------------------------------------------------
 
@@ -538,25 +465,21 @@ class MemoryStore:
         summary_block.cache_clear()
         if conversation is None and message is not None:
             return self._erase_memory(owner, message)
-        rows = [
-            row
-            for ref, row in self._rows.items()
-            if ref.owner == owner and conversation in (None, ref.id) and not row.is_erased
-        ]
+        rows = self._living(owner, conversation)
         if not rows and conversation is not None:
             raise NotFound(f"no conversation {conversation!r}")
-        if message is not None and not any(_to_erase(row, message) for row in rows):
+        if message is not None and not any(to_erase(row, message) for row in rows):
             raise NotFound(f"no message {message!r} in conversation {conversation!r}")
         now = self._clock()
         reached: Counter[str] = Counter()
         for row in rows:
             seqs = None if message is None else [entry.seq for entry in row.by_id(message)]
             reached["notes"] += self._notes.erase(owner, row.info.id, seqs)
-            said = texts_of(_to_erase(row, message)) if message is not None else []
+            said = texts_of(to_erase(row, message)) if message is not None else []
             self._turns.forget(Ref(owner, row.info.id), message, said, reached)
-            seqs = None if message is None else [entry.seq for entry in _to_erase(row, message)]
+            seqs = None if message is None else [entry.seq for entry in to_erase(row, message)]
             reached["vectors"] += self.vectors.forget_now(owner, row.info.id, seqs=seqs)
-            _blank(row, message, now, reached)
+            blank(row, message, now, reached)
             forgotten = self.jobs.forget(Ref(owner, row.info.id), only_errors=message is not None)
             reached["jobs"] += forgotten
         if conversation is None:
@@ -616,130 +539,3 @@ class MemoryStore:
 def _handed_out(info: ConversationInfo) -> ConversationInfo:
     """With metadata of its own, so that callers cannot change what is kept."""
     return replace(info, metadata=deepcopy(info.metadata))
-
-
-def _seen(row: _Conversation, needs: Needs) -> Seen:
-    newest = {id: entry for id in needs.ids for entry in row.by_id(id) if entry.how != Revision.STUB}
-    return Seen(
-        head=row.head,
-        branches=dict(row.branches),
-        by_id=newest,
-        by_seq={entry.seq: entry for entry in row.by_seq(needs.seqs)},
-        answer=row.answers.get(needs.idempotency_key) if needs.idempotency_key is not None else None,
-        compactions=_compactions(row, needs.compactions) if needs.compactions else (),
-        since=row.entries[needs.since :] if needs.since is not None else (),
-        checkpoints=None if needs.checkpoints is None else row.shelf.look(needs.checkpoints),
-        revisions=revisions_of(entry for id in needs.ids for entry in row.by_id(id)) if needs.every_revision else {},
-    )
-
-
-def _compactions(row: _Conversation, query: CompactionQuery) -> Sequence[Compaction]:
-    told = {one.id for one in shown(row.compactions.values(), query.path)}
-    return [
-        one
-        for one in sorted(row.compactions.values(), key=_age)
-        if one.id in told or one.id in query.ids or (query.over is not None and _touches(one, *query.over))
-    ]
-
-
-def _touches(compaction: Compaction, after: int, last: int) -> bool:
-    return compaction.invalid_at is None and compaction.last_seq >= after and compaction.after_seq <= last
-
-
-def _age(compaction: Compaction) -> CompactionPosition:
-    return CompactionPosition(compaction.created_at, compaction.id)
-
-
-def _apply(row: _Conversation, decision: Decision[Any], now: int) -> None:
-    for entry in decision.entries:
-        row.entries.append(entry)
-        if is_indexed(entry, off_record=row.info.off_record):
-            row.words[entry.seq] = frozenset(words_of(entry, row.info.owner).split(" "))
-    for use, count in (uses_in(decision.entries) if not row.info.off_record else {}).items():
-        row.uses[use] = (row.uses.get(use, (0, 0))[0] + count, decision.entries[-1].created_at)
-    for touch in decision.touches:
-        old = row.entries[touch.seq - 1]
-        row.entries[touch.seq - 1] = old._replace(
-            newest_seq=old.newest_seq if touch.newest_seq is None else touch.newest_seq,
-            flags=int((old.flags | touch.set_flags) & ~touch.clear_flags),
-            updated_at=touch.updated_at,
-            commitment=touch.commitment or old.commitment,
-        )
-    row.branches.update({branch.number: branch for branch in decision.branches})
-    for seq in decision.changed:
-        _invalidate(row, seq, from_micros(now))
-    for compaction in decision.compactions:
-        row.compactions[compaction.id] = compaction
-    if decision.checkpoints is not None:
-        row.shelf.apply(decision.checkpoints)
-    if decision.answer is not None:
-        row.answers[decision.answer.key] = decision.answer
-    row.active = row.active if decision.active is None else decision.active
-    row.look_at = row.look_at if decision.look_at is None else decision.look_at
-    if decision.entries or decision.active is not None:
-        row.info = replace(
-            row.info,
-            entry_count=len(row.entries),
-            chain=decision.chain or row.info.chain,
-            updated_at=from_micros(now),
-        )
-
-
-def _invalidate(row: _Conversation, seq: int, at: datetime) -> None:
-    for id, compaction in row.compactions.items():
-        if compaction.invalid_at is None and holds(row.branches, compaction, row.entries[seq - 1]):
-            row.compactions[id] = replace(compaction, invalid_at=at)
-
-
-def _placed(row: _Conversation, seq: int) -> Placed | None:
-    """The message at this place, or whose revision this entry is; None for what is not to be seen."""
-    if not 0 < seq <= len(row.entries) or row.info.deleted_at is not None:
-        return None
-    found = row.entries[seq - 1]
-    place = row.entries[(found.revises or 1) - 1] if found.how == Revision.REPLACE else found
-    newest = place if place.newest_seq is None else row.entries[place.newest_seq - 1]
-    if not place.is_place or place.flags & (Flag.DELETED | Flag.ERASED) or newest.is_erased:
-        return None
-    return Placed(row.info.id, row.number << SEQ_BITS | place.seq, place.branch, place.depth, newest)
-
-
-def _is_current(row: _Conversation, entry: Entry) -> bool:
-    """Whether this is the newest revision of a message that is neither deleted nor erased."""
-    if entry.newest_seq is not None or entry.flags & (Flag.DELETED | Flag.ERASED):
-        return False
-    return entry.how != Revision.REPLACE or row.entries[(entry.revises or 1) - 1].newest_seq == entry.seq
-
-
-def _to_erase(row: _Conversation, message: str | None) -> list[Entry]:
-    entries = row.entries if message is None else row.by_id(message)
-    return [entry for entry in entries if not entry.is_erased]
-
-
-def _blank(row: _Conversation, message: str | None, now: datetime, reached: Counter[str]) -> None:
-    reached.update(row.shelf.forget(None if message is None else traces_of(_to_erase(row, message))))
-    for entry in _to_erase(row, message):
-        row.entries[entry.seq - 1] = entry._replace(
-            raw=None,
-            salt=None,
-            commitment=commitment_of(entry),
-            tokens=0,
-            flags=int(entry.flags | Flag.ERASED),
-            updated_at=to_micros(now),
-        )
-        reached["entries"] += 1
-        reached["words"] += row.words.pop(entry.seq, None) is not None
-        over = [one.id for one in row.compactions.values() if entry.is_place and holds(row.branches, one, entry)]
-        reached["compactions"] += sum(row.compactions.pop(id, None) is not None for id in over)
-    blanked = [answer for answer in row.answers.values() if message is None or answer.tells_of(message)]
-    reached["answers"] += len(blanked)
-    row.answers.update({answer.key: answer.blanked() for answer in blanked})
-    if message is None:
-        row.answers.clear()
-        row.manifests.clear()
-        row.prompts.clear()
-        row.policy = None
-        reached["uses"] += len(row.uses)
-        row.uses.clear()
-        row.is_erased = True
-        row.info = replace(row.info, title=None, metadata={}, updated_at=now)
-        reached["conversations"] += 1
