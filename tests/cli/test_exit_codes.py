@@ -70,8 +70,8 @@ def test_a_failure_is_one_line_and_one_code(quick: Quick, arguments: list[str], 
     assert ran.error["retryable"] is False
 
 
-def test_for_people_a_failure_is_one_plain_line(shell: Shell) -> None:
-    shell("migrate")
+def test_for_people_a_failure_is_one_plain_line(shell: Shell, quick: Quick) -> None:
+    quick("migrate")
     ran = shell("show", "gone")
     assert (ran.code, ran.out) == (3, "")
     assert ran.err == "everthread: no conversation 'gone'\n"
@@ -102,10 +102,10 @@ def test_a_server_that_is_not_there_is_an_error_that_may_be_retried(quick: Quick
     assert (ran.code, ran.error["retryable"]) == (1, True)
 
 
-def test_even_a_defect_is_one_line(shell: Shell, tmp_path: Path) -> None:
+def test_even_a_defect_is_one_line(shell: Shell, quick: Quick, tmp_path: Path) -> None:
     broken = tmp_path / "sitecustomize.py"
     broken.write_text("import everthread.instance as i\ni.Everthread.heads = lambda self: 1 / 0\n")
-    shell("migrate")
+    quick("migrate")
     ran = shell("heads", env={"PYTHONPATH": str(tmp_path)})
     assert ran.code == 1
     assert ran.err.startswith("everthread: a defect: ZeroDivisionError")

@@ -16,6 +16,7 @@ import everthread
 from everthread.adapters.stores.restoring import unfinished
 from tests.cli.conftest import Quick
 from tests.cli.shell import Ran, Shell, user
+from tests.nursery import Nursery
 from tests.postgres import Server
 
 SECRET = "the password is tangerine"
@@ -277,10 +278,10 @@ def test_the_file_behind_a_link_is_replaced(file: Kept, tmp_path: Path) -> None:
     assert file.texts() == ["hello", SECRET]
 
 
-def test_a_log_left_by_a_crash_is_not_played_into_the_new_file(file: Kept, tmp_path: Path) -> None:
+def test_a_log_left_by_a_crash_is_not_played_into_the_new_file(file: Kept, nursery: Nursery, tmp_path: Path) -> None:
     backup = file.backup("b")
-    dead = subprocess.run([sys.executable, "-c", DIE, file.url], check=False)
-    assert dead.returncode == 9
+    dead = nursery.run_program("-c", DIE, file.url, folder=tmp_path, env=os.environ, needs=())
+    assert dead.code == 9, dead.err
     assert (tmp_path / "et.db-wal").stat().st_size > 0
     assert file("restore", backup, "--force").code == 0
     assert file.texts() == ["hello", SECRET]
@@ -316,14 +317,16 @@ PLACES = [(place, when) for place in ("_copy", "_erase_again", "_take_place") fo
 
 @pytest.mark.parametrize(("place", "when"), PLACES)
 def test_killed_anywhere_the_old_or_the_new_database_stands_whole(
-    file: Kept, tmp_path: Path, place: str, when: str
+    file: Kept, nursery: Nursery, tmp_path: Path, place: str, when: str
 ) -> None:
     backup = file.backup("b")
     file("erase", "message", "c", "m2", "--yes")
     file("append", "c", input=[user("newer")])
     arguments = ["restore", backup, "--force", "--database", file.url]
-    killed = subprocess.run([sys.executable, "-c", KILL, place, when, *arguments], check=False)
-    assert killed.returncode == 9
+    killed = nursery.run_program(
+        "-c", KILL, place, when, *arguments, folder=tmp_path, env=os.environ, needs=["everthread.cli.commands"]
+    )
+    assert killed.code == 9, killed.err
     is_new = (place, when) == ("_take_place", "after")
     assert file.texts() == (["hello"] if is_new else ["hello", "newer"])
     assert file("verify").code == 0

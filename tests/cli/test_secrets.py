@@ -72,14 +72,14 @@ def test_i23_a_password_that_works_is_not_printed_either(quick: Quick, postgres_
             assert not [form for form in FORMS if form in ran.out + ran.err], command
 
 
-def test_i23_a_password_in_a_settings_file_is_not_printed(shell: Shell) -> None:
+def test_i23_a_password_in_a_settings_file_is_not_printed(shell: Shell, quick: Quick) -> None:
     shell.database = None
     file = shell.folder / "everthread.toml"
     file.write_text(f'database = "postgresql://ada:{SECRET}@127.0.0.1:1/none"\nowner = 5\n')
-    unreadable = shell("config")
+    unreadable = quick("config")
     assert unreadable.code == 2
     file.write_text(f'database = "ada:{SECRET}@127.0.0.1:1/none"\nlog_level = "debug"\n')
-    mistyped = shell("ls")
+    mistyped = quick("ls")
     assert mistyped.code == 2
     said = unreadable.out + unreadable.err + mistyped.out + mistyped.err
     assert not [form for form in FORMS if form in said]

@@ -33,27 +33,27 @@ def test_config_shows_the_settings_of_compaction_and_the_file_that_was_named(she
     assert (gone.code, gone.error["code"]) == (2, "invalid")
 
 
-def test_without_a_database_named_the_file_is_in_the_data_folder(shell: Shell) -> None:
+def test_without_a_database_named_the_file_is_in_the_data_folder(shell: Shell, quick: Quick) -> None:
     shell.database = None
-    assert shell("append", "c", input='{"role": "user", "content": "x"}').code == 0
+    assert quick("append", "c", input='{"role": "user", "content": "x"}').code == 0
     assert (shell.home / ".local/share/everthread/et.db").is_file()
-    elsewhere = shell("ls", "--json", env={"XDG_DATA_HOME": str(shell.home / "data")})
+    elsewhere = quick("ls", "--json", env={"XDG_DATA_HOME": str(shell.home / "data")})
     assert elsewhere.code == 3
     assert str(shell.home / "data/everthread/et.db") in elsewhere.error["message"]
 
 
-def test_the_demo_shows_that_nothing_is_lost(shell: Shell, tmp_path: Path) -> None:
+def test_the_demo_shows_that_nothing_is_lost(quick: Quick, tmp_path: Path) -> None:
     pytest.importorskip("langchain", reason="needs everthread[langchain]")
     database = f"sqlite:///{tmp_path / 'demo.db'}"
-    result = shell("demo", "--json", "--database", database).json
+    result = quick("demo", "--json", "--database", database).json
     assert result["ok"] is True
     assert result["in_log"] == result["said"] > result["in_checkpoint"]
-    assert len(shell("show", result["conversation_id"], "--json", "--database", database).lines) == result["said"]
+    assert len(quick("show", result["conversation_id"], "--json", "--database", database).lines) == result["said"]
 
 
-def test_the_demo_leaves_a_database_alone_that_was_not_named_for_it(shell: Shell, tmp_path: Path) -> None:
+def test_the_demo_leaves_a_database_alone_that_was_not_named_for_it(quick: Quick, tmp_path: Path) -> None:
     pytest.importorskip("langchain", reason="needs everthread[langchain]")
-    shown = shell("demo")
+    shown = quick("demo")
     assert shown.code == 0
     assert "hash chain verified" in shown.out
     assert not (tmp_path / "et.db").exists()

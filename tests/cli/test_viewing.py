@@ -106,9 +106,9 @@ def test_a_gauge_is_as_wide_as_it_should_be_and_every_part_is_seen(tokens: list[
     assert {ASCII.shades[at] for at, size in enumerate(tokens) if size} <= set(drawn)
 
 
-def test_a_terminal_without_blocks_gets_plain_signs(shell: Shell) -> None:
+def test_a_terminal_without_blocks_gets_plain_signs(shell: Shell, quick: Quick) -> None:
     assert (signs_for("utf-8"), signs_for("ascii"), signs_for("no such thing")) == (BLOCKS, ASCII, ASCII)
-    shell("append", "c", input=[user("x")])
+    quick("append", "c", input=[user("x")])
     ran = shell("context", "c", env={"PYTHONIOENCODING": "ascii"})
     assert "#" in ran.out
     assert "\\u2588" not in ran.out
