@@ -192,10 +192,12 @@ async def test_of_one_conversation_one_runs_and_others_beside_it(et: Everthread)
     for talk in talks:
         for kind in ("one", "two", "three"):
             await put(et, talk, kind)
+    diary.may_end.clear()
     async with working(et, one=diary.do, two=diary.do, three=diary.do):
+        await until(lambda: _is(diary.most_at_once > 1))
+        diary.may_end.set()
         await settled(et)
     assert len(diary.done) == 9
-    assert diary.most_at_once > 1
     assert [pair for pair in diary.together if pair[0] == pair[1]] == []
 
 
