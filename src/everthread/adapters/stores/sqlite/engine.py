@@ -238,7 +238,7 @@ class Engine:
                 with self._pen:
                     self._run(group)
                 _tell(group)
-            if self.unindexed >= MOST_UNINDEXED:
+            while self.unindexed >= MOST_UNINDEXED:  # who appends by the thousand brings more than a batch each time
                 self._index()
 
     def _next_handed(self) -> list[_Job] | None:
@@ -246,7 +246,8 @@ class Engine:
         while self.unindexed >= BATCH:
             with suppress(queue.Empty):
                 return self._queue.get(timeout=_QUIET_SECONDS)
-            self._index()
+            while self.unindexed >= BATCH and self._queue.empty():
+                self._index()
         return self._queue.get()
 
     def _index(self) -> None:
