@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -20,13 +21,18 @@ NewUrl = Callable[..., str]
 def new_url(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewUrl]:
     """Addresses of new databases without tables, of the kind that a test's parameter `store` names.
 
-    With tables where a test asks for them (`migrated=True`): on PostgreSQL they take as long as all that comes after.
+    With tables where a test asks for them (`migrated=True`): on PostgreSQL they take as long as all that comes after,
+    on SQLite a sixth of it.
     """
     numbers = count(1)
 
     def new(*, migrated: bool = False) -> str:
         if store == "sqlite":
-            return f"sqlite:///{tmp_path / f'files-{next(numbers)}' / 'et.db'}"
+            file = tmp_path / f"files-{next(numbers)}" / "et.db"
+            if migrated:
+                file.parent.mkdir()
+                shutil.copy(request.getfixturevalue("empty_file"), file)
+            return f"sqlite:///{file}"
         server: Server = request.getfixturevalue("postgres_server")
         return databases.enter_context(server.database(migrated=migrated))
 
