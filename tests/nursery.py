@@ -64,7 +64,7 @@ class Child:
         answer = self.nursery.ask({"wait": self.pid, "seconds": seconds})
         if answer["status"] is None:
             self.send(signal.SIGKILL)
-            self.nursery.ask({"wait": self.pid, "seconds": seconds})
+            self.nursery.ask({"wait": self.pid, "seconds": PATIENCE_SECONDS})
             raise AssertionError(f"the child still ran after {seconds} s:\n{self.said()}")
         return int(answer["status"])
 
