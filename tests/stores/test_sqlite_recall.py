@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import everthread
+from everthread.adapters.stores.sqlite import search
 from everthread.adapters.stores.sqlite.engine import READERS
+from everthread.adapters.stores.sqlite.files import connect
 from everthread.adapters.stores.sqlite.indexing import FEW
 from everthread.core.queries import Term
 from everthread.recalling import Sources, find
@@ -106,3 +108,18 @@ async def test_an_errand_that_is_given_up_before_it_began_is_never_begun(tmp_pat
         gate.set()
         assert await asyncio.gather(*busy) == [True] * READERS
     assert begun == []
+
+
+@pytest.mark.parametrize("talks", [3, 30])
+async def test_a_word_in_many_conversations_takes_no_more_questions(tmp_path: Path, talks: int) -> None:
+    async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
+        for owner in ("ann", "bob"):
+            for _ in range(talks):
+                await (await et.conversations.create(owner=owner)).append(lines(1))
+        await et.search("harbour")
+    asked: list[str] = []
+    with closing(connect(tmp_path / "et.db", lambda: None)) as connection:
+        connection.set_trace_callback(asked.append)
+        found = search.word_places(connection, "ann", None, [Term(token="harbour")], 100)
+    assert len(found.of[Term(token="harbour")]) == talks
+    assert len([one for one in asked if "conversations" in one]) == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from everthread.core import chain
 from everthread.core.checkpoints import digest_of
@@ -35,7 +36,8 @@ async def verify(store: Store, against: Iterable[Head] | None = None, *, owner: 
         if owner not in (None, info.owner):
             continue
         before = len(tally.problems)
-        await _verify_one(store, info, expected.pop((info.owner, info.id), None), tally)
+        work = partial(_verify_one, store, info, expected.pop((info.owner, info.id), None), tally)
+        await (store.errand(work) if info.entry_count <= PAGE else work())  # a short log in one trip
         tally.problems[before:] = [await _with_blob(store, problem) for problem in tally.problems[before:]]
     for head in expected.values():
         tally.problem("missing", Ref(head.owner, head.conversation_id), None, "the conversation is gone")
@@ -139,6 +141,8 @@ async def _entries(store: Store, ref: Ref, until: int) -> AsyncIterator[Entry]:
                 return
             yield entry
         after = page[-1].seq
+        if after >= until:
+            return
 
 
 def _verify_entry(before: bytes, entry: Entry, ref: Ref, tally: _Tally) -> bytes:

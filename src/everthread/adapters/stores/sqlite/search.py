@@ -69,10 +69,12 @@ def word_places(
             rows = connection.execute(sql.TERM_PLACES, (match, first, tail.after))
         else:
             rows = connection.execute(sql.NEWEST_TERM_PLACES, (match, first, tail.after, cap))
-        keys = sorted(orjson.loads(rows.fetchone()[0]))
-        found[term] = keys if conversation is not None else list(_owned(connection, owner, keys))
-        found[term] += [key for key, words in tail.words if has(term, words)]
-        del found[term][:-cap]
+        found[term] = sorted(orjson.loads(rows.fetchone()[0]))
+    if conversation is None:
+        found = _owned_of(connection, owner, found)
+    for term, keys in found.items():
+        keys += [key for key, words in tail.words if has(term, words)]
+        del keys[:-cap]
     return WordPlaces(found, total, any(len(having) >= cap for having in found.values()))
 
 
@@ -108,6 +110,15 @@ def _owned(connection: sqlite3.Connection, owner: str, keys: Iterable[int]) -> I
             known[number] = connection.execute(sql.OWNER, (number,)).fetchone()[0] == owner
         if known[number]:
             yield key
+
+
+def _owned_of(connection: sqlite3.Connection, owner: str, found: dict[Term, list[int]]) -> dict[Term, list[int]]:
+    """The same without what others own; all conversations are asked for at once, since a common word is in many."""
+    numbers = {key >> SEQ_BITS for keys in found.values() for key in keys}
+    owned = {row[0] for row in connection.execute(sql.OWNED, (json.dumps(list(numbers)), owner))}
+    if len(owned) == len(numbers):
+        return found
+    return {term: [key for key in keys if key >> SEQ_BITS in owned] for term, keys in found.items()}
 
 
 def _count(connection: sqlite3.Connection, match: str, first: int, last: int) -> int:

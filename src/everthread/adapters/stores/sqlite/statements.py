@@ -254,6 +254,10 @@ FROM (
 OWNER_SHARE = "SELECT (SELECT count(*) FROM conversations WHERE owner = ?), (SELECT max(number) FROM conversations)"
 """How many conversations an owner has, and about how many there are."""
 
+OWNED = """
+SELECT c.number FROM json_each(?) AS wanted CROSS JOIN conversations c ON c.number = wanted.value WHERE c.owner = ?"""
+"""Which of these conversations somebody owns. CROSS: else SQLite goes through all of the owner's for each."""
+
 OWNER = "SELECT owner FROM conversations WHERE number = ?"
 """Whose a conversation is."""
 
