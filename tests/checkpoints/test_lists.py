@@ -108,3 +108,11 @@ def test_what_was_handed_out_is_dumped_whole_also_after_an_edit_of_another() -> 
     setattr(mine, "mood", "good")  # noqa: B010 - a field that the class does not declare
     assert mine.model_dump(exclude_unset=True) == {**theirs.model_dump(), "content": "other", "mood": "good"}
     assert theirs.model_dump(exclude_unset=True) == theirs.model_dump()
+
+
+@both
+def test_a_message_is_known_however_often_it_is_looked_for(noted: Noted) -> None:
+    messages, snapshot = noted()
+    for _ in range(20):
+        assert [snapshot.ref(message) for message in reversed(messages)] == [3, 2, 1, 0]
+        assert snapshot.ref(HumanMessage("simple", id="a")) is None
