@@ -143,30 +143,12 @@ class Engine:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, self._read, work)
 
-    async def glance(self, work: Work[R]) -> R:
-        """Read a few rows. A caller that blocks does it over the writer's connection while nobody writes: that has the
-        pages of the last commit in memory, where a reader fetches each of them again."""
-        if driving.is_driven():
-            with driving.blocking():
-                return self._glance(work)
-        return await self.read(work)
-
     async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         """Drive it in a reader's thread, to its end: each way there and back costs as much as a short answer."""
         if driving.is_driven():
             return await work()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, lambda: driving.Baton().drive(work()))
-
-    def _glance(self, work: Work[R]) -> R:
-        if not self._pen.acquire(blocking=False):
-            return self._read(work)
-        try:
-            return work(self._writer_connection)
-        except DAMAGE as problem:
-            raise translated(problem) from problem
-        finally:
-            self._pen.release()
 
     def _read(self, work: Work[R]) -> R:
         try:

@@ -51,16 +51,10 @@ def write(
 
 def head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
     """A conversation's number, the end of its log and its active branch."""
-    return _head(connection, ref)[:3]
-
-
-def _head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow, bool]:
-    """The same, and whether there are other branches."""
     row = connection.execute(sql.LOG_HEAD, ref).fetchone()
     if row is None:
         raise NotFound(f"no conversation {ref.id!r}")
-    log_head = LogHead._make((*row[1:6], bool(row[6]), bool(row[7]), row[8]))
-    return row[0], log_head, BranchRow(*row[9:15]), row[15] > 0
+    return row[0], LogHead._make((*row[1:6], bool(row[6]), bool(row[7]), row[8])), BranchRow(*row[9:])
 
 
 def living_head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
@@ -72,8 +66,8 @@ def living_head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead,
 
 
 def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, tails: Tails) -> tuple[int, Seen]:
-    number, log_head, active, has_others = _head(connection, ref)
-    rows = all_branches(connection, number) if needs.every_branch and has_others else [active]
+    number, log_head, active = head(connection, ref)
+    rows = all_branches(connection, number) if needs.every_branch else [active]
     answer = None
     if needs.idempotency_key is not None:
         answer = connection.execute(sql.ANSWER, (number, needs.idempotency_key)).fetchone()

@@ -93,11 +93,10 @@ UPDATE_CONVERSATION = (
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    c.look_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at,
-    (SELECT max(every.number) FROM branches every WHERE every.conversation = c.number)
+    c.look_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = ? AND c.id = ?"""
-"""The end of a log, its active branch, and the number of its newest branch."""
+"""The end of a log and its active branch."""
 
 BRANCHES = """
 SELECT b.number, b.parent, b.fork_seq, iif(b.number = c.active_branch, c.leaf_seq, b.leaf_seq),

@@ -255,7 +255,7 @@ class SqliteStore:
     # -- checkpoints ---------------------------------------------------------------------------------------
 
     async def checkpoint(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
-        return await self._on.glance(lambda c: saved.read(c, ref, namespace, id))
+        return await self._on.read(lambda c: saved.read(c, ref, namespace, id))
 
     async def checkpoints(self, query: CheckpointQuery) -> Sequence[Listed]:
         return await self._on.read(lambda c: saved.list_some(c, query))
