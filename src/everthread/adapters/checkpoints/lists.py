@@ -11,7 +11,7 @@ never enter Python code: a loop over the messages would cost ten times as much, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import compress, count, repeat
+from itertools import count, repeat
 from operator import attrgetter, eq, is_
 from typing import Any
 
@@ -27,8 +27,6 @@ _extra_of = attrgetter("__pydantic_extra__")
 _UNKNOWN = repeat(None)
 _MOST_STRETCHES = 16
 """A list that was continued more often is noted as a whole again."""
-_FEW_QUESTIONS = 8
-"""To look for so few messages costs less than to note where each one stands; a turn brings two or three."""
 
 
 class Snapshot:
@@ -97,7 +95,7 @@ class Snapshot:
 class _Stretch:
     """Some messages of a list, which later lists share while nothing in it changes."""
 
-    __slots__ = ("_asked", "_changeable", "_extras", "_fields", "_packed", "_places", "messages")
+    __slots__ = ("_changeable", "_extras", "_fields", "_packed", "_places", "messages")
 
     def __init__(self, messages: Sequence[BaseMessage], casts: Iterable[Cast | None]) -> None:
         self.messages = messages
@@ -111,14 +109,10 @@ class _Stretch:
                 self._fields.append(vars(message).copy())
                 self._changeable += [one for one in vars(message).values() if one.__class__ not in IMMUTABLE]
         self._packed = _pack(self._changeable)[1]
-        self._asked = 0
         self._places: dict[int, int] | None = None
 
     def place(self, message: BaseMessage) -> int | None:
         """Where a message stands."""
-        self._asked += 1
-        if self._asked <= _FEW_QUESTIONS:
-            return next(compress(count(), map(is_, self.messages, repeat(message))), None)
         if self._places is None:
             self._places = dict(zip(map(id, self.messages), count(), strict=False))
         return self._places.get(id(message))
