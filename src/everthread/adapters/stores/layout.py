@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -255,19 +256,30 @@ NOTE_COLUMNS = (
 )
 
 
-def memory_erased(owner: str, id: str, cannot_reach: Sequence[str], now: int) -> EraseReport:
-    """What the erase of one memory tells. Its words and its vector are a part of it."""
+def erase_report(
+    owner: str,
+    conversation: str | None,
+    message: str | None,
+    reached: Mapping[str, int],
+    cannot_reach: Sequence[str],
+    now: int,
+) -> EraseReport:
+    """What an erase of conversations or of a message has done."""
     return EraseReport(
         owner=owner,
-        conversation_id=None,
-        message_id=None,
-        conversations=0,
-        entries=0,
-        reached={"notes": 1},
+        conversation_id=conversation,
+        message_id=message,
+        conversations=reached.get("conversations", 0),
+        entries=reached.get("entries", 0),
+        reached=dict(reached),
         cannot_reach=cannot_reach,
         erased_at=from_micros(now),
-        memory_id=id,
     )
+
+
+def memory_erased(owner: str, id: str, cannot_reach: Sequence[str], now: int) -> EraseReport:
+    """What the erase of one memory tells. Its words and its vector are a part of it."""
+    return replace(erase_report(owner, None, None, {"notes": 1}, cannot_reach, now), memory_id=id)
 
 
 def note_values(note: Note) -> tuple[Any, ...]:

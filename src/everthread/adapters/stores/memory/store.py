@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from everthread.adapters.jobs.memory import MemoryJobs
 from everthread.adapters.stores.layout import (
     CANNOT_REACH,
+    erase_report,
     memory_erased,
     texts_of,
 )
@@ -487,16 +488,7 @@ class MemoryStore:
             reached["notes"] += self._notes.erase(owner, None, None)
         reached.update(self._porter.forget(owner, conversation))
         self._erasures.append((owner, conversation, message, now))
-        return EraseReport(
-            owner=owner,
-            conversation_id=conversation,
-            message_id=message,
-            conversations=reached["conversations"],
-            entries=reached["entries"],
-            reached=dict(reached),
-            cannot_reach=CANNOT_REACH,
-            erased_at=now,
-        )
+        return erase_report(owner, conversation, message, reached, CANNOT_REACH, to_micros(now))
 
     def _erase_memory(self, owner: str, id: str) -> EraseReport:
         if not self._notes.erase_memory(owner, id):

@@ -15,14 +15,13 @@ from dataclasses import replace
 import asyncpg
 
 from everthread.adapters.jobs import postgres_statements as jobs
-from everthread.adapters.stores.layout import CANNOT_REACH, memory_erased, texts_of, traces_of
+from everthread.adapters.stores.layout import CANNOT_REACH, erase_report, memory_erased, texts_of, traces_of
 from everthread.adapters.stores.postgres import access, compactions, log, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.pool import Connection
 from everthread.adapters.vectors import postgres_statements as vectors
 from everthread.core.blobs import Blobs
-from everthread.core.clock import from_micros
 from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
@@ -73,16 +72,7 @@ async def blank(
     reach("erase.payloads_blanked")
     await connection.execute(sql.INSERT_ERASURE, owner, conversation, message, now)
     reach("erase.recorded")
-    return EraseReport(
-        owner=owner,
-        conversation_id=conversation,
-        message_id=message,
-        conversations=reached.get("conversations", 0),
-        entries=reached["entries"],
-        reached=reached,
-        cannot_reach=BEYOND_REACH,
-        erased_at=from_micros(now),
-    )
+    return erase_report(owner, conversation, message, reached, BEYOND_REACH, now)
 
 
 async def _erase_memory(connection: Connection, owner: str, id: str, now: int) -> EraseReport:

@@ -16,6 +16,7 @@ from everthread.adapters.stores.layout import (
     CANNOT_REACH,
     SEQ_MASK,
     entry_key,
+    erase_report,
     is_indexed,
     memory_erased,
     texts_of,
@@ -28,7 +29,6 @@ from everthread.adapters.stores.sqlite.blobs import doom
 from everthread.adapters.stores.sqlite.indexing import is_in_index
 from everthread.adapters.vectors import sqlite as vectors
 from everthread.core.chain import commitment_of
-from everthread.core.clock import from_micros
 from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
@@ -83,16 +83,7 @@ def blank(
     reach("erase.payloads_blanked")
     connection.execute(sql.INSERT_ERASURE, (owner, conversation, message, now))
     reach("erase.recorded")
-    return EraseReport(
-        owner=owner,
-        conversation_id=conversation,
-        message_id=message,
-        conversations=reached["conversations"],
-        entries=reached["entries"],
-        reached=dict(reached),
-        cannot_reach=CANNOT_REACH,
-        erased_at=from_micros(now),
-    )
+    return erase_report(owner, conversation, message, reached, CANNOT_REACH, now)
 
 
 def _erase_memory(connection: sqlite3.Connection, owner: str, id: str, now: int) -> EraseReport:
