@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -81,6 +81,37 @@ async def test_of_a_short_log_all_ids_are_remembered(tmp_path: Path, monkeypatch
         with closing(sqlite3.connect(tmp_path / "et.db")) as connection, connection:
             connection.execute("DELETE FROM entry_ids")
         assert await seqs(conv, numbered(0, 30)) == [*range(1, 31)]
+
+
+async def test_of_a_long_log_new_ids_are_seldom_looked_for_once_the_sieve_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filing, "_SLICE", 5)
+    looked: list[int] = []
+    find = filing._filed
+
+    def noted(connection: sqlite3.Connection, number: int, hashes: Sequence[int]) -> Iterator[int]:
+        looked.append(len(hashes))
+        return find(connection, number, hashes)
+
+    monkeypatch.setattr(filing, "_filed", noted)
+    async with everthread.open(f"sqlite:///{tmp_path / 'et.db'}", worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append(says(*numbered(0, 20)))
+        for number in range(20, 40):
+            await conv.append(says(f"m{number}"))
+        assert looked[:3] == [1, 1, 1]
+        assert looked[-10:] == [0] * 10
+        looked.clear()
+        assert await seqs(conv, numbered(0, 40)) == [*range(1, 41)]
+        assert looked[0] >= 32
+        monkeypatch.setattr(filing, "_MOST_KNOWN", 0)
+        other = await et.conversations.create()
+        for number in range(3):  # where another log is written to, the sieve is forgotten
+            await other.append(says(f"other {number}"))
+        looked.clear()
+        await conv.append(says("one more"))
+        assert looked == [1]
 
 
 async def test_what_was_rolled_back_is_not_remembered(tmp_path: Path) -> None:

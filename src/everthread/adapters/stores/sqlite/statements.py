@@ -110,6 +110,9 @@ ENTRIES_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key IN ({{}}) ORDER BY 
 FILED_BY_HASH = "SELECT seq FROM entry_ids WHERE conversation = ? AND hash IN ({})"
 """Where ids stand that are filed, and others with the same hashes."""
 
+FILED_AFTER = "SELECT hash FROM entry_ids WHERE conversation = ? AND hash > ? ORDER BY hash LIMIT ?"
+"""The next hashes of a conversation's ids that are filed."""
+
 UNFILED_BY_ID = """
 SELECT key & 4294967295 FROM entries
 WHERE key > (? << 32) + coalesce((SELECT seq FROM filed WHERE conversation = ?), 0) AND key <= ? AND id IN ({})"""
