@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everthread.history import secrets
 from everthread.history.secrets import MAX_FLAGS, SecretFlag, find_secrets, redact_secrets
 
 ALPHANUMERIC = string.ascii_letters + string.digits
@@ -116,6 +117,11 @@ def test_what_is_named_a_secret_and_looks_like_one_is_taken_out(text: str, redac
 )
 def test_prose_and_code_about_passwords_are_not_flagged(text: str) -> None:
     assert find_secrets(text) == ()
+
+
+def test_each_rule_is_tried_where_one_of_its_literals_stands() -> None:
+    literals = [literal for literal, _ in secrets._RULE_OF_LITERAL]
+    assert all(secrets._holds_literal(f"before {literal} after") for literal in literals)
 
 
 def test_a_flag_holds_no_part_of_the_secret() -> None:

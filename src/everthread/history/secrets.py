@@ -16,12 +16,12 @@ one of its literals is first met.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from itertools import islice
-from operator import attrgetter
+from itertools import groupby, islice
+from operator import attrgetter, itemgetter
 
 MAX_FLAGS = 100
 """As many flags are kept for one text, those that come first."""
@@ -142,13 +142,22 @@ _RULES = (
 _RULE_OF_LITERAL = tuple((literal, rule) for rule in _RULES for literal in rule.literals)
 
 
+def _any_of(literals: Iterable[str]) -> str:
+    """A pattern of them by their first characters, which takes half the time of looking for one after the other."""
+    by_first = groupby(sorted(literals), key=itemgetter(0))
+    return "|".join(f"{re.escape(first)}(?:{'|'.join(re.escape(one[1:]) for one in some)})" for first, some in by_first)
+
+
+_holds_literal = re.compile(_any_of(literal for literal, _ in _RULE_OF_LITERAL)).search
+
+
 def find_secrets(text: str) -> tuple[SecretFlag, ...]:
     """Give a flag for each place that looks like a secret, in the order of the text; most texts have none."""
     return tuple(_found(text, _MAX_PLACES)[:MAX_FLAGS])
 
 
 def _found(text: str, most_places: int) -> list[SecretFlag]:
-    if not _holds_long_word(text) and not any(sign in text for sign in _SIGNS):
+    if not (_holds_long_word(text) or any(sign in text for sign in _SIGNS)) or not _holds_literal(text):
         return []
     flags = {
         flag
