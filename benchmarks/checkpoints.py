@@ -32,6 +32,8 @@ from everthread.integrations.langgraph import EverthreadSaver
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 LENGTHS = (100, 1_000, 2_000)
 _TEXT = "the quick brown fox jumps over the lazy dog, and the dog does not mind it. " * 7
+_STRETCH = 10
+"""Turns that one system takes in a row; single ones find caches that the others, and a full collection, have swept."""
 _WHOLE = 1_000
 """Turns that are really run, one by one, to see what they leave on the disk."""
 
@@ -94,30 +96,43 @@ def _turn(graph: Any, number: int) -> None:
 
 
 def run(options: argparse.Namespace) -> Sequence[Row]:
-    """CPU of a turn and of get_state at several lengths, all systems in rotation; then the bytes of a whole thread."""
+    """CPU of single turns, of turns in a row, and of get_state at several lengths, all systems in rotation; then the
+    bytes of a whole thread."""
     return [*(row for length in LENGTHS for row in _at(length, options.rounds)), *_on_disk()]
 
 
+def _turns(graph: Any) -> None:
+    for number in range(_STRETCH):
+        _turn(graph, number)
+
+
 def _at(length: int, rounds: int) -> Iterator[Row]:
+    stretches = max(1, rounds // 3)
     turns = [_message(kind, number) for number in range(length) for kind in (HumanMessage, AIMessage)]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         with _systems(Path(folder)) as graphs:
             for graph in graphs.values():
                 graph.update_state(THREAD, {"messages": turns}, as_node="agent")
                 _turn(graph, 0)
-            cpu = dict.fromkeys(graphs, 0.0)
+            single = dict.fromkeys(graphs, 0.0)
+            in_a_row = dict.fromkeys(graphs, 0.0)
             state = dict.fromkeys(graphs, 0.0)
             for number in range(rounds):
                 for name, graph in graphs.items():
-                    cpu[name] += _cpu(partial(_turn, graph, number))
+                    single[name] += _cpu(partial(_turn, graph, number))
                     state[name] += _cpu(partial(graph.get_state, THREAD))
+            for _ in range(stretches):
+                for name, graph in graphs.items():
+                    in_a_row[name] += _cpu(partial(_turns, graph))
         cold = _cold(Path(folder))
-    for name in cpu:
+    for name in single:
         yield {
             "system": name,
             "turns": length,
-            "cpu ms a turn": cpu[name] / rounds * 1e3,
-            "times InMemorySaver": cpu[name] / cpu["InMemorySaver"],
+            "cpu ms a turn": in_a_row[name] / stretches / _STRETCH * 1e3,
+            "times InMemorySaver": in_a_row[name] / in_a_row["InMemorySaver"],
+            "single": single[name] / rounds * 1e3,
+            "times its": single[name] / single["InMemorySaver"],
             "get_state ms": state[name] / rounds * 1e3,
             "cold get_state ms": cold.get(name),
         }
