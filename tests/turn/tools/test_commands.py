@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,43 @@ async def test_a_turn_that_is_cancelled_takes_its_command_with_it(runner: Hands)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+    await _until(lambda: not _running(mark))
+
+
+@confined
+async def test_a_turn_that_is_cancelled_while_its_command_starts_takes_it_along(
+    runner: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"everthread-early-{os.getpid()}"
+    start = asyncio.create_subprocess_exec
+
+    async def start_late(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:
+        """As where the loop is too busy to connect what it has started."""
+        process = await start(*arguments, **options)
+        await asyncio.sleep(0.3)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_late)
+    call = asyncio.create_task(runner.message("run_command", command=f"sleep 300; : {mark}"))
+    await _until(lambda: _running(mark))
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await _until(lambda: not _running(mark))
+
+
+@confined
+async def test_a_command_ends_where_whoever_started_it_is_killed(tmp_path: Path) -> None:
+    mark = f"everthread-starter-{os.getpid()}"
+    script = (
+        "import asyncio, pathlib, sys; from everthread.turn.tools import commands\n"
+        "asyncio.run(commands._run(sys.argv[2], pathlib.Path(sys.argv[1]), 60, 1000))"
+    )
+    command = f"echo > begun; sleep 300; : {mark}"
+    starter = await asyncio.create_subprocess_exec(sys.executable, "-c", script, str(tmp_path), command)
+    await _until((tmp_path / "begun").exists)
+    starter.kill()
+    await starter.wait()
     await _until(lambda: not _running(mark))
 
 

@@ -54,14 +54,7 @@ async def run_command(
 
 async def _run(command: str, folder: Path, seconds: float, most: int) -> tuple[int | None, str]:
     """The exit code, None when its time was up, and what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-S", jail.__file__, str(folder), str(seconds), command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=_environment(folder),
-        start_new_session=True,
-    )  # fmt: skip
+    process = await _started(command, folder, seconds)
     assert process.stdout is not None
     reading = asyncio.ensure_future(_kept(process.stdout, most))
     try:
@@ -73,6 +66,26 @@ async def _run(command: str, folder: Path, seconds: float, most: int) -> tuple[i
     finally:
         await _ended(process)
     return code, await reading
+
+
+async def _started(command: str, folder: Path, seconds: float) -> asyncio.subprocess.Process:
+    """The jail. A turn that is cancelled meanwhile waits until it can be told to end: asyncio would kill it, so that
+    what it runs went on."""
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", jail.__file__, str(folder), str(seconds), command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=_environment(folder),
+            start_new_session=True,
+        )
+    )  # fmt: skip
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _ended(await starting)
+        raise
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

@@ -3,8 +3,8 @@
 Started as a program of its own, by `commands`, before any thread exists: the rules below hold for a process and all
 that it starts, for ever. They are the kernel's (Landlock, Linux 5.13 and later): read and run what the system
 installed, read and write the folder, nothing else, not even /proc, where other processes show their environment; no
-TCP where the kernel can forbid it (6.7). Whatever the command leaves running is killed when it ends or is told to.
-Standard library only.
+TCP where the kernel can forbid it (6.7). Whatever the command leaves running is killed when it ends, is told to, or
+when whoever started the jail is gone. Standard library only.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _VERSION_ASKED = 1
 _BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
 _ADOPT_ORPHANS = 36
+_END_WITH_PARENT = 1
 _EXECUTE, _WRITE, _READ, _READ_FOLDER = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _FILE_RIGHTS = _EXECUTE | _WRITE | _READ | 1 << 14 | 1 << 15
 _RIGHTS_BY_VERSION = ((1, (1 << 13) - 1), (2, (1 << 14) - 1), (3, (1 << 15) - 1), (5, (1 << 16) - 1))
@@ -46,6 +47,7 @@ def main(folder: str, seconds: str, command: str) -> int:
         return CANNOT_CONFINE
     _libc.prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
     signal.signal(signal.SIGTERM, _told_to_end)
+    _libc.prctl(_END_WITH_PARENT, signal.SIGTERM, 0, 0, 0)
     child = os.fork()
     if child == 0:
         _run(folder, int(float(seconds)) + 1, command)
@@ -65,6 +67,7 @@ def version() -> int:
 def _run(folder: str, seconds: int, command: str) -> None:
     """In the child: give up what is not needed, then become the command."""
     try:
+        _libc.prctl(_END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         os.makedirs(os.path.join(folder, ".tmp"), exist_ok=True)
         os.chdir(folder)
         for kind, most in (
