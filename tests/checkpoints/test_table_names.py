@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import psycopg
 
@@ -26,7 +27,7 @@ OLDER_INDEXES = [
 def make_older(url: str) -> None:
     """The tables as step 0007 once named them."""
     if url.startswith("sqlite"):
-        with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file, file:
             for statement in OLDER[:-1]:
                 file.execute(statement)
             back_to(file, "0015")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import random
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 
 import pytest
 from hypothesis import given
@@ -76,25 +77,27 @@ def test_any_text_gives_tokens_a_database_takes_as_they_are(text: str) -> None:
 def test_fts5_keeps_each_token_apart_and_unchanged(texts: list[str]) -> None:
     """The `ascii` tokenizer must neither split nor fold what was put in, or a query would miss it."""
     fed = index_tokens(" ".join(texts), ["o1"])
-    stored = {row[0] for row in with_index(fed).execute("SELECT term FROM vocabulary")}
+    with index_of(fed) as connection:
+        stored = {row[0] for row in connection.execute("SELECT term FROM vocabulary")}
     assert stored == set(fed)
 
 
-def with_index(fed: Sequence[str]) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
-    connection.execute(
-        "CREATE VIRTUAL TABLE words USING fts5(tokens, content='', detail=none, prefix='1', tokenize='ascii')"
-    )
-    connection.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)")
-    connection.execute("INSERT INTO words(rowid, tokens) VALUES (1, ?)", (" ".join(fed),))
-    return connection
+@contextmanager
+def index_of(fed: Sequence[str]) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(
+            "CREATE VIRTUAL TABLE words USING fts5(tokens, content='', detail=none, prefix='1', tokenize='ascii')"
+        )
+        connection.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)")
+        connection.execute("INSERT INTO words(rowid, tokens) VALUES (1, ?)", (" ".join(fed),))
+        yield connection
 
 
 def matches(text: str, question: str, *, any_term: bool = False) -> bool:
     """Ask FTS5 itself whether a text is found."""
-    connection = with_index(index_tokens(text, ["o1"]))
     expression = fts5_match(parse(question), ["o1"], any_term=any_term)
-    return bool(connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall())
+    with index_of(index_tokens(text, ["o1"])) as connection:
+        return bool(connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall())
 
 
 @given(before=ANY_TEXT, word=LATIN, after=ANY_TEXT)
@@ -145,10 +148,10 @@ def test_a_phrase_is_asked_for_even_when_any_word_is_enough() -> None:
 
 
 def test_another_scope_is_never_matched() -> None:
-    connection = with_index(index_tokens("a red house", ["o1"]))
     count = "SELECT count(*) FROM words WHERE words MATCH ?"
-    assert connection.execute(count, (fts5_match(parse("red"), ["o1"]),)).fetchone() == (1,)
-    assert connection.execute(count, (fts5_match(parse("red"), ["o2"]),)).fetchone() == (0,)
+    with index_of(index_tokens("a red house", ["o1"])) as connection:
+        assert connection.execute(count, (fts5_match(parse("red"), ["o1"]),)).fetchone() == (1,)
+        assert connection.execute(count, (fts5_match(parse("red"), ["o2"]),)).fetchone() == (0,)
 
 
 @given(text=ANY_TEXT)
@@ -167,9 +170,9 @@ def test_any_question_is_valid_for_fts5(text: str, any_term: bool) -> None:
     query = parse(text)
     assert query == parse(text)
     assert len(query.terms) <= MAX_QUERY_TERMS
-    connection = with_index(["word"])
     expression = fts5_match(query, ["o1"], any_term=any_term)
-    assert connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall() == []
+    with index_of(["word"]) as connection:
+        assert connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall() == []
 
 
 @pytest.mark.parametrize("text", ["", " ", "!?", '""', '"', "😀", "\0", "\ud800", '" "', "。，"])
@@ -280,7 +283,8 @@ def test_a_term_that_is_one_character_asks_for_its_beginnings() -> None:
 @given(text=ANY_TEXT)
 def test_tokens_derived_again_take_a_text_out_of_the_index(text: str) -> None:
     """SQLite 3.40 deletes from a contentless table only when it is told the very tokens that went in."""
-    connection = with_index(index_tokens(text, ["o1"]))
-    connection.execute("INSERT INTO words(words, rowid, tokens) VALUES ('delete', 1, ?)", (index_text(text, ["o1"]),))
-    connection.execute("INSERT INTO words(words) VALUES ('optimize')")
-    assert connection.execute("SELECT term FROM vocabulary").fetchall() == []
+    with index_of(index_tokens(text, ["o1"])) as connection:
+        put_in = (index_text(text, ["o1"]),)
+        connection.execute("INSERT INTO words(words, rowid, tokens) VALUES ('delete', 1, ?)", put_in)
+        connection.execute("INSERT INTO words(words) VALUES ('optimize')")
+        assert connection.execute("SELECT term FROM vocabulary").fetchall() == []
