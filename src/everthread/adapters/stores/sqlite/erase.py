@@ -132,7 +132,7 @@ def _forget_checkpoints(
         reached["agent_writes"] += connection.execute(sql.DELETE_WRITES_OF, span).rowcount
         reached["blobs"] += connection.execute(sql.DELETE_BLOBS_OF, (number,)).rowcount
     for trace in traces or ():
-        reached["agent_checkpoints"] += connection.execute(sql.DELETE_CHECKPOINTS_ABOUT, (*span, trace)).rowcount
+        reached["agent_checkpoints"] += connection.execute(sql.DELETE_CHECKPOINTS_ABOUT, (*span, trace, trace)).rowcount
         reached["agent_writes"] += connection.execute(sql.DELETE_WRITES_ABOUT, (*span, trace)).rowcount
         reached["blobs"] += connection.execute(sql.DELETE_BLOBS_ABOUT, (number, trace)).rowcount
 

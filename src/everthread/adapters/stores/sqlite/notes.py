@@ -51,8 +51,8 @@ WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL"""
 """What a change of notes must know of a conversation."""
 
 STANDS = """
-SELECT 1 FROM conversations c JOIN entries e ON e.key = c.number << 32 | ?3
-WHERE c.owner = ?1 AND c.id = ?2 AND c.erased_at IS NULL AND e.flags & 4 = 0"""
+SELECT 1 FROM conversations c JOIN entries e
+WHERE c.owner = ? AND c.id = ? AND e.key = c.number << 32 | ? AND c.erased_at IS NULL AND e.flags & 4 = 0"""
 """Whether an entry is in the log and not erased."""
 
 INSERT = f"INSERT INTO notes (owner, {NOTE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -589,7 +589,7 @@ DELETE_BLOBS_ABOUT = "DELETE FROM blobs WHERE conversation = ? AND instr(body, ?
 """Destroy the bytes that hold some bytes."""
 
 DELETE_CHECKPOINTS_ABOUT = """
-DELETE FROM agent_checkpoints WHERE key > ?1 AND key <= ?2 AND (instr(body, ?3) > 0 OR instr(metadata, ?3) > 0)"""
+DELETE FROM agent_checkpoints WHERE key > ? AND key <= ? AND (instr(body, ?) > 0 OR instr(metadata, ?) > 0)"""
 """Destroy the checkpoints that hold some bytes in a small value of their own."""
 
 NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE conversation = ?"
