@@ -8,6 +8,7 @@ lines over a socket, which also hands over the files that a child writes to.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -18,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -184,7 +186,28 @@ def main() -> None:
     gc.freeze()
     job = serve()
     if job is not None:
+        _leave(_code_of(job))
+
+
+def _code_of(job: Mapping[str, Any]) -> int:
+    """Do the job; the code that the process is to end with."""
+    try:
         pkgutil.resolve_name(job["start"])(**job["arguments"])
+    except SystemExit as ending:
+        if ending.code is not None and not isinstance(ending.code, int):
+            raise  # a text, which Python writes
+        return ending.code or 0
+    return 0
+
+
+def _leave(code: int) -> None:
+    """End as Python does, but without taking apart what was imported: in a fork, whose pages would all be copied for
+    it, that takes up to half a second."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
 
 
 def serve() -> Mapping[str, Any] | None:

@@ -25,6 +25,7 @@ def test_a_program_has_its_arguments_its_folder_and_its_environment(nursery: Nur
     ("text", "code", "error"),
     [
         ("raise SystemExit(3)", 3, ""),
+        ("raise SystemExit('no such tram')", 1, "no such tram"),
         ("1 / 0", 1, "ZeroDivisionError"),
         ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
     ],
@@ -37,6 +38,17 @@ def test_a_program_ends_as_python_would_end_it(
     ended = nursery.run_program(str(file), folder=tmp_path, env=os.environ, needs=())
     assert (ended.code, ended.out) == (code, "")
     assert error in ended.err
+
+
+def test_a_program_does_what_it_has_left_to_do_when_it_ends(nursery: Nursery, tmp_path: Path) -> None:
+    text = """if True:
+        import atexit, threading, time
+        atexit.register(print, "at exit")
+        threading.Thread(target=lambda: (time.sleep(0.1), print("a thread"))).start()
+        print("the program", end=" ")
+    """
+    ended = nursery.run_program("-c", text, folder=tmp_path, env=os.environ, needs=())
+    assert (ended.code, ended.out, ended.err) == (0, "the program a thread\nat exit\n", "")
 
 
 def test_what_one_child_does_another_does_not_see(nursery: Nursery, tmp_path: Path) -> None:
