@@ -9,6 +9,7 @@ lines over a socket, which also hands over the files that a child writes to.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import importlib
 import json
@@ -19,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,8 +115,8 @@ class Nursery:
     def start(self, call: str, **arguments: Any) -> Child:
         """A child that calls `module:function` with these arguments (JSON)."""
         log = self._new_file()
-        with log.open("ab") as output:
-            return self._begin(call, arguments, log, output.fileno(), output.fileno())
+        with log.open("ab") as output, open(os.devnull, "rb") as nothing:
+            return self._begin(call, arguments, log, (nothing.fileno(), output.fileno(), output.fileno()))
 
     def run(self, call: str, **arguments: Any) -> None:
         """The same, waited for; it must end well."""
@@ -123,15 +125,23 @@ class Nursery:
         assert status == 0, f"{call} ended with {status}:\n{child.said()}"
 
     def start_program(
-        self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str], stdout: int | None = None
+        self,
+        *arguments: str,
+        folder: Path,
+        env: Mapping[str, str],
+        needs: Sequence[str],
+        stdin: int | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+        owns_terminal: bool = False,
     ) -> Child:
         """`python ARGUMENTS` in a folder: the name of a file, `-m` and a module, or `-c` and a text. What it `needs` is
-        imported once for all that need it."""
+        imported once for all that need it. With `owns_terminal`, Ctrl-C in the terminal on stdin reaches it."""
         log = self._new_file()
-        given = {"arguments": arguments, "folder": str(folder), "env": dict(env)}
-        with log.open("ab") as output:
-            errors = output.fileno()
-            return self._begin("tests.nursery:run_program", given, log, stdout or errors, errors, needs)
+        given = {"arguments": arguments, "folder": str(folder), "env": dict(env), "owns_terminal": owns_terminal}
+        with log.open("ab") as output, open(os.devnull, "rb") as nothing:
+            files = (stdin or nothing.fileno(), stdout or output.fileno(), stderr or output.fileno())
+            return self._begin("tests.nursery:run_program", given, log, files, needs)
 
     def run_program(self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str]) -> Ended:
         """The same, waited for."""
@@ -163,10 +173,10 @@ class Nursery:
         return answer
 
     def _begin(
-        self, call: str, arguments: Mapping[str, Any], log: Path, stdout: int, stderr: int, needs: Sequence[str] = ()
+        self, call: str, arguments: Mapping[str, Any], log: Path, files: Sequence[int], needs: Sequence[str] = ()
     ) -> Child:
         modules = [call.partition(":")[0], *needs]
-        answer = self.ask({"start": call, "modules": modules, "arguments": arguments}, (stdout, stderr))
+        answer = self.ask({"start": call, "modules": modules, "arguments": arguments}, files)
         return Child(pid=answer["pid"], nursery=self, log=log)
 
     def _new_file(self) -> Path:
@@ -240,7 +250,7 @@ def serve() -> Mapping[str, Any] | None:
 
 def _received(tests: socket.socket) -> tuple[Mapping[str, Any], list[int]] | None:
     """The next question and the files that came with it."""
-    text, files, _, _ = socket.recv_fds(tests, 1 << 20, 2)
+    text, files, _, _ = socket.recv_fds(tests, 1 << 20, 3)
     while text and not text.endswith(b"\n"):
         text += tests.recv(1 << 20)
     return (json.loads(text), files) if text else None
@@ -256,11 +266,10 @@ def _is_alone() -> bool:
     return True
 
 
-def _settle(stdout: int, stderr: int) -> None:
-    """A child reads nothing, and writes into the files that came with its job."""
+def _settle(*files: int) -> None:
+    """A child reads and writes the files that came with its job."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have switched off for its jobs
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, file in enumerate((nothing, stdout, stderr)):
+    for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
@@ -268,8 +277,11 @@ def _settle(stdout: int, stderr: int) -> None:
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
 
 
-def run_program(arguments: Sequence[str], folder: str, env: Mapping[str, str]) -> None:
+def run_program(arguments: Sequence[str], folder: str, env: Mapping[str, str], owns_terminal: bool) -> None:
     """Be the program that `python ARGUMENTS` would be."""
+    if owns_terminal:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(env)

@@ -1,4 +1,5 @@
-"""Two ways to the command line: `shell` is the installed program, `quick` the same app inside this process."""
+"""Three ways to the command line: `shell` is the installed program, `fork` the same one without its start, `quick` the
+same app inside this process."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from everthread.cli import commands
-from tests.cli.shell import Ran, Shell, as_bytes
+from tests.cli.shell import Fork, Ran, Shell, as_bytes
+from tests.nursery import Nursery
 
 Quick = Callable[..., Ran]
 
@@ -19,6 +21,12 @@ Quick = Callable[..., Ran]
 def shell(tmp_path: Path) -> Shell:
     """The installed program on an empty SQLite file, which is not there yet."""
     return Shell(tmp_path / "home", f"sqlite:///{tmp_path / 'et.db'}")
+
+
+@pytest.fixture
+def fork(shell: Shell, nursery: Nursery) -> Fork:
+    """The same program, forked: for what depends on a process, but not on how it was started."""
+    return Fork(shell, nursery)
 
 
 @pytest.fixture

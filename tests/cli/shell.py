@@ -1,4 +1,8 @@
-"""The command line as tests use it: the installed program in a process of its own, away from this user's files."""
+"""The command line as tests use it: the program in a process of its own, away from this user's files.
+
+`Shell` starts the installed program; `Fork` the same one as a child of the nursery, for the many tests of signals,
+pipes and terminals: there all is as in a process that was started, but for what an interpreter does before it begins.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from signal import Signals
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple
+
+from tests.nursery import SERVING, Child, Nursery
 
 PROGRAM = Path(sys.executable).with_name("everthread")
 PATIENCE_SECONDS = 60
@@ -65,6 +75,67 @@ class Shell:
         with self.start(*arguments, env=env) as process:
             out, err = process.communicate(as_bytes(input), timeout=PATIENCE_SECONDS)
         return Ran(process.returncode, out.decode(errors="backslashreplace"), err.decode(errors="backslashreplace"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A program that was forked; with our ends of those of its streams that nobody gave it."""
+
+    child: Child
+    stdin: BinaryIO
+    stdout: BinaryIO
+    stderr: BinaryIO
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.child.end()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            stream.close()
+
+    def send_signal(self, number: Signals) -> None:
+        self.child.send(number)
+
+    def wait(self) -> int:
+        return self.child.wait(PATIENCE_SECONDS)
+
+    def rest(self) -> Ran:
+        """All that it still writes, and how it ends; there is nothing more to read for it."""
+        self.stdin.close()
+        with ThreadPoolExecutor(1) as beside:
+            errors = beside.submit(self.stderr.read)
+            out = self.stdout.read()
+            return Ran(self.wait(), out.decode(), errors.result().decode())
+
+
+class Fork:
+    """Forks `everthread` where a shell would start it."""
+
+    def __init__(self, shell: Shell, nursery: Nursery) -> None:
+        self._shell = shell
+        self._nursery = nursery
+
+    def __call__(
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+        owns_terminal: bool = False,
+    ) -> Running:
+        (theirs, write), (out, said), (errors, told) = os.pipe(), os.pipe(), os.pipe()
+        child = self._nursery.start_program(
+            "-m", "everthread", *arguments,
+            folder=self._shell.folder, env=self._shell.environment(env), needs=SERVING,
+            stdin=stdin or theirs, stdout=stdout or said, stderr=stderr or told, owns_terminal=owns_terminal,
+        )  # fmt: skip
+        for end in (theirs, said, told):
+            os.close(end)
+        return Running(child=child, stdin=open(write, "wb"), stdout=open(out, "rb"), stderr=open(errors, "rb"))
 
 
 def as_bytes(given: bytes | str | Sequence[object]) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from everthread.cli.errors import EXIT_CODES, ExitCode, exit_code
 from everthread.core.errors import EverthreadError, NotFound
 from tests.cli.conftest import Quick
-from tests.cli.shell import PATIENCE_SECONDS, Shell, user
+from tests.cli.shell import Fork, Shell, user
 
 
 def kinds_below(kind: type[EverthreadError]) -> Iterator[type[EverthreadError]]:
@@ -34,13 +34,12 @@ def test_an_error_of_a_newer_kind_has_the_code_of_the_one_above_it() -> None:
     assert exit_code(Vanished("x")) == ExitCode.NOT_FOUND
 
 
-def test_a_service_that_is_told_to_stop_and_does_so_in_good_order_has_not_failed(shell: Shell) -> None:
-    with shell.start("serve", "--port", "0") as serving:
-        assert serving.stdout is not None
+def test_a_service_that_is_told_to_stop_and_does_so_in_good_order_has_not_failed(fork: Fork) -> None:
+    with fork("serve", "--port", "0") as serving:
         assert b"serves" in serving.stdout.readline()
         serving.send_signal(signal.SIGINT)
-        said = serving.communicate(timeout=PATIENCE_SECONDS)[1].decode()
-    assert (serving.returncode, "Traceback" in said) == (0, False)
+        ran = serving.rest()
+    assert (ran.code, "Traceback" in ran.err) == (0, False)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import signal
-import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -15,18 +14,18 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Quick
-from tests.cli.shell import PATIENCE_SECONDS, Shell
+from tests.cli.shell import PATIENCE_SECONDS, Fork
 from tests.contracts.views import turn
 
 TURNS = 300
 
 
 @pytest.fixture
-def long_talk(shell: Shell, quick: Quick) -> Shell:
+def long_talk(fork: Fork, quick: Quick) -> Fork:
     """Many stretches to sum up."""
     said = [message for number in range(TURNS) for message in turn(number)]
     assert quick("append", "c", input=said).code == 0
-    return shell
+    return fork
 
 
 def leaves(quick: Quick) -> list[Any]:
@@ -41,17 +40,17 @@ def wait_for_summaries(quick: Quick, count: int) -> None:
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_ctrl_c_leaves_whole_summaries_and_the_same_command_goes_on(
-    long_talk: Shell, quick: Quick, more: list[str]
+    long_talk: Fork, quick: Quick, more: list[str]
 ) -> None:
     history = quick("show", "c", "--json").out
-    with long_talk.start("compact", "c", *more) as process:
+    with long_talk("compact", "c", *more) as process:
         wait_for_summaries(quick, 1)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, out) == (130, b"")
-    some = rb"the (?:1 summary made so far is|[1-9]\d+ summaries made so far are|[2-9] summaries made so far are) kept"
-    said = rb"interrupted: " + some + rb"; the log is as it was, and the same command goes on\n"
-    assert re.fullmatch(b"" if more else said, err)
+        ran = process.rest()
+    assert (ran.code, ran.out) == (130, "")
+    some = r"the (?:1 summary made so far is|[1-9]\d+ summaries made so far are|[2-9] summaries made so far are) kept"
+    said = rf"interrupted: {some}; the log is as it was, and the same command goes on\n"
+    assert re.fullmatch("" if more else said, ran.err)
     made = leaves(quick)
     assert made[0]["first_seq"] == 1
     assert all(one["last_seq"] + 1 == following["first_seq"] for one, following in pairwise(made))
@@ -64,22 +63,21 @@ def test_ctrl_c_leaves_whole_summaries_and_the_same_command_goes_on(
     assert finished[-1]["last_seq"] > 4 * TURNS - 40
 
 
-def test_ctrl_c_ends_a_replay_in_the_middle_of_its_bar(long_talk: Shell, quick: Quick, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_replay_in_the_middle_of_its_bar(long_talk: Fork, quick: Quick, tmp_path: Path) -> None:
     policy = tmp_path / "p.toml"
     policy.write_text("max_message_history = 20\n")
     ours, theirs = pty.openpty()
     environment = {"TERM": "xterm", "COLUMNS": "80"}
     command = ("replay", "c", "--policy", str(policy))
-    with long_talk.start(*command, env=environment, stderr=theirs, stdout=subprocess.PIPE) as process:
+    with long_talk(*command, env=environment, stderr=theirs) as process:
         os.close(theirs)
         drawn = b""
         while b"replaying" not in drawn:
             drawn += os.read(ours, 4096)
         process.send_signal(signal.SIGINT)
-        assert process.stdout is not None
-        assert process.stdout.read() == b""
         drawn += rest_of(ours)
-        assert process.wait(PATIENCE_SECONDS) == 130
+        assert process.stdout.read() == b""
+        assert process.wait() == 130
     os.close(ours)
     assert b"Traceback" not in drawn
     assert drawn.count(b"\x1b[?25h") >= drawn.count(b"\x1b[?25l") > 0, "the cursor stays hidden"

@@ -20,7 +20,7 @@ from everthread.adapters.models import weights
 from everthread.adapters.models.weights import State, WeightFile, Weights
 from everthread.core.errors import MissingExtra, ModelError, NotFound
 from tests.cli.conftest import Quick
-from tests.cli.shell import PATIENCE_SECONDS, Shell
+from tests.cli.shell import Fork, Shell
 
 BODY = b"weights " * 10_000
 
@@ -178,13 +178,12 @@ OFFLINE = {"UV_NO_INDEX": "1", "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
 
 @pytest.mark.parametrize(("model", "hints"), [({}, 1), ({"EVERTHREAD_MODEL": "scripted:echo"}, 0)])
 def test_without_a_network_the_service_starts_and_says_how_a_model_comes(
-    shell: Shell, model: dict[str, str], hints: int
+    fork: Fork, model: dict[str, str], hints: int
 ) -> None:
-    with shell.start("serve", "--fetch-model", "--port", "0", env={**OFFLINE, **model}) as serving:
-        assert serving.stdout is not None
+    with fork("serve", "--fetch-model", "--port", "0", env={**OFFLINE, **model}) as serving:
         assert b"serves" in serving.stdout.readline()
         serving.send_signal(signal.SIGINT)
-        said = serving.communicate(timeout=PATIENCE_SECONDS)[1].decode()
+        said = serving.rest().err
     assert said.count("no model answers yet: everthread models fetch smollm2") == hints
     assert said.count("fetching a small one") == hints
 

@@ -2,73 +2,70 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import pty
 import signal
 import subprocess
-import termios
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Quick
-from tests.cli.shell import PATIENCE_SECONDS, Shell, user
+from tests.cli.shell import PATIENCE_SECONDS, Fork, Ran, Shell, user
 
+SHOW_AND_LIST = """
+from everthread.cli.commands import run
+assert run(["show", "c"]) == 0
+print("shown")
+assert run(["ls"]) == 0
+"""
 STRANGE = "nul \x00 escape \x1b[31mred bell \x07 half \ud83d end \u202eturned"
 
 
 @pytest.fixture
-def long_talk(shell: Shell, quick: Quick) -> Shell:
+def long_talk(fork: Fork, quick: Quick) -> Fork:
     """Far more than a pipe holds."""
     text = "x" * 5000
-    assert quick("append", "c", input=[user(f"{number} {text}") for number in range(400)]).code == 0
-    return shell
+    assert quick("append", "c", input=[user(f"{number} {text}") for number in range(100)]).code == 0
+    return fork
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_a_reader_that_leaves_early_ends_the_command_quietly(long_talk: Shell, more: list[str]) -> None:
-    with long_talk.start("show", "c", "--full", *more) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+def test_a_reader_that_leaves_early_ends_the_command_quietly(long_talk: Fork, more: list[str]) -> None:
+    with long_talk("show", "c", "--full", *more) as process:
         process.stdout.read(100)
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(PATIENCE_SECONDS) == 141
+        assert process.wait() == 141
 
 
-def test_stdout_that_is_closed_before_anything_is_written_is_quiet(long_talk: Shell) -> None:
+def test_stdout_that_is_closed_before_anything_is_written_is_quiet(long_talk: Fork) -> None:
     read, write = os.pipe()
     os.close(read)
-    with long_talk.start("ls", stdout=write) as process:
+    with long_talk("ls", stdout=write) as process:
         os.close(write)
-        assert process.stderr is not None
         assert process.stderr.read() == b""
-        assert process.wait(PATIENCE_SECONDS) == 141
+        assert process.wait() == 141
 
 
-def test_ctrl_c_ends_a_command_that_writes_quietly(long_talk: Shell) -> None:
-    with long_talk.start("show", "c", "--full") as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+def test_ctrl_c_ends_a_command_that_writes_quietly(long_talk: Fork) -> None:
+    with long_talk("show", "c", "--full") as process:
         process.stdout.read(100)
         process.send_signal(signal.SIGINT)
         process.stdout.read()
         assert process.stderr.read() == b""
-        assert process.wait(PATIENCE_SECONDS) == 130
+        assert process.wait() == 130
 
 
-def test_ctrl_c_ends_a_command_that_waits_for_input_quietly(shell: Shell, quick: Quick) -> None:
+def test_ctrl_c_ends_a_command_that_waits_for_input_quietly(fork: Fork, quick: Quick) -> None:
     quick("migrate")
-    with shell.start("append", "c") as process:
-        _wait_until_reading(process.pid)
+    with fork("append", "c") as process:
+        _wait_until_reading(process.child.pid)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE_SECONDS)
-        assert (process.returncode, out, err) == (130, b"", b"")
+        assert process.rest() == Ran(130, "", "")
     assert quick("ls", "--json").lines == []
 
 
@@ -93,10 +90,13 @@ def _wait_until_reading(pid: int) -> None:
 )
 def test_any_message_can_be_shown_in_any_locale(shell: Shell, quick: Quick, locale: dict[str, str]) -> None:
     quick("append", "c", "--title", "标题", input=[user(STRANGE), user("历史 naïve 🙂")])
-    for command in (["show", "c"], ["ls"]):
-        ran = shell(*command, env=locale)
-        assert (ran.code, ran.err) == (0, ""), command
-        assert ran.out.isprintable() or set(ran.out) - {"\n"} == set(filter(str.isprintable, ran.out))
+    command = (sys.executable, "-c", SHOW_AND_LIST)
+    ran = subprocess.run(command, cwd=shell.folder, env=shell.environment(locale), capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    shown, ended, listed = ran.stdout.decode(errors="backslashreplace").partition("\nshown\n")
+    assert ended
+    for out in (shown, listed):
+        assert set(out) - {"\n"} == set(filter(str.isprintable, out))
 
 
 def test_what_a_terminal_would_obey_is_shown_escaped(quick: Quick) -> None:
@@ -114,35 +114,27 @@ def test_json_gives_back_the_very_text(quick: Quick) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [(b"n\n", 1, 1), (b"\n", 1, 1), (b"y\n", 0, 0), (b"\x03", 130, 1)])
-def test_erase_asks_on_a_terminal(shell: Shell, quick: Quick, answer: bytes, code: int, left: int) -> None:
+def test_erase_asks_on_a_terminal(fork: Fork, quick: Quick, answer: bytes, code: int, left: int) -> None:
     quick("append", "c", input=[user("x")])
     ours, theirs = pty.openpty()
-    with shell.start("erase", "conversation", "c", stdin=theirs, preexec_fn=_own_terminal) as process:
-        assert process.stderr is not None
+    with fork("erase", "conversation", "c", stdin=theirs, owns_terminal=True) as process:
         asked = b""
         while not asked.endswith(b"[y/N] ") and (letter := process.stderr.read(1)):
             asked += letter
         os.write(ours, answer)
-        assert process.wait(PATIENCE_SECONDS) == code
+        assert process.wait() == code
     os.close(theirs)
     os.close(ours)
     assert b"It cannot be undone" in asked
     assert len(quick("ls", "--json").lines) == left
 
 
-def _own_terminal() -> None:
-    """Make the terminal on stdin the one whose Ctrl-C reaches the process."""
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-def test_a_long_proof_shows_its_progress_on_a_terminal(shell: Shell, quick: Quick) -> None:
+def test_a_long_proof_shows_its_progress_on_a_terminal(fork: Fork, quick: Quick) -> None:
     quick("append", "c", input=[user("x") for _ in range(600)])
     ours, theirs = pty.openpty()
-    with shell.start("verify", "--json", env={"TERM": "xterm-256color"}, stderr=theirs) as process:
+    with fork("verify", "--json", env={"TERM": "xterm-256color"}, stderr=theirs) as process:
         os.close(theirs)
         assert b"verifying" in _all_of(ours)
-        assert process.stdout is not None
         assert json.loads(process.stdout.read())["messages"] == 600
     os.close(ours)
 
@@ -157,29 +149,28 @@ def _all_of(terminal: int) -> bytes:
     return written
 
 
-@contextmanager
-def terminal(shell: Shell, *arguments: str, env: dict[str, str]) -> Iterator[bytes]:
+def on_a_terminal(fork: Fork, *arguments: str, env: dict[str, str]) -> bytes:
     """What a command writes to a terminal."""
     ours, theirs = pty.openpty()
-    with shell.start(
-        *arguments, env={"TERM": "xterm-256color", **env}, stdout=theirs, stderr=subprocess.PIPE
-    ) as process:
+    with fork(*arguments, env={"TERM": "xterm-256color", **env}, stdout=theirs) as process:
         os.close(theirs)
         written = _all_of(ours)
-        process.wait(PATIENCE_SECONDS)
+        process.wait()
     os.close(ours)
-    yield written
+    return written
 
 
 @pytest.mark.parametrize("command", [["ls"], ["show", "c"]])
-def test_colours_are_for_terminals_that_want_them(shell: Shell, quick: Quick, command: list[str]) -> None:
+def test_colours_are_for_terminals_that_want_them(fork: Fork, quick: Quick, command: list[str]) -> None:
     quick("append", "c", input=[user("x")])
-    with terminal(shell, *command, env={}) as coloured:
-        assert b"\x1b[1m" in coloured
+    assert b"\x1b[1m" in on_a_terminal(fork, *command, env={})
     for unwanted in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        with terminal(shell, *command, env=unwanted) as plain:
-            assert b"\x1b" not in plain
-    assert "\x1b" not in shell(*command).out
+        plain = on_a_terminal(fork, *command, env=unwanted)
+        assert plain.strip()
+        assert b"\x1b" not in plain
+    with fork(*command) as process:
+        piped = process.rest()
+    assert (piped.code, "\x1b" in piped.out) == (0, False)
 
 
 def test_a_table_in_a_pipe_is_never_cut(quick: Quick) -> None:

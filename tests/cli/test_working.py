@@ -10,20 +10,19 @@ import pytest
 import everthread
 from everthread import Job, Pace
 from tests.cli.conftest import Quick
-from tests.cli.shell import Shell
+from tests.cli.shell import Fork, Shell
 from tests.contracts.errands import put, settled, until, working
 from tests.crash.crowd import talk
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_does_what_waits_and_ends_when_it_is_told_to(shell: Shell, told: signal.Signals) -> None:
+def test_a_worker_does_what_waits_and_ends_when_it_is_told_to(shell: Shell, fork: Fork, told: signal.Signals) -> None:
     assert shell.database is not None
     asyncio.run(talk(shell.database))
-    process = shell.start("worker", "--concurrency", "1")
-    asyncio.run(_done(shell.database))
-    process.send_signal(told)
-    assert process.wait(30) == 0
-    process.communicate()
+    with fork("worker", "--concurrency", "1") as process:
+        asyncio.run(_done(shell.database))
+        process.send_signal(told)
+        assert process.rest().code == 0
 
 
 async def _done(url: str) -> None:

@@ -7,15 +7,13 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Mapping
 from types import TracebackType
 
-from tests.cli.shell import PROGRAM, Shell
+from tests.cli.shell import Fork
 
 PATIENCE_SECONDS = 90.0
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][A-Za-z0-9]?|\r")
@@ -24,20 +22,11 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][
 class Terminal:
     """One run of one command, in a terminal of 100 columns."""
 
-    def __init__(self, shell: Shell, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, fork: Fork, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         self._outer, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         told = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})}
-        self.process = subprocess.Popen(
-            [str(PROGRAM), *arguments],
-            cwd=shell.folder,
-            env=shell.environment(told),
-            stdin=inner,
-            stdout=inner,
-            stderr=inner,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C becomes a signal, as for people
-        )
+        self.process = fork(*arguments, env=told, stdin=inner, stdout=inner, stderr=inner, owns_terminal=True)
         os.close(inner)
         self.raw = ""
         self._read_to = 0
@@ -48,9 +37,7 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        self.process.__exit__(kind, value, trace)
         os.close(self._outer)
 
     @property
@@ -78,13 +65,13 @@ class Terminal:
     def end(self) -> int:
         """Wait for the end of the program."""
         until = time.monotonic() + PATIENCE_SECONDS
-        while self.process.poll() is None and time.monotonic() < until:
+        while self.process.child.is_at_work() and time.monotonic() < until:
             self._read()
-        return self.process.wait(timeout=5)
+        return self.process.wait()
 
     def _read(self) -> bool:
         if not select.select([self._outer], [], [], 0.2)[0]:
-            return self.process.poll() is None
+            return self.process.child.is_at_work()
         try:
             self.raw += os.read(self._outer, 65_536).decode(errors="replace")
         except OSError:  # the other end is closed

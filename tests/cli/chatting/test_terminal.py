@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cli.chatting.terminal import Terminal
 from tests.cli.conftest import Quick
-from tests.cli.shell import Shell
+from tests.cli.shell import Fork
 
 PROMPT = "›"
 ECHO = {"EVERTHREAD_MODEL": "scripted:echo"}
@@ -26,8 +26,8 @@ def said(quick: Quick) -> list[tuple[str, str]]:
     return [(one["role"], one["text"]) for one in quick("show", row["id"], "--json").lines]
 
 
-def test_an_answer_is_shown_as_markdown_and_kept(shell: Shell, quick: Quick) -> None:
-    with Terminal(shell, "chat", env=ECHO) as terminal:
+def test_an_answer_is_shown_as_markdown_and_kept(fork: Fork, quick: Quick) -> None:
+    with Terminal(fork, "chat", env=ECHO) as terminal:
         terminal.expect("/help shows the commands")
         terminal.expect(PROMPT)
         terminal.enter("hello **there**")
@@ -47,7 +47,7 @@ def test_an_answer_is_shown_as_markdown_and_kept(shell: Shell, quick: Quick) -> 
     assert said(quick) == [("user", "hello **there**"), ("assistant", "hello **there**")]
 
 
-def test_thinking_and_tool_calls_are_folded_and_can_be_unfolded(shell: Shell, tmp_path: Path) -> None:
+def test_thinking_and_tool_calls_are_folded_and_can_be_unfolded(fork: Fork, tmp_path: Path) -> None:
     model = script(
         tmp_path,
         {
@@ -56,7 +56,7 @@ def test_thinking_and_tool_calls_are_folded_and_can_be_unfolded(shell: Shell, tm
         },
         "Written \x1b]0;owned\x07 down.",
     )
-    with Terminal(shell, "chat", env=model) as terminal:
+    with Terminal(fork, "chat", env=model) as terminal:
         terminal.expect(PROMPT)
         terminal.enter("write it")
         told = terminal.expect(r"down\.")
@@ -75,10 +75,10 @@ def test_thinking_and_tool_calls_are_folded_and_can_be_unfolded(shell: Shell, tm
         assert terminal.end() == 0
 
 
-def test_ctrl_c_stops_the_answer_and_keeps_the_partial_text(shell: Shell, quick: Quick, tmp_path: Path) -> None:
+def test_ctrl_c_stops_the_answer_and_keeps_the_partial_text(fork: Fork, quick: Quick, tmp_path: Path) -> None:
     long = " ".join(f"word{at}" for at in range(400))
     model = script(tmp_path, {"text": long, "pace_seconds": 0.05}, "second answer")
-    with Terminal(shell, "chat", env=model) as terminal:
+    with Terminal(fork, "chat", env=model) as terminal:
         terminal.expect(PROMPT)
         terminal.enter("tell me much")
         terminal.expect("word3")
@@ -99,8 +99,8 @@ def test_ctrl_c_stops_the_answer_and_keeps_the_partial_text(shell: Shell, quick:
     assert messages[3][1] == "second answer"
 
 
-def test_without_a_model_one_is_told_that_the_local_one_is_a_toy(shell: Shell, models_dir: str) -> None:
-    with Terminal(shell, "chat", env={"EVERTHREAD_MODELS_DIR": models_dir}) as terminal:
+def test_without_a_model_one_is_told_that_the_local_one_is_a_toy(fork: Fork, models_dir: str) -> None:
+    with Terminal(fork, "chat", env={"EVERTHREAD_MODELS_DIR": models_dir}) as terminal:
         told = terminal.expect(PROMPT)
         assert "toy" in told
         assert "EVERTHREAD_MODEL" in told
