@@ -88,7 +88,7 @@ async def compact(url: str) -> None:
 
 
 async def append_batches(url: str, conversation: str, name: str, batches: int, size: int) -> None:
-    async with everthread.open(url) as et:
+    async with everthread.open(url, worker=False) as et:
         conv = await et.conversations.ensure(conversation)
         for start in range(0, batches * size, size):
             numbers = range(start, start + size)

@@ -100,20 +100,20 @@ def leave(disk: SmallDisk, left_bytes: int) -> None:
 
 
 async def _write(url: str, batches: int) -> None:
-    async with everthread.open(url) as et:
+    async with everthread.open(url, worker=False) as et:
         conv = await et.conversations.create(id="full")
         for number in range(batches):
             await conv.append(batch(number))
 
 
 async def _erase(url: str) -> dict[str, Any]:
-    async with everthread.open(url) as et:
+    async with everthread.open(url, worker=False) as et:
         report = await et.erase(conversation="full", message="m0")
         return {"cannot reach": list(report.cannot_reach), "seen": await _seen(et)}
 
 
 async def _open(url: str) -> dict[str, Any]:
-    async with everthread.open(url) as et:
+    async with everthread.open(url, worker=False) as et:
         return await _seen(et)
 
 

@@ -17,6 +17,7 @@ from everthread import Everthread, NotFound
 from everthread.core.entries import Entry
 from everthread.core.log import BranchRow
 from everthread.core.nouns import ConversationInfo, Ref
+from everthread.history.match import parse
 from tests.crash.deeds import Answer, do
 from tests.crash.script import Lane, script
 
@@ -43,7 +44,7 @@ def expected(seed: int, erases: int) -> Sequence[Expected]:
 
 async def _without_crash(lanes: Sequence[Lane]) -> Sequence[Expected]:
     found = []
-    async with everthread.open("memory://") as et:
+    async with everthread.open("memory://", worker=False) as et:
         for lane in lanes:
             states, answers = [await state_of(et, lane)], []
             for step in lane.steps:
@@ -78,15 +79,21 @@ async def _conversation(et: Everthread, info: ConversationInfo, lane: Lane) -> M
         branches, active = await et.store.branches(ref)
     except NotFound:
         return {"erased": True, "entries": [_entry(entry) for entry in entries]}
-    hits = [] if info.deleted_at else await et.search(lane.word, conversation=info.id, limit=1000)
+    seqs = [] if info.deleted_at else await _seqs_with(et, lane.word, ref)
     return {
         "row": (info.parent_id, info.title, info.metadata, info.is_active, info.off_record),
         "is_deleted": info.deleted_at is not None,
         "entries": [_entry(entry) for entry in entries],
         "branches": [_branch(row) for row in branches],
         "active": active,
-        "found": sorted(hit.seq for hit in hits),
+        "found": seqs,
     }
+
+
+async def _seqs_with(et: Everthread, word: str, ref: Ref) -> list[int]:
+    """Where a word is found, by the index alone: how hits are ranked and cut to snippets no crash changes."""
+    found = await et.store.candidates(ref.owner, ref.id, parse(word), cap=1000, any_word=False)
+    return sorted(entry.seq if entry.is_place else entry.revises or entry.seq for _, entry, *_ in found.found)
 
 
 def _entry(entry: Entry) -> tuple[Any, ...]:

@@ -77,7 +77,7 @@ def test_i29_a_full_disk_under_the_server_fails_cleanly(
     store: str, left_bytes: int, error: str, nursery: Nursery, tmp_path: Path
 ) -> None:
     """Either the rows find no room and are refused, or a new file of the server's log does not, and it stops."""
-    sizes = {"size_bytes": 400 * MEGABYTE, "left_bytes": left_bytes}
+    sizes = {"size_bytes": 200 * MEGABYTE, "left_bytes": left_bytes}
     told = story(nursery, "tests.crash.filling:fill_postgres", tmp_path, **sizes)
     acknowledged = told["acknowledged"] * BATCH
     assert set(told["problems"]) == {error}

@@ -84,7 +84,7 @@ class Trial:
             judge(lane, told.get(lane.lane.name, []), states[lane.lane.name], is_finished=is_finished)
 
     async def _look(self, lanes: Sequence[Lane], heads: Sequence[Head]) -> Mapping[str, State]:
-        async with everthread.open(self.url) as et:
+        async with everthread.open(self.url, worker=False) as et:
             report = await et.verify(against=heads)
             assert report.ok, report.problems
             states = {lane.name: await state_of(et, lane) for lane in lanes}
