@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 
 from everthread.cli.commands import whole_command
 from tests.docs.test_readme import ROOT, output_of
-from tests.nursery import Nursery
+from tests.nursery import SERVING, Nursery
 
 GUIDES = ("docs/how-to/tune-compaction.md", "docs/zh/tune-compaction.md")
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
@@ -47,13 +47,19 @@ def environment(folder: Path) -> dict[str, str]:
     return {**kept, "PATH": path, "HOME": str(folder), "LANG": "C.UTF-8"}
 
 
-def printed(command: str, folder: Path, env: dict[str, str]) -> str:
-    """What a command prints, notes included."""
-    ran = subprocess.run(
-        ["sh", "-c", f"{command} 2>&1"], cwd=folder, env=env, capture_output=True, encoding="utf-8", check=False
-    )
-    assert ran.returncode == 0, (command, ran.stdout)
-    return ran.stdout
+def printed(command: str, nursery: Nursery, folder: Path, env: dict[str, str]) -> str:
+    """What a command of ours prints, notes included."""
+    program, *arguments = shlex.split(command)
+    assert program == "everthread", command
+    with (folder / "printed").open("w+", encoding="utf-8") as written:
+        file = written.fileno()
+        named = ("-m", "everthread", *arguments)
+        started = nursery.start_program(*named, folder=folder, env=env, needs=SERVING, stdout=file, stderr=file)
+        code = started.wait()
+        written.seek(0)
+        said = written.read()
+    assert code == 0, (command, said)
+    return said
 
 
 def follow(page: str, nursery: Nursery, folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -70,7 +76,7 @@ def follow(page: str, nursery: Nursery, folder: Path) -> Iterator[tuple[str, str
                 if export := EXPORT.fullmatch(found["command"]):
                     env[export["name"]] = export["value"]
                 else:
-                    yield found["command"], printed(found["command"], folder, env), found["output"]
+                    yield found["command"], printed(found["command"], nursery, folder, env), found["output"]
 
 
 def words(text: str) -> list[str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.nursery import Nursery
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "find-by-meaning.md"
 EXAMPLE = re.compile(r"^```python\n(?P<code>.*?)^```\n\n```\n(?P<shown>.*?)^```$", re.M | re.S)
 
 
-def test_the_example_prints_what_the_page_shows() -> None:
+def test_the_example_prints_what_the_page_shows(nursery: Nursery, tmp_path: Path) -> None:
     (example,) = EXAMPLE.finditer(PAGE.read_text(encoding="utf-8"))
-    ran = subprocess.run([sys.executable, "-c", example["code"]], capture_output=True, text=True, check=True)
-    assert ran.stdout == example["shown"]
+    ran = nursery.run_program("-c", example["code"], folder=tmp_path, env=os.environ, needs=())
+    assert (ran.code, ran.out) == (0, example["shown"]), ran.err

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.nursery import SERVING, Nursery
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "web" / "src" / "api" / "schema.d.ts"
@@ -15,10 +17,11 @@ MAKER = ROOT / "web" / "node_modules" / ".bin" / "openapi-typescript"
 
 
 @pytest.fixture(scope="module")
-def schema() -> str:
+def schema(nursery: Nursery) -> str:
     """What the service says of the operations that the page asks for."""
-    program = [sys.executable, str(ROOT / "tools" / "openapi.py")]
-    return subprocess.run(program, check=True, capture_output=True, text=True).stdout
+    ran = nursery.run_program(str(ROOT / "tools" / "openapi.py"), folder=ROOT, env=os.environ, needs=SERVING)
+    assert ran.code == 0, ran.err
+    return ran.out
 
 
 def test_the_types_are_those_of_the_service(schema: str) -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
 from everthread.core import turn_events
 from everthread.core.turn_events import KINDS
+from tests.nursery import SERVING, Nursery
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-turn.md"
 
 
-def test_the_program_prints_what_the_page_shows(tmp_path: Path) -> None:
+def test_the_program_prints_what_the_page_shows(nursery: Nursery, tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     program, shown = re.findall(r"^```(?:python)?\n(.*?)^```$", text, re.M | re.S)[:2]
-    run = subprocess.run((sys.executable, "-c", program), cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (run.stdout, run.stderr) == (shown, "")
+    run = nursery.run_program("-c", program, folder=tmp_path, env=os.environ, needs=SERVING)
+    assert (run.out, run.err) == (shown, "")
 
 
 def test_every_event_is_documented_with_its_fields() -> None:
