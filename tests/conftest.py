@@ -30,10 +30,11 @@ SHARED = Path(os.environ.get("EVERTHREAD_SHARED", Path(__file__).parents[2] / "s
 they are absent."""
 
 hypothesis.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis.register_profile("new", hypothesis.get_profile("patient"))
-hypothesis.register_profile("same", hypothesis.get_profile("patient"), derandomize=True)
+hypothesis.register_profile("new", hypothesis.get_profile("patient"), max_examples=300)
+hypothesis.register_profile("same", hypothesis.get_profile("patient"), max_examples=30, derandomize=True)
 hypothesis.load_profile("same")
-"""`make test` tries the same examples each time, since it tells about a change; `make test-long` looks for new ones.
+"""`make test` tries the same few examples each time, since it tells about a change and more of the same tell it nothing
+new; `make test-long` looks for new ones, and for many.
 Neither is impatient: a machine that is busy with something else says nothing about a change."""
 
 MODELS = Settings.load().models_dir

@@ -9,7 +9,7 @@ from everthread.compaction import Leaf, Source, TokenCounter, condense, extract,
 from everthread.compaction.sections import Line, Section, parse
 from tests.compaction.spans import counters, spans, texts, user, word_count
 
-patient = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 LEAVES = [
     Leaf(

@@ -12,7 +12,7 @@ from everthread.compaction.foreign_syntax import has_role_marks, has_tool_syntax
 from everthread.compaction.sections import HEADS, Line, Section, parse
 from tests.compaction.spans import PHRASES, assistant, counters, result, spans, user, word_count
 
-patient = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 KINDS: tuple[Kind, ...] = ("chat", "tool-heavy", "coding")
 CHATTER = "We walked around the old town for a while and looked at the shops near the harbour."

@@ -11,7 +11,7 @@ from everthread.compaction.sections import FACTS_SHARE, HEADS, without_mentions
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, counters, spans, texts, user, word_count
 
-patient = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TALK = [
     user(1, "I want to move the shop to a new host by 12 May 2024. The budget is $1,200."),

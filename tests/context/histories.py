@@ -28,8 +28,8 @@ Test = Callable[..., None]
 
 
 def forall(*strategies: st.SearchStrategy[Any], **named: st.SearchStrategy[Any]) -> Callable[[Test], Test]:
-    """`given`, for whole conversations: fewer examples, because each is large, and as long as each takes."""
-    patient = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    """`given`, for whole conversations: each is large, and may take as long as it takes."""
+    patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     return lambda test: patient(given(*strategies, **named)(test))
 
 
