@@ -165,7 +165,7 @@ async def test_what_is_no_archive_is_refused(whole: bytes) -> None:
 
 
 async def test_an_archive_that_unpacks_to_far_more_is_given_up_early() -> None:
-    bomb = zstandard.ZstdCompressor(level=19).compress(b"x" * (300 * 1024 * 1024))
+    bomb = zstandard.ZstdCompressor(level=1).compress(b"x" * (300 * 1024 * 1024))
     async with everthread.open("memory://", worker=False) as et:
         with pytest.raises(Invalid, match="more than is taken"):
             await et.read_archive(pieces(bomb, 1024))

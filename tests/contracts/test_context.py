@@ -54,7 +54,7 @@ async def test_i7_every_history_makes_a_request_that_both_providers_take(
         await check(conv, context)
 
 
-@pytest.mark.parametrize("count", [50, 120])
+@pytest.mark.parametrize("count", [50, pytest.param(120, marks=pytest.mark.long)])
 async def test_i8_a_long_history_that_was_never_compacted_fits(conv: Conversation, count: int) -> None:
     await tell(conv, count)
     context = await conv.context()
