@@ -201,10 +201,16 @@ class OwnServer(Server):
 
     def kill9(self) -> None:
         """Kill the server and all its processes at once, as a power cut does to them."""
-        for process in (psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)):
+        postmaster = psutil.Process(self.pid)
+        postmaster.suspend()  # so that it forks nobody else while we look
+        processes = (postmaster, *postmaster.children(recursive=True))
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self.await_end()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while any(map(_holds_memory, processes)) and time.monotonic() < deadline:
+            time.sleep(0.002)
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None and super().is_running()
@@ -339,6 +345,14 @@ def _sweep(place: Path) -> None:
         is_old = time.time() - folder.stat().st_mtime > LEFT_BEHIND_SECONDS
         if is_old and not _is_alive(folder / "data"):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _holds_memory(process: psutil.Process) -> bool:
+    """Whether a killed process has not yet let go of the memory that it shared: the next server would not start."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _is_alive(data: Path) -> bool:
