@@ -239,6 +239,7 @@ def serve() -> Mapping[str, Any] | None:
                 tests.detach()
                 return question
             born.add(pid)
+            ended.pop(pid, None)  # of an earlier child: the numbers of processes come round again
             answer = {"pid": pid}
         for file in files:
             os.close(file)
