@@ -86,20 +86,13 @@ async def test_what_a_command_leaves_running_is_killed_when_it_ends(runner: Hand
 
 @confined
 async def test_a_turn_that_is_cancelled_takes_its_command_with_it(runner: Hands) -> None:
-    mark = f"everthread-cancel-{os.getpid()}"
-    call = asyncio.create_task(runner.message("run_command", command=f"sleep 300; : {mark}"))
-    await _until(lambda: _running(mark))
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    await _until(lambda: not _running(mark))
+    await _cancel_one_and_see_it_end(runner, f"everthread-cancel-{os.getpid()}")
 
 
 @confined
 async def test_a_turn_that_is_cancelled_while_its_command_starts_takes_it_along(
     runner: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark = f"everthread-early-{os.getpid()}"
     start = asyncio.create_subprocess_exec
 
     async def start_late(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:
@@ -109,12 +102,7 @@ async def test_a_turn_that_is_cancelled_while_its_command_starts_takes_it_along(
         return process
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start_late)
-    call = asyncio.create_task(runner.message("run_command", command=f"sleep 300; : {mark}"))
-    await _until(lambda: _running(mark))
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    await _until(lambda: not _running(mark))
+    await _cancel_one_and_see_it_end(runner, f"everthread-early-{os.getpid()}")
 
 
 @confined
@@ -129,6 +117,15 @@ async def test_a_command_ends_where_whoever_started_it_is_killed(tmp_path: Path)
     await _until((tmp_path / "begun").exists)
     starter.kill()
     await starter.wait()
+    await _until(lambda: not _running(mark))
+
+
+async def _cancel_one_and_see_it_end(runner: Hands, mark: str) -> None:
+    call = asyncio.create_task(runner.message("run_command", command=f"sleep 300; : {mark}"))
+    await _until(lambda: _running(mark))
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
     await _until(lambda: not _running(mark))
 
 
