@@ -7,6 +7,7 @@ import asyncio
 import sqlite3
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from benchmarks.report import Row
@@ -63,10 +64,12 @@ def _kept(what: str, messages: int, fill: Callable[[Ours], None]) -> Row:
     return {**row, "times payload": size / payload, "without index": (size - _index_bytes(file)) / payload}
 
 
+_INDEX = """
+SELECT (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name LIKE 'words%') + freelist_count * page_size
+FROM pragma_freelist_count(), pragma_page_size()"""
+"""Only the index gives pages back, when it merges its parts; whatever grows next takes them."""
+
+
 def _index_bytes(file: Path) -> int:
-    connection = sqlite3.connect(file)
-    found: int = connection.execute("SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name LIKE 'words%'").fetchone()[
-        0
-    ]
-    connection.close()
-    return found
+    with closing(sqlite3.connect(file)) as connection:
+        return int(connection.execute(_INDEX).fetchone()[0])

@@ -13,7 +13,7 @@ from tests.captures.test_archiving_saver import THREAD, echo
 from tests.stores.older_sqlite import back_to
 
 OLDER = [
-    "DROP TABLE calibrations",
+    "DROP TABLE IF EXISTS calibrations",
     "ALTER TABLE agent_checkpoints RENAME TO checkpoints",
     "ALTER TABLE agent_writes RENAME TO writes",
     "UPDATE alembic_version SET version_num = '0015'",

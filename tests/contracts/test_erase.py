@@ -14,6 +14,7 @@ import everthread
 from everthread import Conversation, Erased, Everthread, NotFound
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.stores.sqlite import erase as sqlite_erase
+from everthread.adapters.stores.sqlite.files import connect
 from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
 
 asyncpg = pytest.importorskip("asyncpg")
@@ -386,7 +387,7 @@ async def test_i22_no_answer_of_the_api_holds_what_was_erased(et: Everthread) ->
 def test_i22_a_reader_elsewhere_that_holds_the_old_pages_is_told(tmp_path: Path, empty_file: Path) -> None:
     """On SQLite. While another process reads, the write-ahead log cannot be emptied: the erasure stays unfinished."""
     file = shutil.copyfile(empty_file, tmp_path / "et.db")
-    writer, reader = (sqlite3.connect(file, isolation_level=None) for _ in range(2))
+    writer, reader = connect(file), sqlite3.connect(file, isolation_level=None)
     writer.execute("PRAGMA busy_timeout = 10")
     writer.execute("INSERT INTO erasures (owner, erased_at) VALUES ('ann', 1)")
     reader.execute("BEGIN")

@@ -6,9 +6,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 UNDO: Mapping[str, Sequence[str]] = {
+    "0020": (),
     "0019": (
-        "DROP TABLE entry_ids",
-        "DROP TABLE filed",
+        "DROP TABLE IF EXISTS entry_ids",
+        "DROP TABLE IF EXISTS filed",
         "CREATE INDEX entries_by_id ON entries ((key >> 32), id)",
     ),
     "0018": ("ALTER TABLE unindexed DROP COLUMN counted_seq",),

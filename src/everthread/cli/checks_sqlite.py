@@ -14,6 +14,7 @@ from everthread.adapters.stores.layout import words_of
 from everthread.adapters.stores.restoring import unfinished
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import teach
+from everthread.adapters.stores.sqlite.later import Connection
 from everthread.adapters.vectors import sqlite as vectors
 from everthread.adapters.vectors.records import size_of
 from everthread.cli.checks import (
@@ -65,8 +66,10 @@ def check_file(path: Path) -> Iterator[Check]:
         yield Check(name="database", state=State.FAIL, found=f"no file {path}", advice="make it: everthread migrate")
         return
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
+        address = f"file:{quote(str(path.absolute()))}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, factory=Connection)) as connection:
             teach(connection, lambda: None)
+            connection.stand_in()
             yield from _check_opened(connection, path)
     except sqlite3.DatabaseError as problem:
         yield _unreadable(problem)

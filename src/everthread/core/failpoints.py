@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 FAILPOINTS = (
     "create.written",
+    "table.made",
     "append.locked",
     "append.entries_written",
     "blob.written",

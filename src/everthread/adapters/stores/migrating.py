@@ -17,7 +17,7 @@ from everthread.core.failpoints import reach
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-NEWEST = "0019"
+NEWEST = "0020"
 """The revision this version of everthread works with; a test holds it equal to alembic's head."""
 
 VERSION_QUERY = "SELECT version_num FROM alembic_version"

@@ -11,18 +11,37 @@ from pathlib import Path
 from everthread.adapters.stores import migrating
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import cause_of, teach
+from everthread.adapters.stores.sqlite.later import Connection, core
 from everthread.core.blobs import Blobs
 from everthread.core.errors import StoreBusy, StoreDamaged, StoreError, StoreFull
+from everthread.core.failpoints import reach
 
 DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
 """What working on a file can raise; the last two only when its bytes are not those that were written."""
 
 
-def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> sqlite3.Connection:
-    """A connection with our pragmas and our function; transactions are ours to begin."""
+def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> Connection:
+    """A connection to a file that is up to date, whichever tables it has by now."""
+    connection = _connect(path)
+    try:
+        teach(connection, blobs)
+        connection.stand_in()
+    except DAMAGE as problem:
+        connection.close()
+        raise translated(problem) from problem
+    return connection
+
+
+def _connect(path: Path) -> Connection:
+    """With our pragmas; transactions are ours to begin."""
     try:
         connection = sqlite3.connect(
-            path, timeout=sql.BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            path,
+            timeout=sql.BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            factory=Connection,
         )
     except sqlite3.Error as problem:
         raise translated(problem) from problem
@@ -30,7 +49,6 @@ def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> sql
         _use_wal(connection)
         for pragma in sql.PRAGMAS:
             connection.execute(pragma)
-        teach(connection, blobs)
     except DAMAGE as problem:
         connection.close()
         raise translated(problem) from problem
@@ -57,6 +75,7 @@ def prepare(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StoreError(f"cannot make the folder of {path}: {problem}") from problem
+    _refuse_cut_off(path)
     version = revision_of(path)
     if version is None or version < migrating.NEWEST:
         migrate(path)
@@ -64,9 +83,25 @@ def prepare(path: Path) -> None:
         migrating.refuse_newer(version)
 
 
+def _refuse_cut_off(path: Path) -> None:
+    """SQLite misses whole pages, but reads half a page as one that ends in zeros."""
+    wal = path.with_name(f"{path.name}-wal")
+    try:
+        if not path.is_file() or (wal.exists() and wal.stat().st_size):  # what a crash left half written is in the log
+            return
+        with path.open("rb") as file:
+            head = file.read(18)
+        size = path.stat().st_size
+    except OSError:  # which SQLite will tell
+        return
+    page = int.from_bytes(head[16:], "big")
+    if head.startswith(b"SQLite format 3\0") and page and size % (65_536 if page == 1 else page):
+        raise StoreDamaged("the file ends within a page: its end was cut off; restore a backup")
+
+
 def revision_of(path: Path) -> str | None:
     """The revision of a file's tables; None when it has none yet."""
-    connection = connect(path)
+    connection = _connect(path)
     try:
         row = connection.execute(migrating.VERSION_QUERY).fetchone()
         return None if row is None else str(row[0])
@@ -79,26 +114,47 @@ def revision_of(path: Path) -> str | None:
 
 
 def migrate(path: Path) -> list[str]:
-    """Run the missing steps, all in one transaction: killed anywhere, it has happened or it has not."""
+    """Make the tables of a new file, or run the steps that are missing, all in one transaction: killed anywhere, it has
+    happened or it has not.
+    """
+    connection = _connect(path)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute(sql.HAS_VERSION).fetchone():
+            return _run_steps(connection)
+        _make(connection)
+    except DAMAGE as problem:
+        raise translated(problem) from problem
+    else:
+        return [migrating.NEWEST]
+    finally:
+        connection.close()
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    reach("migrate.begun")
+    for statement in core():
+        connection.execute(statement)
+    connection.execute(sql.INSERT_VERSION, (migrating.NEWEST,))
+    reach("migrate.before_commit")
+    connection.execute("COMMIT")
+
+
+def _run_steps(connection: sqlite3.Connection) -> list[str]:
+    """Over a connection that is in a transaction, which it ends."""
     from sqlalchemy import create_engine  # noqa: PLC0415 - only when there is something to do
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
     from sqlalchemy.pool import StaticPool  # noqa: PLC0415
 
-    connection = connect(path)
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
     try:
-        with engine.connect() as over:
-            connection.execute("BEGIN IMMEDIATE")
-            with over.begin():
-                return list(migrating.run(over))
+        with engine.connect() as over, over.begin():
+            return list(migrating.run(over))
     except DBAPIError as problem:
         if isinstance(problem.orig, sqlite3.Error):
             raise translated(problem.orig) from problem
         raise
-    except DAMAGE as problem:
-        raise translated(problem) from problem
     finally:
-        connection.close()
         engine.dispose()
 
 

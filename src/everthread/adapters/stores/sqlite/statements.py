@@ -35,6 +35,12 @@ WAIT_BRIEFLY = "PRAGMA busy_timeout = 1000"
 USE_WAL = "PRAGMA journal_mode = WAL"
 """Readers beside the writer; noted in the file, so only the first connection ever changes it."""
 
+HAS_VERSION = "SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'"
+"""Whether a file has tables of ours."""
+
+INSERT_VERSION = "INSERT INTO alembic_version VALUES (?)"
+"""The revision that a new file begins with."""
+
 READER_PRAGMAS = ("PRAGMA query_only = ON", "PRAGMA cache_size = -2000")
 """A reader streams more than it looks at twice: the operating system's cache is enough, and memory stays small."""
 

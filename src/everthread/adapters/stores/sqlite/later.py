@@ -1,0 +1,123 @@
+"""Tables that a file gets when something is first written to them.
+
+Each table and each index takes a page of the file, whatever is in it, and most files never see a note, a vector or a
+branch. Until then the table stands, empty, in a database in memory that each connection has beside the file. SQLite
+looks for a name in the file first and there next, so that no statement has to know: reading finds no rows, changing
+changes none. An INSERT is refused when it is prepared; then the table is made in the file, in the same transaction,
+and the INSERT is run again.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from everthread.core.failpoints import reach
+
+_BESIDE = "later"
+_TRIES = 50
+_TABLES = "SELECT name FROM main.sqlite_schema WHERE type = 'table'"
+_MAKES = re.compile(r"CREATE (?:UNIQUE |VIRTUAL )?(?:TABLE|INDEX) ")
+_TABLE = re.compile(r"CREATE (?:VIRTUAL )?TABLE (\w+)")
+
+
+class Connection(sqlite3.Connection):
+    """A connection to a file that may not have all tables yet."""
+
+    _seen: int | None = None
+    """The version of the file's tables when we last looked; None where it has all of them."""
+    _wanted: str = ""
+    """The table that the last refused INSERT is for."""
+
+    def stand_in(self) -> None:
+        """Put the tables that the file does not have beside it."""
+        seen = self._version()
+        missing = set(_made_by()) - {name for (name,) in super().execute(_TABLES)}
+        if not missing:
+            return
+        super().execute(f"ATTACH ':memory:' AS {_BESIDE}")
+        for statements in dict.fromkeys(_made_by()[table] for table in missing):
+            for statement in statements:
+                super().execute(_in(_BESIDE, statement))
+        self._prepare_anew()
+        self._seen = seen
+
+    def look_again(self) -> None:
+        """See the tables that have been made in the file since, by whomever."""
+        if self._seen is not None and (version := self._version()) != self._seen:
+            super().execute(_TABLES).fetchone()  # SQLite reads what tables there are when it reads a table
+            self._prepare_anew()
+            self._seen = version
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """As ever; the table it is for is made if need be."""
+        for _ in range(_TRIES):
+            try:
+                return super().execute(sql, parameters)
+            except sqlite3.DatabaseError as problem:
+                self._mend(problem)
+        return super().execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
+        """As ever; the table it is for is made if need be, before the first row is in it."""
+        rows = list(parameters)
+        for _ in range(_TRIES):
+            try:
+                return super().executemany(sql, rows)
+            except sqlite3.DatabaseError as problem:
+                self._mend(problem)
+        return super().executemany(sql, rows)
+
+    def _may(self, action: int, table: str | None, _column: str | None, database: str | None, _: str | None) -> int:
+        """SQLite asks this when it prepares a statement."""
+        if action != sqlite3.SQLITE_INSERT or database != _BESIDE or table is None or table not in _made_by():
+            return sqlite3.SQLITE_OK
+        self._wanted = table
+        return sqlite3.SQLITE_DENY
+
+    def _mend(self, problem: sqlite3.DatabaseError) -> None:
+        """Do away with what kept a statement from being prepared, if that is what the problem is."""
+        code = getattr(problem, "sqlite_errorcode", 0)
+        if code == sqlite3.SQLITE_AUTH:
+            self._make(_made_by()[self._wanted])
+        elif code != sqlite3.SQLITE_SCHEMA:  # FTS5 gives up when others make tables while it looks for its own
+            raise problem
+
+    def _make(self, statements: Sequence[str]) -> None:
+        for statement in statements:
+            super().execute(_in("main", statement))
+        self._prepare_anew()
+        reach("table.made")
+
+    def _prepare_anew(self) -> None:
+        """Statements that were prepared know which table they read; SQLite forgets them when it is told whom to ask."""
+        self.set_authorizer(self._may)
+
+    def _version(self) -> int:
+        return int(super().execute("PRAGMA main.schema_version").fetchone()[0])
+
+
+@cache
+def core() -> Sequence[str]:
+    """The statements that make a new file."""
+    return [statement for block in _blocks("core.sql") for statement in block]
+
+
+@cache
+def _made_by() -> Mapping[str, Sequence[str]]:
+    """By table that may be missing, the statements that make it and what goes with it."""
+    return {table: block for block in _blocks("later.sql") for table in _TABLE.findall("\n".join(block))}
+
+
+def _blocks(name: str) -> list[tuple[str, ...]]:
+    text = (files(__package__) / name).read_text("utf-8")
+    blocks = (tuple(block.strip().removesuffix(";").split(";\n")) for block in text.split("\n\n"))
+    return [block for block in blocks if not block[0].startswith("--")]
+
+
+def _in(database: str, statement: str) -> str:
+    return _MAKES.sub(lambda made: f"{made[0]}{database}.", statement, count=1)
