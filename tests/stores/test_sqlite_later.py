@@ -16,9 +16,9 @@ from everthread.adapters.stores.sqlite import files, later
 from everthread.adapters.stores.sqlite.later import Connection
 
 LATER = sorted(later._made_by())
-CORE = {"alembic_version", "conversations", "entries", "unindexed", "words"}
-A_JOB = "INSERT INTO jobs VALUES (NULL, ?, 'compact', 0, '', 0, 0, 0, 0, NULL, NULL, 0)"
-JOBS = "SELECT count(*) FROM jobs"
+CORE = {"alembic_version", "branches", "conversations", "entries", "jobs", "unindexed", "words"}
+KEEP = "INSERT INTO blobs VALUES (?, x'00', x'01')"
+KEPT = "SELECT count(*) FROM blobs"
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_what_is_made_at_once_and_later_is_what_the_steps_make(tmp_path: Path, c
 
 def test_a_new_file_has_few_tables(path: Path) -> None:
     assert tables_of(path) == CORE
-    assert path.stat().st_size < 60_000
+    assert path.stat().st_size < 82_000
 
 
 async def test_reading_makes_no_table(path: Path) -> None:
@@ -90,54 +90,54 @@ def test_a_table_that_is_missing_is_empty_and_changing_it_does_not_make_it(table
 def test_what_another_process_makes_is_seen_by_a_statement_prepared_before(path: Path) -> None:
     with closing(files.connect(path)) as reader, closing(files.connect(path)) as writer:
         reader.execute("PRAGMA query_only = ON")
-        assert reader.execute(JOBS).fetchone() == (0,)
-        writer.execute(A_JOB, (1,))
+        assert reader.execute(KEPT).fetchone() == (0,)
+        writer.execute(KEEP, (1,))
         reader.look_again()
-        assert reader.execute(JOBS).fetchone() == (1,)
+        assert reader.execute(KEPT).fetchone() == (1,)
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            reader.execute("DELETE FROM jobs")
+            reader.execute("DELETE FROM blobs")
 
 
 def test_what_another_process_makes_stays_seen_after_a_rollback(path: Path) -> None:
     with closing(files.connect(path)) as ours, closing(files.connect(path)) as other:
-        assert ours.execute(JOBS).fetchone() == (0,)
-        other.execute(A_JOB, (1,))
+        assert ours.execute(KEPT).fetchone() == (0,)
+        other.execute(KEEP, (1,))
         for _ in range(2):
             ours.execute("BEGIN IMMEDIATE")
             ours.look_again()
             ours.execute("ROLLBACK")
-        assert ours.execute(JOBS).fetchone() == (1,)
+        assert ours.execute(KEPT).fetchone() == (1,)
 
 
 def test_two_that_write_to_a_missing_table_write_to_one(path: Path) -> None:
     with closing(files.connect(path)) as one, closing(files.connect(path)) as other:
-        assert other.execute(JOBS).fetchone() == (0,)
+        assert other.execute(KEPT).fetchone() == (0,)
         for number, connection in enumerate((one, other, one, other)):
             connection.execute("BEGIN IMMEDIATE")
             connection.look_again()
-            connection.execute(A_JOB, (number,))
+            connection.execute(KEEP, (number,))
             connection.execute("COMMIT")
-        assert one.execute(JOBS).fetchone() == other.execute(JOBS).fetchone() == (4,)
+        assert one.execute(KEPT).fetchone() == other.execute(KEPT).fetchone() == (4,)
 
 
 def test_a_table_goes_with_the_transaction_that_made_it(path: Path, connection: Connection) -> None:
     for _ in range(2):
         connection.execute("BEGIN IMMEDIATE")
         connection.look_again()
-        connection.execute(A_JOB, (1,))
-        assert connection.execute(JOBS).fetchone() == (1,)
+        connection.execute(KEEP, (1,))
+        assert connection.execute(KEPT).fetchone() == (1,)
         connection.execute("ROLLBACK")
-        assert connection.execute(JOBS).fetchone() == (0,)
+        assert connection.execute(KEPT).fetchone() == (0,)
         assert tables_of(path) == CORE
     connection.execute("BEGIN IMMEDIATE")
     connection.look_again()
     connection.execute("SAVEPOINT one")
-    connection.execute(A_JOB, (1,))
+    connection.execute(KEEP, (1,))
     connection.execute("ROLLBACK TO one")
-    connection.executemany(A_JOB, ((number,) for number in (2, 3)))
+    connection.executemany(KEEP, ((number,) for number in (2, 3)))
     connection.execute("COMMIT")
     with closing(sqlite3.connect(path)) as outside:
-        assert outside.execute("SELECT conversation FROM jobs").fetchall() == [(2,), (3,)]
+        assert outside.execute("SELECT conversation FROM blobs").fetchall() == [(2,), (3,)]
 
 
 def test_a_search_goes_on_while_tables_are_made(path: Path) -> None:

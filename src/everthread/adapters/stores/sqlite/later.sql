@@ -1,10 +1,6 @@
 -- Tables that a file gets when something is first written to them (later.py): a table with all that goes with it,
 -- an empty line, the next one.
 
-CREATE TABLE branches (conversation BIGINT NOT NULL, number INTEGER NOT NULL, parent INTEGER, fork_seq BIGINT NOT
-NULL, leaf_seq BIGINT NOT NULL, leaf_depth INTEGER NOT NULL, created_at BIGINT NOT NULL, PRIMARY KEY (conversation,
-number)) WITHOUT ROWID;
-
 CREATE TABLE payloads (key INTEGER NOT NULL, body BLOB NOT NULL, blob TEXT, blob_bytes BIGINT, commitment BLOB,
 PRIMARY KEY (key));
 CREATE INDEX payloads_by_blob ON payloads (blob) WHERE blob IS NOT NULL;
@@ -50,13 +46,6 @@ CREATE TABLE blobs (conversation BIGINT NOT NULL, digest BLOB NOT NULL, body BLO
 digest)) WITHOUT ROWID;
 
 CREATE TABLE doomed_blobs (name TEXT NOT NULL, doomed_at BIGINT NOT NULL, PRIMARY KEY (name)) WITHOUT ROWID;
-
-CREATE TABLE jobs (number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, conversation BIGINT NOT NULL, kind TEXT NOT
-NULL, priority INTEGER NOT NULL, details TEXT NOT NULL, state SMALLINT NOT NULL, attempts INTEGER NOT NULL, due_at
-BIGINT NOT NULL, leased_until BIGINT NOT NULL, token TEXT, error TEXT, put_at BIGINT NOT NULL);
-CREATE UNIQUE INDEX jobs_waiting ON jobs (conversation, kind) WHERE state = 0;
-CREATE UNIQUE INDEX jobs_running ON jobs (conversation) WHERE state = 1;
-CREATE INDEX jobs_in_order ON jobs (state, priority DESC, number);
 
 CREATE TABLE items (owner TEXT NOT NULL, namespace TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, created_at
 BIGINT NOT NULL, updated_at BIGINT NOT NULL, expires_at BIGINT, ttl_micros BIGINT, model TEXT, vectors BLOB, PRIMARY
