@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from everthread.core.failpoints import reach
+
+_execute = sqlite3.Connection.execute
 
 _BESIDE = "later"
 _TRIES = 50
@@ -53,22 +55,29 @@ class Connection(sqlite3.Connection):
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """As ever; the table it is for is made if need be."""
-        for _ in range(_TRIES):
-            try:
-                return super().execute(sql, parameters)
-            except sqlite3.DatabaseError as problem:
-                self._mend(problem)
-        return super().execute(sql, parameters)
+        try:
+            return _execute(self, sql, parameters)
+        except sqlite3.DatabaseError as problem:
+            return self._again(problem, lambda: _execute(self, sql, parameters))
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
         """As ever; the table it is for is made if need be, before the first row is in it."""
         rows = list(parameters)
+        try:
+            return super().executemany(sql, rows)
+        except sqlite3.DatabaseError as problem:
+            run = super().executemany
+            return self._again(problem, lambda: run(sql, rows))
+
+    def _again(self, problem: sqlite3.DatabaseError, run: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
+        """Run what could not be prepared, after what kept it from that is done away with."""
         for _ in range(_TRIES):
+            self._mend(problem)
             try:
-                return super().executemany(sql, rows)
-            except sqlite3.DatabaseError as problem:
-                self._mend(problem)
-        return super().executemany(sql, rows)
+                return run()
+            except sqlite3.DatabaseError as other:
+                problem = other
+        raise problem
 
     def _may(self, action: int, table: str | None, _column: str | None, database: str | None, _: str | None) -> int:
         """SQLite asks this when it prepares a statement."""
@@ -78,7 +87,6 @@ class Connection(sqlite3.Connection):
         return sqlite3.SQLITE_DENY
 
     def _mend(self, problem: sqlite3.DatabaseError) -> None:
-        """Do away with what kept a statement from being prepared, if that is what the problem is."""
         code = getattr(problem, "sqlite_errorcode", 0)
         if code == sqlite3.SQLITE_AUTH:
             self._make(_made_by()[self._wanted])
