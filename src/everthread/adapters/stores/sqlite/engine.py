@@ -155,6 +155,7 @@ class Engine:
         try:
             connection = self._reader()
             try:
+                connection.look_again()
                 return work(connection)
             finally:
                 self._keep(connection)
@@ -164,9 +165,7 @@ class Engine:
     def _reader(self) -> Connection:
         """An idle connection, or a new one."""
         with suppress(IndexError):
-            connection = self._idle.pop()
-            connection.look_again()
-            return connection
+            return self._idle.pop()
         connection = connect(self.path, lambda: self.blobs)
         for pragma in sql.READER_PRAGMAS:
             connection.execute(pragma)

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from everthread.adapters.stores import migrating
@@ -84,18 +85,20 @@ def prepare(path: Path) -> None:
 
 
 def _refuse_cut_off(path: Path) -> None:
-    """SQLite misses whole pages, but reads half a page as one that ends in zeros."""
+    """SQLite misses whole pages, but reads half a page as one that ends in zeros.
+
+    Its size is enough to know: to open the file here would undo the locks that this process has on it.
+    """
     wal = path.with_name(f"{path.name}-wal")
-    try:
-        if not path.is_file() or (wal.exists() and wal.stat().st_size):  # what a crash left half written is in the log
-            return
-        with path.open("rb") as file:
-            head = file.read(18)
-        size = path.stat().st_size
-    except OSError:  # which SQLite will tell
+    if not path.is_file() or (wal.is_file() and wal.stat().st_size):  # what a crash left half written is in the log
         return
-    page = int.from_bytes(head[16:], "big")
-    if head.startswith(b"SQLite format 3\0") and page and size % (65_536 if page == 1 else page):
+    size = path.stat().st_size
+    with closing(_connect(path)) as connection:
+        try:
+            (page_bytes,) = connection.execute(sql.PAGE_BYTES).fetchone()
+        except DAMAGE as problem:
+            raise translated(problem) from problem
+    if size % page_bytes:
         raise StoreDamaged("the file ends within a page: its end was cut off; restore a backup")
 
 

@@ -23,6 +23,7 @@ _execute = sqlite3.Connection.execute
 
 _BESIDE = "later"
 _TRIES = 50
+"""How often a statement is prepared anew before it is given up."""
 _TABLES = "SELECT name FROM main.sqlite_schema WHERE type = 'table'"
 _MAKES = re.compile(r"CREATE (?:UNIQUE |VIRTUAL )?(?:TABLE|INDEX) ")
 _TABLE = re.compile(r"CREATE (?:VIRTUAL )?TABLE (\w+)")

@@ -35,6 +35,9 @@ WAIT_BRIEFLY = "PRAGMA busy_timeout = 1000"
 USE_WAL = "PRAGMA journal_mode = WAL"
 """Readers beside the writer; noted in the file, so only the first connection ever changes it."""
 
+PAGE_BYTES = "PRAGMA page_size"
+"""How large the pages of a file are."""
+
 HAS_VERSION = "SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'"
 """Whether a file has tables of ours."""
 
