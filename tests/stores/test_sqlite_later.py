@@ -77,6 +77,25 @@ async def test_reading_makes_no_table(path: Path) -> None:
     assert tables_of(path) == CORE
 
 
+async def test_erasing_makes_only_the_table_of_erasures(path: Path) -> None:
+    async with everthread.open(f"sqlite:///{path}", worker=False) as et:
+        await (await et.conversations.create(id="c")).append([{"role": "user", "content": "secret"}])
+        await et.erase(conversation="c")
+    assert tables_of(path) == {*CORE, "erasures"}
+
+
+def test_a_table_is_made_with_all_that_goes_with_it_or_not_at_all(
+    path: Path, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside of a transaction too: half a table would be taken for a whole one."""
+    broken = (*later._made_by()["blobs"], "CREATE INDEX by_x ON nowhere (x)")
+    monkeypatch.setattr(later, "_made_by", lambda: {"blobs": broken})
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        connection.execute(KEEP, (1,))
+    assert not connection.in_transaction
+    assert tables_of(path) == CORE
+
+
 @pytest.mark.parametrize("table", LATER)
 def test_a_table_that_is_missing_is_empty_and_changing_it_does_not_make_it(table: str, connection: Connection) -> None:
     if table == "note_words":  # which gives and deletes nothing but by words

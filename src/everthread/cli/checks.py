@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from everthread.history.sweeping import BlobReport
     from everthread.settings import Settings
 
-OLDEST_SQLITE = (3, 35, 0)
+OLDEST_SQLITE = (3, 36, 0)
 EXTRAS = {
     "postgres": "asyncpg",
     "s3": "s3fs",

@@ -186,7 +186,8 @@ def rewrite(connection: sqlite3.Connection, now: int) -> Sequence[str]:
     newest = connection.execute(sql.NEWEST_ERASURE).fetchone()[0]
     try:
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-        connection.execute(notes.OPTIMIZE)
+        if connection.execute(notes.HAS_WORDS).fetchone():
+            connection.execute(notes.OPTIMIZE)
         connection.execute("VACUUM")
         if _is_held(connection):
             return (HELD_PAGES,)

@@ -95,8 +95,18 @@ class Connection(sqlite3.Connection):
             raise problem
 
     def _make(self, statements: Sequence[str]) -> None:
-        for statement in statements:
-            super().execute(_MAKES.sub(r"\g<0>main.", statement, count=1))
+        """All of them or none: in the transaction that wants them, or one of their own."""
+        is_alone = not self.in_transaction
+        if is_alone:
+            super().execute("BEGIN IMMEDIATE")
+        try:
+            for statement in statements:
+                super().execute(_MAKES.sub(r"\g<0>IF NOT EXISTS main.", statement, count=1))
+            if is_alone:
+                super().execute("COMMIT")
+        finally:
+            if is_alone and self.in_transaction:
+                super().execute("ROLLBACK")
         self._prepare_anew()
         reach("table.made")
 
