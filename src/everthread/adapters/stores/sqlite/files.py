@@ -90,9 +90,12 @@ def _refuse_cut_off(path: Path) -> None:
     Its size is enough to know: to open the file here would undo the locks that this process has on it.
     """
     wal = path.with_name(f"{path.name}-wal")
-    if not path.is_file() or (wal.is_file() and wal.stat().st_size):  # what a crash left half written is in the log
+    try:
+        if not path.is_file() or (wal.is_file() and wal.stat().st_size):  # what a crash left half written is in the log
+            return
+        size = path.stat().st_size
+    except OSError:  # which SQLite will tell
         return
-    size = path.stat().st_size
     with closing(_connect(path)) as connection:
         try:
             (page_bytes,) = connection.execute(sql.PAGE_BYTES).fetchone()
