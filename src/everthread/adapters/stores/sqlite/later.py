@@ -20,6 +20,7 @@ from typing import Any
 from everthread.core.failpoints import reach
 
 _execute = sqlite3.Connection.execute
+"""What every statement goes through, without the cost of `super()` for each."""
 
 _BESIDE = "later"
 _TRIES = 50
