@@ -147,6 +147,8 @@ class Decision(Generic[R_co]):
 
     result: R_co
     entries: Sequence[Entry] = ()
+    texts: Sequence[str | None] = ()
+    """What is searched of each of them, where that is known: a store need not read it from the entry again."""
     touches: Sequence[Touch] = ()
     branches: Sequence[BranchRow] = ()
     """Branches to insert or, by number, to replace."""

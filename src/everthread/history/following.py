@@ -26,6 +26,7 @@ class Written(TypedDict):
     """Fields of a `Decision`."""
 
     entries: Sequence[Entry]
+    texts: Sequence[str | None]
     touches: Sequence[Touch]
     branches: Sequence[BranchRow]
     active: int | None
@@ -55,6 +56,7 @@ class Scribe:
         is_other = self._seen.head.active != self.branch.number
         return {
             "entries": self._pen.written,
+            "texts": self._pen.texts,
             "touches": self.touches,
             "branches": [self.branch] if self._seen.branches.get(self.branch.number) != self.branch else [],
             "active": self.branch.number if activate and is_other else None,

@@ -45,6 +45,8 @@ class Prepared(NamedTuple):
     role: str
     raw: bytes
     payload: Mapping[str, Any]
+    text: str
+    """What is searched and counted of it."""
     tokens: int
     flags: Flag
 
@@ -106,7 +108,7 @@ def prepare(message: object, *, field: str, count_later: bool = False) -> Prepar
     role = _checked_role(payload, field)
     own = payloads.message_id(payload)
     kind = Kind.SUMMARY if payloads.is_summary(payload) else Kind.MESSAGE
-    searchable = payloads.searchable(payload)
+    text = payloads.searchable(payload)
     return Prepared(
         id=new_id() if own is None else check_id(own, f"{field}.id"),
         has_own_id=own is not None,
@@ -114,8 +116,9 @@ def prepare(message: object, *, field: str, count_later: bool = False) -> Prepar
         role=role,
         raw=raw,
         payload=payload,
-        tokens=UNCOUNTED if count_later and len(searchable) <= _SHORT else count_tokens(searchable),
-        flags=Flag.SECRET if find_secrets(searchable) else Flag.NONE,
+        text=text,
+        tokens=UNCOUNTED if count_later and len(text) <= _SHORT else count_tokens(text),
+        flags=Flag.SECRET if find_secrets(text) else Flag.NONE,
     )
 
 
@@ -123,7 +126,7 @@ def counted(message: Prepared) -> Prepared:
     """With its tokens counted, where that was left to the store."""
     if message.tokens != UNCOUNTED:
         return message
-    return message._replace(tokens=count_tokens(payloads.searchable(message.payload)))
+    return message._replace(tokens=count_tokens(message.text))
 
 
 def _checked_role(payload: Mapping[str, Any], field: str) -> str:

@@ -82,6 +82,7 @@ class Append:
         return Decision(
             result=receipts,
             entries=pen.written,
+            texts=pen.texts,
             touches=touches,
             branches=[grown] if grown.leaf_seq != branch.leaf_seq else [],
             chain=pen.chain if pen.written else None,

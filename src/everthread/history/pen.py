@@ -24,6 +24,8 @@ class Pen:
         self._salts = os.urandom(chain.SALT_BYTES * salts)
         self.chain = seen.head.chain
         self.written: list[Entry] = []
+        self.texts: list[str | None] = []
+        """What is searched of each, where that is known."""
 
     def write(
         self,
@@ -41,6 +43,7 @@ class Pen:
         depth: int = 0,
         flags: int = 0,
         created_at: int | None = None,
+        text: str | None = None,
     ) -> int:
         self._seq += 1
         start = len(self.written) * chain.SALT_BYTES
@@ -63,6 +66,7 @@ class Pen:
             self.chain, raw, None, None, int(flags), None,
         )  # fmt: skip
         self.written.append(entry)
+        self.texts.append(text)
         return self._seq
 
 
@@ -80,6 +84,7 @@ def add(message: Prepared, pen: Pen, branch: BranchRow) -> tuple[BranchRow, Rece
         branch=branch.number,
         depth=depth,
         flags=message.flags,
+        text=message.text,
     )
     receipt = Receipt(message.id, seq, 1, True)
     if not is_message:
@@ -117,6 +122,7 @@ def revise(
         branch=known.branch,
         depth=known.depth,
         flags=message.flags | known.flags & (Flag.DELETED | Flag.PINNED),
+        text=message.text,
     )
     if not stands_in:  # history goes on showing what a stub stands for
         touches.append(Touch(place, now, newest_seq=seq))

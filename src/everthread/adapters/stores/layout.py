@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -297,22 +297,11 @@ _SKILL_ARGUMENTS = ("name", "skill", "skill_name")
 _MOST_NAME_CHARACTERS = 128
 
 
-class Calling(Protocol):
-    """What of an entry tells which tools it calls."""
-
-    @property
-    def role(self) -> str: ...
-    @property
-    def how(self) -> int | None: ...
-    @property
-    def raw(self) -> bytes | None: ...
-
-
-def may_call(entry: Calling) -> bool:
+def may_call(role: str, how: int | None, raw: bytes | None) -> bool:
     """Whether a new message may call tools or skills: most call none, which a look at their bytes tells."""
-    if entry.role != "assistant" or entry.how is not None or entry.raw is None:
+    if role != "assistant" or how is not None or raw is None:
         return False
-    return b"tool_calls" in entry.raw or b"tool_use" in entry.raw or b"_call" in entry.raw
+    return b"tool_calls" in raw or b"tool_use" in raw or b"_call" in raw
 
 
 def uses_of(calling: Iterable[payloads.Payload]) -> Counter[Use]:
@@ -323,7 +312,7 @@ def uses_of(calling: Iterable[payloads.Payload]) -> Counter[Use]:
 
 def uses_in(entries: Iterable[Entry]) -> Counter[Use]:
     """The same of entries."""
-    return uses_of(sound_payload(entry.raw or b"{}") for entry in entries if may_call(entry))
+    return uses_of(sound_payload(entry.raw or b"{}") for entry in entries if may_call(entry.role, entry.how, entry.raw))
 
 
 def _use(name: str, arguments: object) -> Use:

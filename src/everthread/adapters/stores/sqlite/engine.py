@@ -28,6 +28,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, translated
 from everthread.adapters.stores.sqlite.filing import Tails
+from everthread.adapters.stores.sqlite.fresh import Fresh
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some
 from everthread.adapters.stores.sqlite.later import Connection
 from everthread.core import driving
@@ -104,7 +105,8 @@ class Engine:
         self._pen = threading.Lock()
         """Whoever writes has it."""
         self.tails = Tails()
-        """Touched only with the pen."""
+        self.fresh = Fresh()
+        """Both touched only with the pen."""
         self.unindexed = 0
         """Entries written here since the last batch was indexed; touched only with the pen."""
         prepare(path)
@@ -259,7 +261,7 @@ class Engine:
             try:
                 self._writer_connection.execute("BEGIN IMMEDIATE")
                 self._writer_connection.look_again()
-                index_some(self._writer_connection)
+                index_some(self._writer_connection, self.fresh)
                 self._writer_connection.execute("COMMIT")
             except Exception:  # noqa: BLE001 - the worker loop: what waits is noted in the file, and a search tells its caller
                 self._undo()

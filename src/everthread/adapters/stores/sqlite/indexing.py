@@ -14,17 +14,17 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, sound_payload, uses_of
+from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, sound_payload, text_of, uses_of
 from everthread.adapters.stores.sqlite import notes
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import known_tokens
+from everthread.adapters.stores.sqlite.fresh import Fresh, Known
 from everthread.context.tokens import count_tokens
 from everthread.core.entries import UNCOUNTED, Flag, Kind
 from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.payloads import Payload, searchable
 from everthread.history.words import index_text, index_tokens
 
 _ERASED = int(Flag.ERASED)
@@ -50,11 +50,11 @@ def is_far_behind(connection: sqlite3.Connection, ref: Ref) -> bool:
     return row is not None and row[0] > FEW
 
 
-def index_some(connection: sqlite3.Connection) -> None:
+def index_some(connection: sqlite3.Connection, fresh: Fresh) -> None:
     """Index a batch of what waits, over as many logs as it takes, in the writer's transaction."""
     left = BATCH
     while left > 0 and (row := connection.execute(sql.UNINDEXED).fetchone()) is not None:
-        left -= _index_log(connection, _Behind._make(row), left)
+        left -= _index_log(connection, _Behind._make(row), left, fresh)
     reach("index.written")
 
 
@@ -70,7 +70,7 @@ class _Behind(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """What the index needs of an entry it has not reached."""
+    """What the index needs of an entry it has not reached, beside what it says."""
 
     key: int
     kind: int
@@ -80,28 +80,42 @@ class _Waiting(NamedTuple):
     created_at: int
     tokens: int
     chain: bytes
-    raw: bytes
 
 
-def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int) -> int:
+def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, fresh: Fresh) -> int:
     number = behind.number
     span = (entry_key(number, behind.after), entry_key(number, behind.last), limit)
     waiting = list(map(_Waiting._make, connection.execute(sql.TO_INDEX, span)))
-    readable = _readable(waiting)
-    texts = [(one, searchable(payload)) for one, payload in readable]
+    texts = _texts(connection, waiting, fresh)
     scope = (owner_scope(behind.owner),)
-    words = [(one.key, index_text(text, scope)) for one, text in texts if one.kind == Kind.MESSAGE]
+    words = [(one.key, index_text(known.text, scope)) for one, known in texts if one.kind == Kind.MESSAGE]
     connection.executemany(sql.INSERT_WORDS, words)
-    counts = [(_tokens(one, text), one.key) for one, text in texts if one.tokens == UNCOUNTED]
+    counts = [(_tokens(one, known.text), one.key) for one, known in texts if one.tokens == UNCOUNTED]
     connection.executemany(sql.SET_TOKENS, counts)
-    calling = [payload for one, payload in readable if one.key & SEQ_MASK > behind.counted and may_call(one)]
-    if used := uses_of(calling):
+    new = (known.calling for one, known in texts if one.key & SEQ_MASK > behind.counted)
+    if used := uses_of(sound_payload(calling) for calling in new if calling is not None):
         notes.count_uses(connection, number, used, max(one.created_at for one in waiting))
     if len(waiting) == limit and waiting[-1].key < span[1]:
         connection.execute(sql.MOVE_UNINDEXED, (waiting[-1].key & SEQ_MASK, number))
     else:
         connection.execute(sql.DELETE_UNINDEXED, (number,))
     return len(waiting)
+
+
+def _texts(connection: sqlite3.Connection, waiting: Iterable[_Waiting], fresh: Fresh) -> list[tuple[_Waiting, Known]]:
+    """Those that are not erased, each with what it says; without a damaged one, of which `verify` tells, so that the
+    others are still found."""
+    found: list[tuple[_Waiting, Known]] = []
+    for one in waiting:
+        if not one.flags & _ERASED:
+            with suppress(StoreDamaged):
+                found.append((one, fresh.take(one.chain) or _read(connection, one)))
+    return found
+
+
+def _read(connection: sqlite3.Connection, one: _Waiting) -> Known:
+    (raw,) = connection.execute(sql.PAYLOAD, (one.key,)).fetchone()
+    return Known(text_of(raw), raw if may_call(one.role, one.how, raw) else None)
 
 
 class Tail(NamedTuple):
@@ -120,20 +134,11 @@ def tail(connection: sqlite3.Connection, number: int) -> Tail:
     if row is None:
         return Tail(end)
     after = entry_key(number, row[0])
-    waiting = map(_Waiting._make, connection.execute(sql.TO_INDEX, (after, end, -1)))
-    messages = _readable(one for one in waiting if one.kind == Kind.MESSAGE)
-    return Tail(after, [(one.key, frozenset(index_tokens(searchable(payload)))) for one, payload in messages])
-
-
-def _readable(waiting: Iterable[_Waiting]) -> list[tuple[_Waiting, Payload]]:
-    """Those that are not erased, each with its payload; without a damaged one, of which `verify` tells, so that the
-    others are still found."""
-    found: list[tuple[_Waiting, Payload]] = []
-    for one in waiting:
-        if not one.flags & _ERASED:
-            with suppress(StoreDamaged):
-                found.append((one, sound_payload(one.raw)))
-    return found
+    found: list[tuple[int, frozenset[str]]] = []
+    for key, raw in connection.execute(sql.WAITING_MESSAGES, (after, end)):
+        with suppress(StoreDamaged):
+            found.append((key, frozenset(index_tokens(text_of(raw)))))
+    return Tail(after, found)
 
 
 def _tokens(one: _Waiting, text: str) -> int:

@@ -198,10 +198,18 @@ FORGET_DOOMED = "DELETE FROM doomed_blobs WHERE name = ?"
 NOTE_UNINDEXED = "INSERT OR IGNORE INTO unindexed (conversation, after_seq) VALUES (?, ?)"
 """Note up to where a log is indexed, unless that is noted already; `indexing` does the rest."""
 
-TO_INDEX = f"""
-SELECT e.key, e.kind, e.role, e.how, e.flags, e.created_at, e.tokens, e.chain, {RAW}
+TO_INDEX = """
+SELECT e.key, e.kind, e.role, e.how, e.flags, e.created_at, e.tokens, e.chain
 FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e.key LIMIT ?"""
-"""What the index needs of the entries it has not reached."""
+"""What the index needs of the entries it has not reached, beside what they say."""
+
+WAITING_MESSAGES = f"""
+SELECT e.key, {RAW} FROM entries e
+WHERE e.key > ? AND e.key <= ? AND e.kind = 0 AND e.flags & 4 = 0 ORDER BY e.key"""
+"""The messages among them that are not erased, for one who looks through them."""
+
+PAYLOAD = f"SELECT {RAW} FROM entries e WHERE e.key = ?"
+"""What an entry says, where the writer does not know it any more."""
 
 NOTE_ALL_UNINDEXED = """
 INSERT INTO unindexed (conversation, after_seq, counted_seq)

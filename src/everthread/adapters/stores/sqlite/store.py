@@ -188,6 +188,7 @@ class SqliteStore:
         def work(connection: sqlite3.Connection) -> Decision[R]:
             decision = log.write(connection, ref, intent, now, engine.tails, engine.blobs)
             engine.unindexed += len(decision.entries)
+            engine.fresh.note(decision.entries, decision.texts)
             return decision
 
         decision = await engine.write(work)
@@ -388,8 +389,9 @@ class SqliteStore:
 
     async def _read_indexed(self, work: Work[R], is_behind: Work[bool] = indexing.is_behind) -> R:
         """Nobody sees the index behind, or not by more than they make up for."""
-        while not (read := await self._on.read(lambda c: () if is_behind(c) else (work(c),))):
-            await self._on.write(indexing.index_some)
+        engine = self._on
+        while not (read := await engine.read(lambda c: () if is_behind(c) else (work(c),))):
+            await engine.write(lambda c: indexing.index_some(c, engine.fresh))
         return read[0]
 
     # -- looking after the whole ---------------------------------------------------------------------------
@@ -400,7 +402,13 @@ class SqliteStore:
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now = self._now()
-        report = await self._on.write(lambda c: erase.blank(c, owner, conversation, message, now))
+        engine = self._on
+
+        def work(connection: sqlite3.Connection) -> EraseReport:
+            engine.fresh.forget()
+            return erase.blank(connection, owner, conversation, message, now)
+
+        report = await engine.write(work)
         compactions.forget_known()
         left = (*await self._rewrite(), *await self._delete_doomed_blobs())
         return replace(report, cannot_reach=(*report.cannot_reach, *left))
