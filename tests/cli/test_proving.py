@@ -34,7 +34,7 @@ def test_an_untouched_log_verifies(kept: Quick) -> None:
 
 
 def test_a_changed_payload_is_found(kept: Quick, tmp_path: Path) -> None:
-    tamper(tmp_path / "et.db", "UPDATE entries SET raw = CAST(replace(raw, 'two', 'owt') AS BLOB) WHERE id = 'm2'")
+    tamper(tmp_path / "et.db", "UPDATE entries SET raw = (SELECT raw FROM entries WHERE id = 'm1') WHERE id = 'm2'")
     found = kept("verify", "--json")
     assert found.code == 5
     assert [(problem["kind"], problem["seq"]) for problem in found.json["problems"]] == [("chain", 2)]

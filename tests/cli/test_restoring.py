@@ -16,6 +16,7 @@ import everthread
 from everthread.adapters.stores.restoring import unfinished
 from tests.cli.conftest import Quick
 from tests.cli.shell import Ran, Shell, user
+from tests.forensics import readable
 from tests.nursery import Nursery
 from tests.postgres import Server
 
@@ -109,9 +110,9 @@ def test_i22_no_file_holds_what_was_erased_since_the_backup(file: Kept, tmp_path
     backup = file.backup("b")
     file("erase", "conversation", "c", "--yes")
     file("restore", backup, "--force")
-    assert SECRET.encode() in Path(backup).read_bytes()
+    assert SECRET.encode() in readable(Path(backup).read_bytes())
     for place in tmp_path.glob("*et.db*"):
-        assert SECRET.encode() not in place.read_bytes(), place
+        assert SECRET.encode() not in readable(place.read_bytes()), place
 
 
 def test_an_erasure_that_the_backup_knows_does_not_take_what_came_after_it(kept: Kept) -> None:
@@ -191,7 +192,7 @@ def test_a_backup_that_does_not_verify_changes_nothing(file: Kept) -> None:
     backup = file.backup("b")
     file("append", "c", input=[user("newer")])
     with closing(sqlite3.connect(backup)) as connection:
-        connection.execute("UPDATE entries SET raw = CAST(replace(raw, 'hello', 'hallo') AS BLOB) WHERE id = 'm1'")
+        connection.execute("UPDATE entries SET raw = (SELECT raw FROM entries WHERE id = 'm2') WHERE id = 'm1'")
         connection.commit()
     ran = file("restore", backup, "--force", "--json")
     assert (ran.code, ran.json["restored"]) == (5, False)

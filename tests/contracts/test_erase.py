@@ -16,6 +16,7 @@ from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.stores.sqlite import erase as sqlite_erase
 from everthread.adapters.stores.sqlite.files import connect
 from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
+from tests.forensics import readable
 
 asyncpg = pytest.importorskip("asyncpg")
 
@@ -266,7 +267,7 @@ def leaves(value: Any) -> Iterator[bytes]:
 
 
 def bytes_of_files(file: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(file.parent.glob(f"{file.name}*")))
+    return b"".join(readable(path.read_bytes()) for path in sorted(file.parent.glob(f"{file.name}*")))
 
 
 async def rows_of_tables(url: str) -> bytes:

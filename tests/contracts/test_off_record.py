@@ -9,6 +9,7 @@ import pytest
 import everthread
 from everthread import Erased, Everthread, NotFound
 from tests.contracts.talk import appended, says, texts
+from tests.forensics import readable
 
 
 async def test_it_reads_and_writes_like_any_other(et: Everthread) -> None:
@@ -94,7 +95,7 @@ async def test_closing_one_opening_leaves_what_another_has_off_the_record(durabl
 
 
 def bytes_in(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.iterdir())
+    return b"".join(readable(path.read_bytes()) for path in folder.iterdir())
 
 
 async def test_i22_no_file_holds_it_after_closing(tmp_path: Path) -> None:

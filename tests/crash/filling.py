@@ -12,6 +12,7 @@ from typing import Any
 import everthread
 from everthread import Conversation, Everthread, NotFound, StoreError
 from tests.crash.small_disk import SmallDisk, small_disk
+from tests.forensics import packed
 from tests.postgres import TEMPLATE, OwnServer
 
 BATCH = 3
@@ -118,8 +119,10 @@ async def _open(url: str) -> dict[str, Any]:
 
 
 def _still_in(disk: SmallDisk) -> list[str]:
-    text = batch(0)[0]["content"][:100].encode()
-    return [path.name for path in disk.folder.iterdir() if text in path.read_bytes()]
+    (first, *_) = batch(0)
+    frame = packed(json.dumps(first, separators=(",", ":")).encode(), first["id"])
+    pieces = [frame[start : start + 60] for start in range(100, len(frame) - 60, 300)]
+    return [path.name for path in disk.folder.iterdir() if any(one in path.read_bytes() for one in pieces)]
 
 
 def batch(number: int) -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import command
@@ -14,8 +15,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import everthread
 from everthread.adapters.stores.schema import metadata
+from tests.forensics import unpacked
 
-Rows = Mapping[str, Sequence[sa.RowMapping]]
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 OLD_MESSAGES = [{"role": "user", "content": f"said long ago {number}", "id": f"old-{number}"} for number in range(50)]
 
@@ -43,12 +45,12 @@ async def _written_rows(path: Path) -> Rows:
     engine = sa.create_engine(f"sqlite:///{path}")
     made = set(sa.inspect(engine).get_table_names())
     with engine.connect() as connection:
-        rows = {
-            table.name: connection.execute(table.select()).mappings().all() if table.name in made else []
-            for table in metadata.sorted_tables
-        }
+        rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in metadata.sorted_tables}
+        for table in metadata.sorted_tables:
+            if table.name in made:
+                rows[table.name] = [dict(row) for row in connection.execute(table.select()).mappings()]
     engine.dispose()
-    return rows
+    return {**rows, "entries": [{**row, "raw": unpacked(row["raw"], row["id"])} for row in rows["entries"]]}
 
 
 def _fill(connection: sa.Connection, rows: Rows) -> None:

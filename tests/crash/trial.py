@@ -21,6 +21,7 @@ from everthread import Head
 from tests.crash.child import read_acks
 from tests.crash.script import Lane
 from tests.crash.states import Expected, State, erased_words, expected, state_of
+from tests.forensics import readable
 from tests.nursery import Child, Nursery
 
 KILLED = -int(signal.SIGKILL)
@@ -94,7 +95,7 @@ class Trial:
     def _check_erased(self, gone: Collection[str]) -> None:
         """While the database is open: closing it would tidy up, and a program may run for months."""
         for path in self.files.iterdir() if self.files is not None else ():
-            content = path.read_bytes()
+            content = readable(path.read_bytes())
             assert [word for word in gone if word.encode() in content] == [], f"erased, and still in {path.name}"
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 UNDO: Mapping[str, Sequence[str]] = {
+    "0021": (),
     "0020": (),
     "0019": (
         "DROP TABLE IF EXISTS entry_ids",

@@ -14,6 +14,7 @@ import pytest
 import everthread
 from everthread.adapters.stores.sqlite import files, later
 from everthread.adapters.stores.sqlite.later import Connection
+from everthread.adapters.stores.sqlite.statements import PAGE
 
 LATER = sorted(later._made_by())
 CORE = {"alembic_version", "branches", "conversations", "entries", "jobs", "unindexed", "words"}
@@ -186,7 +187,7 @@ def test_a_search_goes_on_while_tables_are_made(path: Path) -> None:
     assert problems == []
 
 
-@pytest.mark.parametrize(("messages", "times"), [(100, 4.0), (1_000, 2.2)])
+@pytest.mark.parametrize(("messages", "times"), [(100, 2.5), (1_000, 1.5)])
 async def test_a_file_with_one_conversation_weighs_little_more_than_it(
     messages: int, times: float, tmp_path: Path
 ) -> None:
@@ -205,7 +206,7 @@ def _message(number: int) -> dict[str, str]:
     return {"role": "user", "content": " ".join(words)}
 
 
-@pytest.mark.parametrize("missing", [1, 100, 4095])
+@pytest.mark.parametrize("missing", [1, 100, PAGE - 1])
 def test_a_file_that_ends_within_a_page_is_damaged(missing: int, path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-missing])
     with pytest.raises(everthread.StoreDamaged, match="cut off"):

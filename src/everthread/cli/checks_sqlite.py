@@ -13,8 +13,9 @@ from everthread.adapters.stores import migrating
 from everthread.adapters.stores.layout import words_of
 from everthread.adapters.stores.restoring import unfinished
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.blobs import teach
+from everthread.adapters.stores.sqlite.blobs import teach_blobs
 from everthread.adapters.stores.sqlite.later import Connection
+from everthread.adapters.stores.sqlite.packing import teach_packing
 from everthread.adapters.vectors import sqlite as vectors
 from everthread.adapters.vectors.records import size_of
 from everthread.cli.checks import (
@@ -68,7 +69,8 @@ def check_file(path: Path) -> Iterator[Check]:
     try:
         address = f"file:{quote(str(path.absolute()))}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, factory=Connection)) as connection:
-            teach(connection, lambda: None)
+            teach_blobs(connection, lambda: None)
+            teach_packing(connection)
             connection.stand_in()
             yield from _check_opened(connection, path)
     except sqlite3.DatabaseError as problem:

@@ -17,7 +17,7 @@ from everthread.core.failpoints import reach
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-NEWEST = "0020"
+NEWEST = "0021"
 """The revision this version of everthread works with; a test holds it equal to alembic's head."""
 
 VERSION_QUERY = "SELECT version_num FROM alembic_version"

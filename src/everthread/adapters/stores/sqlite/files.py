@@ -11,8 +11,9 @@ from pathlib import Path
 
 from everthread.adapters.stores import migrating
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.blobs import cause_of, teach
+from everthread.adapters.stores.sqlite.blobs import cause_of, teach_blobs
 from everthread.adapters.stores.sqlite.later import Connection, core
+from everthread.adapters.stores.sqlite.packing import teach_packing
 from everthread.core.blobs import Blobs
 from everthread.core.errors import StoreBusy, StoreDamaged, StoreError, StoreFull
 from everthread.core.failpoints import reach
@@ -25,7 +26,8 @@ def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> Con
     """A connection to a file that is up to date, whichever tables it has by now."""
     connection = _connect(path)
     try:
-        teach(connection, blobs)
+        teach_blobs(connection, blobs)
+        teach_packing(connection)
         connection.stand_in()
     except DAMAGE as problem:
         connection.close()
@@ -47,6 +49,7 @@ def _connect(path: Path) -> Connection:
     except sqlite3.Error as problem:
         raise translated(problem) from problem
     try:
+        connection.execute(sql.USE_PAGES)
         _use_wal(connection)
         for pragma in sql.PRAGMAS:
             connection.execute(pragma)

@@ -14,6 +14,10 @@ from everthread.adapters.stores.layout import (
     WRITE_COLUMNS,
 )
 
+PAGE = 1024
+"""Bytes of a page of a new file. Packed messages fill such pages as well as larger ones; each of the many tables that
+have a few rows takes a whole page."""
+
 BUSY_SECONDS = 30
 """How long a writer waits for its turn when other processes write to the same file."""
 
@@ -21,9 +25,9 @@ PRAGMAS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -16000",
-    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA wal_autocheckpoint = 16000",
 )
-"""FULL: a commit is on the disk when it returns, also after a power cut. 4,000 pages: words and ids come in no order,
+"""FULL: a commit is on the disk when it returns, also after a power cut. 16,000 pages: words and ids come in no order,
 so each batch changes other pages of their index, and the longer they stay in the WAL the fewer are copied twice."""
 
 WAIT = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"
@@ -31,6 +35,9 @@ WAIT = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"
 
 WAIT_BRIEFLY = "PRAGMA busy_timeout = 1000"
 """Wait for other processes no longer than a usual call of theirs takes."""
+
+USE_PAGES = f"PRAGMA page_size = {PAGE}"
+"""Holds for a file that is new; SQLite leaves the others as they are."""
 
 USE_WAL = "PRAGMA journal_mode = WAL"
 """Readers beside the writer; noted in the file, so only the first connection ever changes it."""
@@ -47,9 +54,10 @@ INSERT_VERSION = "INSERT INTO alembic_version VALUES (?)"
 READER_PRAGMAS = ("PRAGMA query_only = ON", "PRAGMA cache_size = -2000")
 """A reader streams more than it looks at twice: the operating system's cache is enough, and memory stays small."""
 
-RAW = """coalesce(e.raw, (
-    SELECT CASE WHEN p.blob IS NULL THEN p.body ELSE blob(p.blob) END FROM payloads p WHERE p.key = e.key))"""
-"""A payload, from wherever it is; `blob` is our own function, which reads from the blob store."""
+RAW = """coalesce(unpacked(e.raw, e.id), (
+    SELECT CASE WHEN p.blob IS NULL THEN unpacked(p.body, e.id) ELSE blob(p.blob) END
+    FROM payloads p WHERE p.key = e.key))"""
+"""A payload, from wherever it is; `blob` and `unpacked` are our own functions (`blobs`, `packing`)."""
 
 ENTRY = f"""
 e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
@@ -171,10 +179,14 @@ ANSWER = "SELECT idempotency_key, body, receipts FROM answers WHERE conversation
 INSERT_ANSWER = "INSERT INTO answers (conversation, idempotency_key, body, receipts, created_at) VALUES (?, ?, ?, ?, ?)"
 """Remember an answer."""
 
-INSERT_ENTRY = f"INSERT INTO entries ({INSERT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_ENTRY = f"""
+INSERT INTO entries ({INSERT_COLUMNS})
+VALUES (?, ?2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, packed(?, ?2), ?)"""
 """Write an entry; nothing ever changes these columns but an erase."""
 
-INSERT_PAYLOAD = "INSERT INTO payloads (key, body, blob, blob_bytes, commitment) VALUES (?, ?, ?, ?, ?)"
+INSERT_PAYLOAD = """
+INSERT INTO payloads (key, body, blob, blob_bytes, commitment)
+VALUES (?1, packed(?2, (SELECT id FROM entries WHERE key = ?1)), ?3, ?4, ?5)"""
 """Write a payload that is too large for its entry's row, or the name of the blob that holds it."""
 
 BLOB_OF = "SELECT blob, commitment FROM payloads WHERE key = ?"
@@ -375,8 +387,9 @@ STATS = {
     "jobs_waiting": "SELECT count(*) FROM jobs WHERE state = 0",
     "jobs_dead": "SELECT count(*) FROM jobs WHERE state = 2",
     "payload_bytes": """
-SELECT (SELECT coalesce(sum(length(raw)), 0) FROM entries)
-    + (SELECT coalesce(sum(length(body) + coalesce(blob_bytes, 0)), 0) FROM payloads)""",
+SELECT (SELECT coalesce(sum(length(unpacked(raw, id))), 0) FROM entries)
+    + (SELECT coalesce(sum(length(unpacked(body, id)) + coalesce(blob_bytes, 0)), 0)
+       FROM payloads JOIN entries USING (key))""",
     "database_bytes": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 }
 """What `stats` counts."""
