@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
 from everthread.adapters.stores.sqlite.packing import teach_packing
 
@@ -18,24 +19,27 @@ def readable(content: bytes) -> bytes:
 
 
 def _payloads(content: bytes) -> Iterator[bytes]:
-    connection = _taught()
-    for begin in re.finditer(rb"[\x01\x02]", content):
-        piece = content[begin.start() : begin.start() + _MOST_BYTES]
-        (found,) = connection.execute("SELECT unpacked(?, '')", (piece,)).fetchone()
-        if found != piece:
-            yield found
-    connection.close()
+    with closing(_taught()) as connection:
+        for begin in re.finditer(rb"[\x01\x02]", content):
+            piece = content[begin.start() : begin.start() + _MOST_BYTES]
+            (found,) = connection.execute("SELECT unpacked(?, '')", (piece,)).fetchone()
+            if found != piece:
+                yield found
 
 
 def packed(raw: bytes, id: str) -> bytes:
     """A payload as it stands in a file."""
-    (found,) = _taught().execute("SELECT packed(?, ?)", (raw, id)).fetchone()
-    return bytes(found)
+    return _made("packed", raw, id)
 
 
 def unpacked(raw: bytes, id: str) -> bytes:
     """A payload as it was given."""
-    (found,) = _taught().execute("SELECT unpacked(?, ?)", (raw, id)).fetchone()
+    return _made("unpacked", raw, id)
+
+
+def _made(function: str, raw: bytes, id: str) -> bytes:
+    with closing(_taught()) as connection:
+        (found,) = connection.execute(f"SELECT {function}(?, ?)", (raw, id)).fetchone()
     return bytes(found)
 
 
