@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { NO_ANSWER, isOver, step, type TurnEvent } from "../src/state/answer";
+import { NO_ANSWER, isOf, isOver, step, type TurnEvent } from "../src/state/answer";
 import { press } from "../src/state/keys";
 import { HOME, hashOf, placeFrom } from "../src/state/place";
 
@@ -29,6 +29,14 @@ describe("an answer that comes in", () => {
     const failed: TurnEvent = { number: 7, kind: "failed", code: "model", message: "no", retryable: true, text: "" };
     const answer = [...told.slice(0, 6), failed].reduce(step, NO_ANSWER);
     expect(answer).toMatchObject({ state: "failed", text: "answer", error: { retryable: true } });
+  });
+  it("is known by its own message where it answers no new question", () => {
+    const again: TurnEvent = { number: 1, kind: "accepted", turn_id: "t", conversation_id: "c", question_id: "" };
+    const running = [again, ...told.slice(1, 6)].reduce(step, NO_ANSWER);
+    expect([isOf(running, "a"), isOf(running, "")]).toEqual([false, false]);
+    const complete = step(running, told[6]!);
+    expect([isOf(complete, "a"), isOf(complete, "q")]).toEqual([true, false]);
+    expect(isOf(told.reduce(step, NO_ANSWER), "q")).toBe(true);
   });
 });
 

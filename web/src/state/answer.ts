@@ -12,6 +12,8 @@ export interface Answer {
   readonly turnId: string | null;
   readonly conversationId: string | null;
   readonly questionId: string | null;
+  /** The message that is being said now; when the answer is complete, the one that is kept of it. */
+  readonly messageId: string | null;
   /** The number of the last event taken in; where a reconnect goes on. */
   readonly last: number;
   readonly text: string;
@@ -26,6 +28,7 @@ export const NO_ANSWER: Answer = {
   turnId: null,
   conversationId: null,
   questionId: null,
+  messageId: null,
   last: 0,
   text: "",
   thinking: "",
@@ -45,6 +48,11 @@ export type TurnEvent = { readonly number: number } & (
   | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly retryable: boolean; readonly text: string }
 );
 
+/** Whether a message tells that the history has the answer: it is this answer, or what it answers, which comes with it. */
+export function isOf(answer: Answer, id: string): boolean {
+  return answer.state === "complete" && (id === answer.questionId || id === answer.messageId);
+}
+
 export function isOver(answer: Answer): boolean {
   return answer.state !== "waiting" && answer.state !== "running";
 }
@@ -60,7 +68,7 @@ function change(answer: Answer, event: TurnEvent): Partial<Answer> {
     case "accepted":
       return { turnId: event.turn_id, conversationId: event.conversation_id, questionId: event.question_id };
     case "token":
-      return { text: answer.text + event.text };
+      return { text: answer.text + event.text, messageId: event.message_id };
     case "thinking":
       return { thinking: answer.thinking + event.text };
     case "tool_call":

@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useCompactions, useGauge, useMessages } from "../../api/queries";
 import type { Message, Version } from "../../lib/model";
 import { rowsOf, versionsOf, type Row } from "../../lib/rows";
-import type { Answer } from "../../state/answer";
+import { isOf, type Answer } from "../../state/answer";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
 import { Band } from "../compaction/Band";
@@ -84,7 +84,7 @@ export function History(props: Props) {
             </div>
           ))}
         </div>
-        {answer !== null && !messages.some((message) => message.id === answer.questionId && answer.state === "complete") && (
+        {answer !== null && !messages.some((message) => isOf(answer, message.id)) && (
           <LiveAnswer answer={answer} onRetry={props.onRetry} />
         )}
       </div>
