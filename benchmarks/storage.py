@@ -1,4 +1,5 @@
-"""Bytes on the disk against the bytes of the payloads, with and without the search index: one log, many, none."""
+"""Bytes on the disk against the bytes of the payloads, with and without the search index: one log, many, none, and
+conversations that were really held."""
 
 from __future__ import annotations
 
@@ -6,12 +7,15 @@ import argparse
 import asyncio
 import sqlite3
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from benchmarks import facts_kept
+from benchmarks.facts_kept import DATA, Talk
 from benchmarks.report import Row
 from benchmarks.systems import Ours
+from benchmarks.tokens import messages_of
 
 _EACH = 100
 """Messages of each of many conversations."""
@@ -23,7 +27,27 @@ def run(options: argparse.Namespace) -> Sequence[Row]:
         _kept("new file", 0, lambda ours: None),
         *(_kept("one conversation", length, _one_of(length)) for length in options.lengths),
         _kept(f"{options.conversations:,} conversations", options.conversations * _EACH, _many(options.conversations)),
+        *(_recorded(name, list(talks)) for name, talks in _sets()),
     ]
+
+
+def _sets() -> Iterator[tuple[str, Iterable[Talk]]]:
+    """Recorded conversations, each set in a file of its own; none where the data are not there."""
+    if DATA.exists():
+        yield "LoCoMo, chat", facts_kept.locomo(DATA / "locomo" / "dev.json")
+        yield "zh-dev, Chinese chat", facts_kept.recall_set(DATA / "recall" / "zh-dev.json")
+        yield "tools-dev, an agent's tools", facts_kept.recall_set(DATA / "recall" / "tools-dev.json")
+        yield "BEAM, long answers", facts_kept.beam(DATA / "beam")
+        yield "SWE-agent trajectories", facts_kept.swe_agent(DATA / "trajectories" / "swe-agent")
+
+
+def _recorded(name: str, talks: Sequence[Talk]) -> Row:
+    def fill(ours: Ours) -> None:
+        for number, talk in enumerate(talks):
+            messages = messages_of(talk)
+            ours.seed(f"c{number}", [messages[start : start + 4] for start in range(0, len(messages), 4)])
+
+    return _kept(f"{len(talks)} of {name}", sum(len(talk.sources) for talk in talks), fill)
 
 
 def _one_of(length: int) -> Callable[[Ours], None]:
