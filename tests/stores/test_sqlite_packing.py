@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everthread
+from everthread.adapters.stores.sqlite import files as database_files
 from everthread.adapters.stores.sqlite.packing import teach_packing
+from everthread.adapters.stores.sqlite.statements import WAL_BYTES
 from tests.forensics import packed, readable, unpacked
 
 MESSAGE = {"role": "assistant", "content": "We meet on Tuesday, and Ann brings the cake.", "id": "01999a2b-77aa-7c1d"}
@@ -123,3 +125,16 @@ async def test_stats_tell_the_bytes_of_the_payloads_as_they_came(tmp_path: Path)
         await conv.append([MESSAGE, {"role": "user", "content": "large " * 20_000}])
         raws = [message.raw async for message in conv.messages()]
         assert (await et.stats())["payload_bytes"] == sum(map(len, raws))
+
+
+@pytest.mark.parametrize("page_bytes", [1024, 4096])
+def test_the_write_ahead_log_grows_as_long_whatever_the_pages_of_the_file(page_bytes: int, tmp_path: Path) -> None:
+    """Files of earlier versions have pages of 4 KB, and keep them."""
+    path = tmp_path / "et.db"
+    with closing(sqlite3.connect(path)) as made:
+        made.execute(f"PRAGMA page_size = {page_bytes}")
+        made.execute("VACUUM")
+    with closing(database_files.connect(path)) as connection:
+        assert connection.execute("PRAGMA page_size").fetchone() == (page_bytes,)
+        (pages,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
+    assert pages * page_bytes == WAL_BYTES

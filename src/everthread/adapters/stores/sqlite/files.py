@@ -53,6 +53,8 @@ def _connect(path: Path) -> Connection:
         _use_wal(connection)
         for pragma in sql.PRAGMAS:
             connection.execute(pragma)
+        (page_bytes,) = connection.execute(sql.PAGE_BYTES).fetchone()
+        connection.execute(sql.CHECKPOINT_AFTER.format(sql.WAL_BYTES // page_bytes))
     except DAMAGE as problem:
         connection.close()
         raise translated(problem) from problem

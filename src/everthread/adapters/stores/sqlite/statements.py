@@ -25,10 +25,15 @@ PRAGMAS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -16000",
-    "PRAGMA wal_autocheckpoint = 16000",
 )
-"""FULL: a commit is on the disk when it returns, also after a power cut. 16,000 pages: words and ids come in no order,
-so each batch changes other pages of their index, and the longer they stay in the WAL the fewer are copied twice."""
+"""FULL: a commit is on the disk when it returns, also after a power cut."""
+
+WAL_BYTES = 16_384_000
+"""So long the WAL grows before its pages are copied: words and ids come in no order, so each batch changes other pages
+of their index, and the longer they stay in the WAL the fewer are copied twice."""
+
+CHECKPOINT_AFTER = "PRAGMA wal_autocheckpoint = {}"
+"""The same in pages, whose size an older file has from its beginning."""
 
 WAIT = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"
 """Wait for other processes as long as ever."""
