@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.graph import MessagesState, StateGraph
 
 from everthread.adapters.checkpoints.lists import Snapshot
 from everthread.adapters.checkpoints.moulds import Cast, of_payload
 from everthread.adapters.checkpoints.payloads import from_langchain
+from everthread.adapters.checkpoints.remembering import Memory
 from everthread.adapters.checkpoints.serde import StrictSerializer
+from everthread.integrations.langgraph import EverthreadSaver
 
 SERDE = StrictSerializer()
 CALL: Any = {"name": "look", "args": {"at": 1}, "id": "c1", "type": "tool_call"}
@@ -116,3 +122,51 @@ def test_a_message_is_known_however_often_it_is_looked_for(noted: Noted) -> None
     for _ in range(20):
         assert [snapshot.ref(message) for message in reversed(messages)] == [3, 2, 1, 0]
         assert snapshot.ref(HumanMessage("simple", id="a")) is None
+
+
+@both
+def test_a_list_is_in_use_while_somebody_has_a_message_of_it(noted: Noted) -> None:
+    messages, snapshot = noted()
+    assert snapshot.is_in_use()
+    (one,) = messages[1:2]
+    messages.clear()
+    assert snapshot.is_in_use()
+    del one
+    assert not snapshot.is_in_use()
+
+
+def test_a_list_that_goes_on_is_in_use_while_somebody_has_a_message_of_it() -> None:
+    messages, snapshot = handed_out()
+    messages.append(HumanMessage("new", id="e"))
+    later = Snapshot(messages, range(5), begun=snapshot)
+    del snapshot
+    assert later.is_in_use()
+    messages.clear()
+    assert not later.is_in_use()
+
+
+def test_lists_that_nobody_has_any_more_are_forgotten() -> None:
+    memory = Memory()
+    (mine, noted), (theirs, also_noted) = handed_out(), handed_out()
+    memory.keep_list("", "messages", noted)
+    memory.keep_list("", "messages", also_noted)
+    del noted, also_noted
+    theirs.clear()
+    memory.let_go("", "messages")
+    assert len(memory.lists["", "messages"]) == 1
+    assert memory.known("", "messages", mine) == [0, 1, 2, 3]
+
+
+def test_a_saver_keeps_no_message_that_its_reader_let_go(tmp_path: Path) -> None:
+    with EverthreadSaver.from_url(f"sqlite:///{tmp_path}/et.db") as saver:
+        graph = StateGraph(MessagesState).add_node("echo", lambda _: {}).set_entry_point("echo").compile(saver)
+        thread: Any = {"configurable": {"thread_id": "t"}}
+        graph.invoke({"messages": [HumanMessage("hello", id="a")]}, thread)
+        seen = graph.get_state(thread).values["messages"][0]
+        is_gone = ref(seen)
+        graph.get_state(thread)
+        assert is_gone() is seen
+        del seen
+        gc.collect()
+        graph.get_state(thread)
+        assert is_gone() is None

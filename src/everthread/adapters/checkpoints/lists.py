@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import count, repeat
 from operator import attrgetter, eq, is_
+from sys import getrefcount
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -25,6 +26,8 @@ _pack = JsonPlusSerializer().dumps_typed
 """Only to compare bytes with bytes: nothing that it writes is kept."""
 _extra_of = attrgetter("__pydantic_extra__")
 _UNKNOWN = repeat(None)
+_OWN_REFERENCES = 3
+"""To a message: of its snapshot, of the stretch it stands in, and of who counts them."""
 _MOST_STRETCHES = 16
 """A list that was continued more often is noted as a whole again."""
 
@@ -49,6 +52,10 @@ class Snapshot:
         known = () if begun is None or len(begun._stretches) >= _MOST_STRETCHES else begun._stretches
         rest = self.messages[sum(len(one.messages) for one in known) :]
         self._stretches: tuple[_Stretch, ...] = (*known, _Stretch(rest, casts))
+
+    def is_in_use(self) -> bool:
+        """Whether somebody else has one of its messages; if not, none of them will ever come back."""
+        return any(map(_OWN_REFERENCES.__lt__, map(getrefcount, self.messages)))
 
     def is_continued_by(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether a list begins with the very objects of this one."""

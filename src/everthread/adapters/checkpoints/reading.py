@@ -126,6 +126,7 @@ class Loader:
 
     def _cast(self, namespace: str, channel: str, refs: Sequence[Ref]) -> list[BaseMessage]:
         """Messages of the reader's own, remembered as they are handed out."""
+        self._memory.let_go(namespace, channel)
         casts, serde = list(map(self._memory.casts.__getitem__, refs)), self._serde
         with uncollected(len(refs)):
             messages = [cast.cast(serde) for cast in casts]

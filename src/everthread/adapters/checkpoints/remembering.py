@@ -59,6 +59,12 @@ class Memory:
         others = [one for one in kept if not one.is_continued_by(snapshot.messages)]
         _keep(self.lists, (namespace, channel), deque([snapshot, *others][:_MOST_LISTS]), _MOST_CHANNELS)
 
+    def let_go(self, namespace: str, channel: str) -> None:
+        """Forget the lists whose messages nobody has any more: the next ones are then made in their place."""
+        kept = self.lists.get((namespace, channel))
+        if kept is not None:
+            self.lists[namespace, channel] = deque(one for one in kept if one.is_in_use())
+
     def snapshots(self, namespace: str, channel: str) -> Iterator[Snapshot]:
         """The lists that may share objects with a new one, the likeliest first."""
         yield from self.lists.get((namespace, channel), ())
