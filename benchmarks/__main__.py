@@ -42,7 +42,7 @@ CONTEXT: dict[str, Scenario] = {
     "facts_kept": facts_kept.run,
     "invalid_requests": invalid_requests.run,
 }
-LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run}
+LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run, "checkpoints_alone": checkpoints.alone}
 TURN: dict[str, Scenario] = {"turns": turns.run, "streaming": turns.streaming, "savings": turns.savings}
 MEANING: dict[str, Scenario] = {"embedders": embedders.run, "near": embedders.near, "chinese": embedders.chinese}
 RECALL: dict[str, Scenario] = {

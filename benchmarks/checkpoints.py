@@ -13,9 +13,12 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -31,9 +34,15 @@ from everthread.integrations.langgraph import EverthreadSaver
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 LENGTHS = (100, 1_000, 2_000)
+REFERENCE = "InMemorySaver"
+SYSTEMS = ("keeps nothing", REFERENCE, "SqliteSaver", "everthread")
 _TEXT = "the quick brown fox jumps over the lazy dog, and the dog does not mind it. " * 7
 _STRETCH = 10
 """Turns that one system takes in a row; single ones find caches that the others, and a full collection, have swept."""
+_THREADS = 4
+_ALONE = 40
+"""Where a process does nothing else: so many turns in a row on so many threads, one after the other. Enough for the
+collector to take its share, and the threads hardly grow."""
 _WHOLE = 1_000
 """Turns that are really run, one by one, to see what they leave on the disk."""
 
@@ -79,20 +88,33 @@ def _graph(saver: Any, state: type[Any] = Chat) -> Any:
 
 
 @contextmanager
+def _system(name: str, folder: Path) -> Iterator[Any]:
+    """A graph over one of the savers."""
+    with ExitStack() as open_:
+        if name == "everthread":
+            yield _graph(open_.enter_context(EverthreadSaver.from_url(f"sqlite:///{folder / 'ours.db'}")))
+        elif name == "SqliteSaver":
+            connection = sqlite3.connect(folder / "theirs.db", check_same_thread=False)
+            yield _graph(SqliteSaver(open_.enter_context(closing(connection))))
+        else:
+            yield _graph(InMemorySaver() if name == REFERENCE else NoSaver())
+
+
+@contextmanager
 def _systems(folder: Path) -> Iterator[dict[str, Any]]:
-    connection = sqlite3.connect(folder / "theirs.db", check_same_thread=False)
-    with EverthreadSaver.from_url(f"sqlite:///{folder / 'ours.db'}") as ours:
-        yield {
-            "keeps nothing": _graph(NoSaver()),
-            "InMemorySaver": _graph(InMemorySaver()),
-            "SqliteSaver": _graph(SqliteSaver(connection)),
-            "everthread": _graph(ours),
-        }
-    connection.close()
+    with ExitStack() as open_:
+        yield {name: open_.enter_context(_system(name, folder)) for name in SYSTEMS}
 
 
-def _turn(graph: Any, number: int) -> None:
-    graph.invoke({"messages": [_message(HumanMessage, number)]}, THREAD, durability="sync")
+def _begin(graph: Any, length: int, thread: Any = THREAD) -> None:
+    """A thread of so many turns, put at once, and one turn to warm up."""
+    messages = [_message(kind, number) for number in range(length) for kind in (HumanMessage, AIMessage)]
+    graph.update_state(thread, {"messages": messages}, as_node="agent")
+    _turn(graph, 0, thread)
+
+
+def _turn(graph: Any, number: int, thread: Any = THREAD) -> None:
+    graph.invoke({"messages": [_message(HumanMessage, number)]}, thread, durability="sync")
 
 
 def run(options: argparse.Namespace) -> Sequence[Row]:
@@ -108,12 +130,10 @@ def _turns(graph: Any) -> None:
 
 def _at(length: int, rounds: int) -> Iterator[Row]:
     stretches = max(1, rounds // 3)
-    turns = [_message(kind, number) for number in range(length) for kind in (HumanMessage, AIMessage)]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         with _systems(Path(folder)) as graphs:
             for graph in graphs.values():
-                graph.update_state(THREAD, {"messages": turns}, as_node="agent")
-                _turn(graph, 0)
+                _begin(graph, length)
             single = dict.fromkeys(graphs, 0.0)
             in_a_row = dict.fromkeys(graphs, 0.0)
             state = dict.fromkeys(graphs, 0.0)
@@ -130,12 +150,48 @@ def _at(length: int, rounds: int) -> Iterator[Row]:
             "system": name,
             "turns": length,
             "cpu ms a turn": in_a_row[name] / stretches / _STRETCH * 1e3,
-            "times InMemorySaver": in_a_row[name] / in_a_row["InMemorySaver"],
+            "times InMemorySaver": in_a_row[name] / in_a_row[REFERENCE],
             "single": single[name] / rounds * 1e3,
-            "times its": single[name] / single["InMemorySaver"],
+            "times its": single[name] / single[REFERENCE],
             "get_state ms": state[name] / rounds * 1e3,
             "cold get_state ms": cold.get(name),
         }
+
+
+def alone(options: argparse.Namespace) -> Sequence[Row]:
+    """CPU of turns in a row, each system in a process of its own, one after the other; the collector is left alone."""
+    return [row for length in LENGTHS for row in _alone_at(length, max(3, options.rounds // 10))]
+
+
+def _alone_at(length: int, rounds: int) -> Iterator[Row]:
+    names = [name for name in SYSTEMS if name != "SqliteSaver"]
+    spent: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+                spent[name].append(process.submit(_spent_alone, name, length).result())
+    for name, own in spent.items():
+        ratios = [mine / theirs for mine, theirs in zip(own, spent[REFERENCE], strict=True)]
+        yield {
+            "system": name,
+            "turns": length,
+            "cpu ms a turn": median(own) * 1e3,
+            "times InMemorySaver": median(ratios),
+            "least": min(ratios),
+            "most": max(ratios),
+        }
+
+
+def _spent_alone(name: str, length: int) -> float:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, _system(name, Path(folder)) as graph:
+        threads = [{"configurable": {"thread_id": str(number)}} for number in range(_THREADS)]
+        for thread in threads:
+            _begin(graph, length, thread)
+        before = time.process_time()
+        for thread in threads:
+            for number in range(_ALONE):
+                _turn(graph, number, thread)
+        return (time.process_time() - before) / _THREADS / _ALONE
 
 
 def _cpu(work: Any) -> float:
