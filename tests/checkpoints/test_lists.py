@@ -152,9 +152,137 @@ def test_lists_that_nobody_has_any_more_are_forgotten() -> None:
     memory.keep_list("", "messages", also_noted)
     del noted, also_noted
     theirs.clear()
-    memory.let_go("", "messages")
+    memory.take_back("", "messages", [9], SERDE)
     assert len(memory.lists["", "messages"]) == 1
     assert memory.known("", "messages", mine) == [0, 1, 2, 3]
+
+
+def addresses(messages: list[BaseMessage]) -> list[int]:
+    """Which objects these are, without having them: none of them is made while one of the others is there."""
+    return list(map(id, messages))
+
+
+def test_what_nobody_has_any_more_is_handed_out_again() -> None:
+    messages, snapshot = handed_out()
+    before = addresses(messages)
+    messages.clear()
+    parts = snapshot.split([0, 1, 2, 3, 4], SERDE)
+    assert parts is not None
+    again, rest = parts
+    assert again.messages == originals()
+    assert (again.refs, rest.refs, rest.messages) == ([0, 1, 2, 3], [], [])
+    assert [one == other for one, other in zip(addresses(again.messages), before, strict=True)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert again.known_prefix(again.messages) == 4
+
+
+def test_what_is_rich_is_handed_out_anew() -> None:
+    messages, snapshot = handed_out()
+    call = messages[1].tool_calls[0]  # type: ignore[attr-defined]
+    messages.clear()
+    parts = snapshot.split([0, 1, 2, 3], SERDE)
+    assert parts is not None
+    call["args"]["at"] = 2
+    assert parts[0].messages == originals()
+
+
+HOLD: Mapping[str, Callable[[Any], object]] = {
+    "the message": lambda message: message,
+    "a field of it": lambda message: message.additional_kwargs,
+    "all its fields": vars,
+    "what it has beside": lambda message: message.model_extra,
+}
+
+
+@pytest.mark.parametrize("hold", HOLD.values(), ids=HOLD)
+def test_what_somebody_has_a_part_of_is_not_handed_out_again(hold: Callable[[Any], object]) -> None:
+    messages, snapshot = handed_out()
+    held = hold(messages[0])
+    messages.clear()
+    assert snapshot.split([0, 1, 2, 3], SERDE) is None
+    del held
+    assert snapshot.split([0, 1, 2, 3], SERDE) is not None
+
+
+def test_what_somebody_put_into_a_message_and_has_still_is_not_handed_out_again() -> None:
+    messages, snapshot = handed_out()
+    mine: dict[str, Any] = {}
+    messages[0].additional_kwargs = mine
+    messages.clear()
+    assert snapshot.split([0, 1, 2, 3], SERDE) is None
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_what_was_changed_is_handed_out_as_it_was(edit: Edit) -> None:
+    messages, snapshot = handed_out()
+    place, change = edit
+    change(messages[place])
+    messages.clear()
+    parts = snapshot.split([0, 1, 2, 3], SERDE)
+    assert parts is None if place == 0 else parts is not None and parts[0].messages == originals()
+
+
+@pytest.mark.parametrize("refs", [[0, 1, 2], [0, 1, 7, 3], []], ids=["shorter", "another", "empty"])
+def test_what_is_not_asked_for_is_not_handed_out_again(refs: list[int]) -> None:
+    messages, snapshot = handed_out()
+    messages.clear()
+    assert snapshot.split(refs, SERDE) is None
+
+
+def test_what_others_made_is_not_handed_out() -> None:
+    messages, snapshot = taken_in()
+    messages.clear()
+    assert snapshot.split([0, 1, 2, 3], SERDE) is None
+
+
+def test_the_end_of_a_list_is_known_after_its_beginning_was_handed_out_again() -> None:
+    memory = Memory()
+    messages, snapshot = handed_out()
+    answer = HumanMessage("new", id="e")
+    memory.keep_list("", "messages", Snapshot([*messages, answer], range(5), begun=snapshot))
+    messages.clear()
+    del snapshot
+    again = memory.take_back("", "messages", [0, 1, 2, 3, 4], SERDE)
+    assert again is not None
+    assert again.refs == [0, 1, 2, 3]
+    assert memory.known("", "messages", [answer]) == [4]
+
+
+def grown(memory: Memory, made: list[Cast]) -> list[BaseMessage]:
+    """A list as a reader gets it: what nobody has any more, again, and the rest new."""
+    begun = memory.take_back("", "messages", list(range(len(made))), SERDE)
+    messages = [] if begun is None else list(begun.messages)
+    messages += [cast.cast(SERDE) for cast in made[len(messages) :]]
+    memory.keep_list("", "messages", Snapshot(messages, range(len(made)), begun=begun, casts=made))
+    return messages
+
+
+def test_a_list_that_grows_is_handed_out_again_however_often() -> None:
+    memory = Memory()
+    made = casts()
+    first = id(grown(memory, made)[0])
+    for number in range(200):
+        message = HumanMessage(f"{number}", id=f"m{number}")
+        made.append(of_payload(from_langchain(message), message, SERDE))
+        messages = grown(memory, made)
+        assert id(messages[0]) == first
+        assert [one.id for one in messages] == ["a", "b", "c", "d", *(f"m{other}" for other in range(number + 1))]
+        assert memory.known("", "messages", messages) == list(range(len(made)))
+        del messages
+
+
+def test_a_reader_that_edits_and_lets_go_changes_nothing_for_the_next(tmp_path: Path) -> None:
+    with EverthreadSaver.from_url(f"sqlite:///{tmp_path}/et.db") as saver:
+        graph = StateGraph(MessagesState).add_node("echo", lambda _: {}).set_entry_point("echo").compile(saver)
+        thread: Any = {"configurable": {"thread_id": "t"}}
+        graph.update_state(thread, {"messages": originals()[:3]})
+        for place, change in [edit for edit in EDITS.values() if edit[0] < 3]:
+            change(graph.get_state(thread).values["messages"][place])
+            assert graph.get_state(thread).values["messages"] == originals()[:3]
 
 
 def test_a_saver_keeps_no_message_that_its_reader_let_go(tmp_path: Path) -> None:

@@ -6,17 +6,20 @@ be changed in place has the same bytes. Anything else is dumped and compared, be
 
 What a message was is most often known already, from the mould that it was cast from. It is compared by iterators that
 never enter Python code: a loop over the messages would cost ten times as much, and would cost it with every checkpoint.
+
+What was handed out and nobody has any more, by the count of its references, can be handed out again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import count, repeat
+from itertools import chain, compress, count, repeat
 from operator import attrgetter, eq, is_
 from sys import getrefcount
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from everthread.adapters.checkpoints.elements import Ref
@@ -25,11 +28,15 @@ from everthread.adapters.checkpoints.moulds import IMMUTABLE, Cast, is_simple
 _pack = JsonPlusSerializer().dumps_typed
 """Only to compare bytes with bytes: nothing that it writes is kept."""
 _extra_of = attrgetter("__pydantic_extra__")
-_UNKNOWN = repeat(None)
-_OWN_REFERENCES = 3
-"""To a message: of its snapshot, of the stretch it stands in, and of who counts them."""
+_LISTED = 3
+"""References to a message that nobody else has: its snapshot's, that of the stretch it stands in, and one to count
+them by. To what is in it: its own, that of the stretch, and the same."""
+_OWNED = 2
+"""To what only a message refers to."""
 _MOST_STRETCHES = 16
-"""A list that was continued more often is noted as a whole again."""
+"""A list that was continued more often is noted as a whole again …"""
+_MOST_ADDED = 64
+"""… and so is one that was handed out again with more than so many after those that were handed out at first."""
 
 
 class Snapshot:
@@ -43,19 +50,47 @@ class Snapshot:
         refs: Sequence[Ref] = (),
         *,
         begun: Snapshot | None = None,
-        casts: Iterable[Cast | None] = _UNKNOWN,
+        casts: Sequence[Cast] | None = None,
     ) -> None:
         """With `begun`, a snapshot of the first of these messages that has just been found unchanged; with `casts`,
-        what all of them have just been cast from, and nobody else has them yet."""
+        what all of them have been cast from, and nobody else has them yet."""
         self.messages: list[BaseMessage] = list(messages)
         self.refs = list(refs)
-        known = () if begun is None or len(begun._stretches) >= _MOST_STRETCHES else begun._stretches
-        rest = self.messages[sum(len(one.messages) for one in known) :]
-        self._stretches: tuple[_Stretch, ...] = (*known, _Stretch(rest, casts))
+        known = () if begun is None else begun._to_share(len(messages), is_handed_out=casts is not None)
+        start = sum(len(one.messages) for one in known)
+        rest = [] if known and start == len(messages) else [_Stretch(self.messages[start:], casts and casts[start:])]
+        self._stretches: tuple[_Stretch, ...] = (*known, *rest)
+
+    def _to_share(self, length: int, *, is_handed_out: bool) -> tuple[_Stretch, ...]:
+        """The stretches that a list of this length which continues this one has in common with it."""
+        if not is_handed_out:
+            return self._stretches if len(self._stretches) < _MOST_STRETCHES else ()
+        return self._stretches[:1] if length - len(self._stretches[0].messages) <= _MOST_ADDED else ()
+
+    @classmethod
+    def _of(cls, stretches: Sequence[_Stretch], refs: Sequence[Ref]) -> Snapshot:
+        made = cls.__new__(cls)
+        made.messages = list(chain.from_iterable(one.messages for one in stretches))
+        made.refs, made._stretches = list(refs), tuple(stretches)
+        return made
+
+    def split(self, refs: Sequence[Ref], serde: SerializerProtocol) -> tuple[Snapshot, Snapshot] | None:
+        """The beginning of what was handed out for these references and nobody has any more, ready to be handed out
+        again, and the rest; None if there is nothing of it."""
+        number, size = 0, 0
+        for stretch in self._stretches:
+            end = size + len(stretch.messages)
+            if end > len(refs) or self.refs[size:end] != refs[size:end] or not stretch.is_free():
+                break
+            number, size = number + 1, end
+        if not size:
+            return None
+        first = [stretch.again(serde) for stretch in self._stretches[:number]]
+        return self._of(first, self.refs[:size]), self._of(self._stretches[number:], self.refs[size:])
 
     def is_in_use(self) -> bool:
         """Whether somebody else has one of its messages; if not, none of them will ever come back."""
-        return any(map(_OWN_REFERENCES.__lt__, map(getrefcount, self.messages)))
+        return any(map(_LISTED.__lt__, map(getrefcount, self.messages)))
 
     def is_continued_by(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether a list begins with the very objects of this one."""
@@ -102,21 +137,62 @@ class Snapshot:
 class _Stretch:
     """Some messages of a list, which later lists share while nothing in it changes."""
 
-    __slots__ = ("_changeable", "_extras", "_fields", "_packed", "_places", "messages")
+    __slots__ = (
+        "_are_simple",
+        "_casts",
+        "_changeable",
+        "_empty",
+        "_extras",
+        "_fields",
+        "_packed",
+        "_places",
+        "messages",
+    )
 
-    def __init__(self, messages: Sequence[BaseMessage], casts: Iterable[Cast | None]) -> None:
+    def __init__(self, messages: Sequence[BaseMessage], casts: Sequence[Cast] | None) -> None:
         self.messages = messages
+        self._casts = casts
+        """What they were made from; None for messages that others have made."""
+        self._are_simple = list(map(is_simple, casts or repeat(None, len(messages))))
+        """Which of them have nothing in them that can be changed in place …"""
+        self._empty: list[Any] = []
+        """… and the fields of these that could be filled."""
         self._extras = _extras_of(messages)
         self._changeable: list[Any] = [*self._extras]
         self._fields: list[dict[str, Any]] = []
-        for message, cast in zip(messages, casts, strict=False):
+        for message, cast in zip(messages, casts or repeat(None), strict=False):
+            fields = vars(message)
             if is_simple(cast):
                 self._fields.append(cast.plain)
+                self._empty += [fields[name] for name, _ in cast.empty]
             else:
-                self._fields.append(vars(message).copy())
-                self._changeable += [one for one in vars(message).values() if one.__class__ not in IMMUTABLE]
+                self._fields.append(fields.copy())
+                self._changeable += [one for one in fields.values() if one.__class__ not in IMMUTABLE]
         self._packed = _pack(self._changeable)[1]
         self._places: dict[int, int] | None = None
+
+    def is_free(self) -> bool:
+        """Whether these were made here, and nobody has the simple ones, whole or in part, or has changed them."""
+        return (
+            self._casts is not None
+            and _have_references(_LISTED, self._simple())
+            and _have_references(_LISTED, self._empty)
+            and _have_references(_OWNED, map(vars, self._simple()))
+            and _have_references(_OWNED, map(_extra_of, self._simple()))
+            and not any(map(_extra_of, self._simple()))
+            and _have(self._simple(), compress(self._fields, self._are_simple))
+        )
+
+    def _simple(self) -> Iterable[BaseMessage]:
+        return compress(self.messages, self._are_simple)
+
+    def again(self, serde: SerializerProtocol) -> _Stretch:
+        """To be handed out again. Of the others somebody may have what is deep in them: they are cast anew."""
+        if all(self._are_simple):
+            return self
+        assert self._casts is not None
+        pairs = zip(self.messages, self._casts, strict=True)
+        return _Stretch([message if is_simple(cast) else cast.cast(serde) for message, cast in pairs], self._casts)
 
     def place(self, message: BaseMessage) -> int | None:
         """Where a message stands."""
@@ -137,11 +213,15 @@ class _Stretch:
         return has_same_extra and _have([message], [self._fields[place]])
 
 
-def _have(messages: Sequence[BaseMessage], fields: Iterable[dict[str, Any]]) -> bool:
+def _have(messages: Iterable[BaseMessage], fields: Iterable[dict[str, Any]]) -> bool:
     try:
         return all(map(eq, map(vars, messages), fields))
     except (ValueError, TypeError, RuntimeError):  # arrays and tables, which were not there before, refuse to compare
         return False
+
+
+def _have_references(number: int, things: Iterable[object]) -> bool:
+    return all(map(number.__eq__, map(getrefcount, things)))
 
 
 def _extras_of(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:

@@ -125,12 +125,13 @@ class Loader:
         return values
 
     def _cast(self, namespace: str, channel: str, refs: Sequence[Ref]) -> list[BaseMessage]:
-        """Messages of the reader's own, remembered as they are handed out."""
-        self._memory.let_go(namespace, channel)
+        """Messages of the reader's own, remembered as they are handed out; those that nobody has any more, again."""
         casts, serde = list(map(self._memory.casts.__getitem__, refs)), self._serde
-        with uncollected(len(refs)):
-            messages = [cast.cast(serde) for cast in casts]
-            self._memory.keep_list(namespace, channel, Snapshot(messages, refs, casts=casts))
+        begun = self._memory.take_back(namespace, channel, refs, serde)
+        messages = [] if begun is None else list(begun.messages)
+        with uncollected(len(refs) - len(messages)):
+            messages += [cast.cast(serde) for cast in casts[len(messages) :]]
+            self._memory.keep_list(namespace, channel, Snapshot(messages, refs, begun=begun, casts=casts))
         return messages
 
     def _write(

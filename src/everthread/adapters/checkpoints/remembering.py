@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints.elements import Ref
 from everthread.adapters.checkpoints.holding import Held, WriteKey
@@ -59,11 +60,17 @@ class Memory:
         others = [one for one in kept if not one.is_continued_by(snapshot.messages)]
         _keep(self.lists, (namespace, channel), deque([snapshot, *others][:_MOST_LISTS]), _MOST_CHANNELS)
 
-    def let_go(self, namespace: str, channel: str) -> None:
-        """Forget the lists whose messages nobody has any more: the next ones are then made in their place."""
+    def take_back(
+        self, namespace: str, channel: str, refs: Sequence[Ref], serde: SerializerProtocol
+    ) -> Snapshot | None:
+        """The first messages of a list, if such a list was handed out before and nobody has them any more. What else
+        nobody has any more is forgotten."""
         kept = self.lists.get((namespace, channel))
-        if kept is not None:
-            self.lists[namespace, channel] = deque(one for one in kept if one.is_in_use())
+        if kept is None:
+            return None
+        begun = _split_first(kept, refs, serde)
+        self.lists[namespace, channel] = deque(filter(Snapshot.is_in_use, kept))
+        return begun
 
     def snapshots(self, namespace: str, channel: str) -> Iterator[Snapshot]:
         """The lists that may share objects with a new one, the likeliest first."""
@@ -113,6 +120,14 @@ class Memories:
 
     def forget(self, ref: nouns.Ref) -> None:
         self._kept.pop(ref, None)
+
+
+def _split_first(kept: deque[Snapshot], refs: Sequence[Ref], serde: SerializerProtocol) -> Snapshot | None:
+    for place, one in enumerate(kept):
+        if parts := one.split(refs, serde):
+            kept[place] = parts[1]
+            return parts[0]
+    return None
 
 
 def _keep(kept: OrderedDict[K, V], key: K, value: V, most: int) -> None:
