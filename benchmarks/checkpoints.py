@@ -38,7 +38,8 @@ REFERENCE = "InMemorySaver"
 SYSTEMS = ("keeps nothing", REFERENCE, "SqliteSaver", "everthread")
 _TEXT = "the quick brown fox jumps over the lazy dog, and the dog does not mind it. " * 7
 _STRETCH = 10
-"""Turns that one system takes in a row; single ones find caches that the others, and a full collection, have swept."""
+"""Turns that one system takes in a row on a thread. Single ones find caches that the others, and a full collection,
+have swept."""
 _THREADS = 4
 _ALONE = 40
 """Where a process does nothing else: so many turns in a row on so many threads, one after the other. Enough for the
@@ -52,23 +53,24 @@ class Chat(TypedDict):
 
 
 class NoSaver(InMemorySaver):
-    """Keeps the newest checkpoint as it is, uncopied: what LangGraph itself costs."""
+    """Keeps each thread's newest checkpoint as it is, uncopied: what LangGraph itself costs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: Any = None
+        self._kept: dict[str, Any] = {}
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        place = {**THREAD["configurable"], "checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}
-        found: Any = {"configurable": place}
-        self._kept = (found, checkpoint, metadata)
+        thread = config["configurable"]["thread_id"]
+        found: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}}
+        self._kept[thread] = (found, checkpoint, metadata)
         return found
 
     def put_writes(self, *_: Any, **__: Any) -> None:
         return None
 
     def get_tuple(self, config: Any) -> Any:
-        return None if self._kept is None else CheckpointTuple(*self._kept)
+        kept = self._kept.get(config["configurable"]["thread_id"])
+        return None if kept is None else CheckpointTuple(*kept)
 
 
 def _message(kind: type[Any], number: int) -> Any:
@@ -123,9 +125,13 @@ def run(options: argparse.Namespace) -> Sequence[Row]:
     return [*(row for length in LENGTHS for row in _at(length, options.rounds)), *_on_disk()]
 
 
-def _turns(graph: Any) -> None:
+def _turns(graph: Any, thread: Any) -> None:
     for number in range(_STRETCH):
-        _turn(graph, number)
+        _turn(graph, number, thread)
+
+
+def _thread(number: int) -> Any:
+    return {"configurable": {"thread_id": str(number)}}
 
 
 def _at(length: int, rounds: int) -> Iterator[Row]:
@@ -141,9 +147,12 @@ def _at(length: int, rounds: int) -> Iterator[Row]:
                 for name, graph in graphs.items():
                     single[name] += _cpu(partial(_turn, graph, number))
                     state[name] += _cpu(partial(graph.get_state, THREAD))
-            for _ in range(stretches):
+            for thread in map(
+                _thread, range(stretches)
+            ):  # each its own: on one it would grow to several times the length
                 for name, graph in graphs.items():
-                    in_a_row[name] += _cpu(partial(_turns, graph))
+                    _begin(graph, length, thread)
+                    in_a_row[name] += _cpu(partial(_turns, graph, thread))
         cold = _cold(Path(folder))
     for name in single:
         yield {
@@ -184,7 +193,7 @@ def _alone_at(length: int, rounds: int) -> Iterator[Row]:
 
 def _spent_alone(name: str, length: int) -> float:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, _system(name, Path(folder)) as graph:
-        threads = [{"configurable": {"thread_id": str(number)}} for number in range(_THREADS)]
+        threads = [*map(_thread, range(_THREADS))]
         for thread in threads:
             _begin(graph, length, thread)
         before = time.process_time()
