@@ -113,6 +113,7 @@ def _begin(graph: Any, length: int, thread: Any = THREAD) -> None:
     messages = [_message(kind, number) for number in range(length) for kind in (HumanMessage, AIMessage)]
     graph.update_state(thread, {"messages": messages}, as_node="agent")
     _turn(graph, 0, thread)
+    _catch_up(graph)
 
 
 def _turn(graph: Any, number: int, thread: Any = THREAD) -> None:
@@ -125,9 +126,17 @@ def run(options: argparse.Namespace) -> Sequence[Row]:
     return [*(row for length in LENGTHS for row in _at(length, options.rounds)), *_on_disk()]
 
 
-def _turns(graph: Any, thread: Any) -> None:
-    for number in range(_STRETCH):
+def _turns(graph: Any, thread: Any, count: int = _STRETCH) -> None:
+    for number in range(count):
         _turn(graph, number, thread)
+    _catch_up(graph)
+
+
+def _catch_up(graph: Any) -> None:
+    """Have everything indexed, where there is an index: what was put at the beginning belongs to no turn, what turns
+    have put belongs to them."""
+    if isinstance(graph.checkpointer, EverthreadSaver):
+        graph.checkpointer._call(graph.checkpointer._et.search("anything"))
 
 
 def _thread(number: int) -> Any:
@@ -198,8 +207,7 @@ def _spent_alone(name: str, length: int) -> float:
             _begin(graph, length, thread)
         before = time.process_time()
         for thread in threads:
-            for number in range(_ALONE):
-                _turn(graph, number, thread)
+            _turns(graph, thread, _ALONE)
         return (time.process_time() - before) / _THREADS / _ALONE
 
 
