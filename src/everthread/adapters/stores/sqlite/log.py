@@ -157,14 +157,20 @@ def _apply(
 def _write_entries(
     connection: sqlite3.Connection, number: int, new: Sequence[Entry], before: LogHead, blobs: Blobs | None
 ) -> None:
-    connection.executemany(sql.INSERT_ENTRY, [entry_values(number, entry) for entry in new])
+    connection.executemany(sql.INSERT_ENTRY, [_row(number, entry) for entry in new])
     large = payload_rows(number, Ref(before.owner, before.id), new, blobs)
     if large:
-        connection.executemany(sql.INSERT_PAYLOAD, large)
+        connection.executemany(sql.INSERT_PAYLOAD, [(key, body, key, *rest) for key, body, *rest in large])
     reach("append.entries_written")
     if not before.off_record:
         connection.execute(sql.NOTE_UNINDEXED, (number, new[0].seq - 1))
     reach("append.search_written")
+
+
+def _row(number: int, entry: Entry) -> tuple[Any, ...]:
+    """An entry as `INSERT_ENTRY` takes it."""
+    *values, flags = entry_values(number, entry)
+    return (*values, entry.id, flags)
 
 
 def path(connection: sqlite3.Connection, ref: Ref, query: PathQuery) -> list[tuple[Entry, Entry]]:

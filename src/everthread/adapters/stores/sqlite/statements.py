@@ -186,13 +186,14 @@ INSERT_ANSWER = "INSERT INTO answers (conversation, idempotency_key, body, recei
 
 INSERT_ENTRY = f"""
 INSERT INTO entries ({INSERT_COLUMNS})
-VALUES (?, ?2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, packed(?, ?2), ?)"""
-"""Write an entry; nothing ever changes these columns but an erase."""
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, packed(?, ?), ?)"""
+"""Write an entry, its id once more after its payload; nothing ever changes these columns but an erase."""
 
 INSERT_PAYLOAD = """
 INSERT INTO payloads (key, body, blob, blob_bytes, commitment)
-VALUES (?1, packed(?2, (SELECT id FROM entries WHERE key = ?1)), ?3, ?4, ?5)"""
-"""Write a payload that is too large for its entry's row, or the name of the blob that holds it."""
+VALUES (?, packed(?, (SELECT id FROM entries WHERE key = ?)), ?, ?, ?)"""
+"""Write a payload that is too large for its entry's row, or the name of the blob that holds it; its key once more after
+the payload."""
 
 BLOB_OF = "SELECT blob, commitment FROM payloads WHERE key = ?"
 """Which blob holds a payload, if one does, and what the payload is committed to."""
