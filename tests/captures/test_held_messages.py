@@ -4,6 +4,7 @@ checkpoint never came. History shows them, and none is lost or doubled when the 
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, TypeVar
 
 import pytest
@@ -36,6 +37,7 @@ def two_at_once(saver: Any) -> Any:
     def slow(state: MessagesState) -> dict[str, Any]:
         if not failed:
             failed.append(True)
+            time.sleep(0.1)  # a step that fails sooner than the other has ended takes that along
             raise Sick
         return {"messages": [AIMessage("from the second", id="b")]}
 

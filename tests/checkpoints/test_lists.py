@@ -198,6 +198,15 @@ HOLD: Mapping[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_a_list_of_which_somebody_has_a_message_stays_known(place: int) -> None:
+    messages, snapshot = handed_out()
+    (mine,) = messages[place : place + 1]
+    messages.clear()
+    assert snapshot.split([0, 1, 2, 3], SERDE) is None
+    assert snapshot.known([mine]) == [place]
+
+
 @pytest.mark.parametrize("hold", HOLD.values(), ids=HOLD)
 def test_what_somebody_has_a_part_of_is_not_handed_out_again(hold: Callable[[Any], object]) -> None:
     messages, snapshot = handed_out()

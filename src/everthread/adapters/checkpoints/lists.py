@@ -172,10 +172,10 @@ class _Stretch:
         self._places: dict[int, int] | None = None
 
     def is_free(self) -> bool:
-        """Whether these were made here, and nobody has the simple ones, whole or in part, or has changed them."""
+        """Whether these were made here, and nobody has one of them, or a part of a simple one, or has changed that."""
         return (
             self._casts is not None
-            and _have_references(_LISTED, self._simple())
+            and _have_references(_LISTED, self.messages)
             and _have_references(_LISTED, self._empty)
             and _have_references(_OWNED, map(vars, self._simple()))
             and _have_references(_OWNED, map(_extra_of, self._simple()))
