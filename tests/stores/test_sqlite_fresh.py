@@ -30,9 +30,7 @@ def waiting(file: Path) -> int:
 def test_what_is_taken_is_not_known_any_more() -> None:
     fresh = Fresh()
     fresh.note([entry(1), entry(2)], ["one", None])
-    known = fresh.take(entry(1).chain)
-    assert known is not None
-    assert (known.text, known.calling) == ("one", None)
+    assert fresh.take(entry(1).chain) == ("one", None)
     assert fresh.take(entry(1).chain) is None
     assert fresh.take(entry(2).chain) is None
 
@@ -47,7 +45,7 @@ def test_a_payload_is_kept_only_where_it_may_call() -> None:
     fresh = Fresh()
     raw = b'{"role":"assistant","tool_calls":[]}'
     fresh.note([entry(1, role="assistant", raw=raw), entry(2, role="user", raw=raw)], ["", ""])
-    assert [known and known.calling for known in map(fresh.take, (entry(1).chain, entry(2).chain))] == [raw, None]
+    assert [known and known[1] for known in map(fresh.take, (entry(1).chain, entry(2).chain))] == [raw, None]
 
 
 def test_memory_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +53,7 @@ def test_memory_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Fresh()
     for seq in range(1, 500):
         fresh.note([entry(seq)], ["x" * 10])
-        assert sum(len(known.text) for known in fresh._known.values()) <= 1_000
+        assert sum(len(text) for text, _ in fresh._known.values()) <= 1_000
     for seq in range(1, 500):
         fresh.take(entry(seq).chain)
     assert fresh._chars == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from typing import Any, Final, Literal, cast, get_args
 
 from everthread.context.budget import Budget, check_range
@@ -85,13 +86,19 @@ class CompactionPolicy:
     @property
     def bounds(self) -> WindowBounds:
         """The window's part of the settings."""
-        return WindowBounds(max_message_history=self.max_message_history, keep_recent=self.keep_recent)
+        return _bounds(self.max_message_history, self.keep_recent)
 
     @property
     def message_mark(self) -> int:
         """So many uncovered messages are enough: a turn or two before the window is full and would have to jump, so
         that the summary is there in time and the beginning of the request changes once, not twice."""
         return self.max_message_history - self.bounds.slack // 2
+
+
+@cache
+def _bounds(max_message_history: int, keep_recent: int) -> WindowBounds:
+    """Made once: every append asks for them."""
+    return WindowBounds(max_message_history=max_message_history, keep_recent=keep_recent)
 
 
 def check_trigger(trigger: object) -> Trigger:

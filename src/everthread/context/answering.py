@@ -160,7 +160,7 @@ class Answering:
             yield replace(self.items[at], message={**self.items[at].message, "content": said})
 
     def _sent_calls(self, at: int) -> list[Call]:
-        return [replace(call, id=self.ids[Ref(at, slot)]) for slot, call in enumerate(self.calls[at])]
+        return [call._replace(id=self.ids[Ref(at, slot)]) for slot, call in enumerate(self.calls[at])]
 
     def _renamed(self, at: int) -> Item:
         item, sent = self.items[at], self._sent_calls(at)

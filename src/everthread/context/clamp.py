@@ -11,7 +11,7 @@ Messages are expected as `repair` returns them, without a serializer's envelope.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from everthread.context.budget import TokenCounter, check_range, message_tokens, payload_chars
@@ -265,4 +265,4 @@ def _rewritten_block(block: Any, rewrite: Rewrite) -> Any:
 def _rewritten_call(call: Call, rewrite: Rewrite) -> Call:
     text = as_text(call.arguments)
     short = rewrite(text, "arguments")
-    return call if short is text else replace(call, arguments=short)
+    return call if short is text else call._replace(arguments=short)

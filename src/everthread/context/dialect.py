@@ -57,13 +57,13 @@ def with_calls(message: Message, calls: Sequence[Call]) -> Fields:
         for place in call.places:
             column = changed.setdefault(place.field, list(message[place.field]))
             write = _block_call if place.field == "content" else listed
-            column[place.index] = write(column[place.index], call)
+            column[place.at] = write(column[place.at], call)
     return {**message, **changed}
 
 
 def entry_at(message: Message, place: Place) -> Mapping[str, Any]:
     """A call as it is written down."""
-    entry: Mapping[str, Any] = message[place.field][place.index]
+    entry: Mapping[str, Any] = message[place.field][place.at]
     return entry
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from everthread.context.blocks import block_for, in_words, is_taken
@@ -270,12 +270,12 @@ def _sound_call(call: Call, draft: Mended) -> Call:
     sound = call
     if not CALL_NAME.fullmatch(call.name):
         name = re.sub(r"[^a-zA-Z0-9_-]+", "_", call.name)[:64] or "unknown_tool"
-        sound = replace(sound, name=name)
+        sound = sound._replace(name=name)
         draft.note("call_reshaped", call.id)
     if read_arguments(call.arguments) is None:
         raw = call.arguments
         kept = {} if raw is None or raw == "" else {INVALID_ARGUMENTS: as_text(raw)}
-        sound = replace(sound, arguments=kept)
+        sound = sound._replace(arguments=kept)
         draft.note("invalid_arguments", call.id)
     return sound
 

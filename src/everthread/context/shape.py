@@ -9,9 +9,9 @@ and nothing here fails on a strange one: what cannot be read is not there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice, takewhile
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from everthread.core import payloads
 from everthread.core.errors import Invalid
@@ -38,17 +38,18 @@ MOST_LEADING = 8
 """System messages at the beginning of a path that hold for all of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """Where in its message a call is written down."""
 
     field: Literal["tool_calls", "invalid_tool_calls", "content"]
-    index: int
+    at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A tool call a message makes. LangChain writes one twice, as a content block and in `tool_calls`."""
+class Call(NamedTuple):
+    """A tool call a message makes. LangChain writes one twice, as a content block and in `tool_calls`.
+
+    A named tuple, as is its place: they are made for every call whenever its message is looked at.
+    """
 
     id: str
     name: str
@@ -68,16 +69,6 @@ class Answer:
 
     call_id: str
     block: int | None = None
-
-
-@dataclass(slots=True)
-class _Written:
-    """A call while its places are still being found."""
-
-    id: str
-    name: str
-    arguments: object
-    places: list[Place] = field(default_factory=list)
 
 
 def check_provider(provider: object) -> Provider | None:
@@ -157,26 +148,19 @@ def calls_of(message: Message) -> tuple[Call, ...]:
     is_listed = fields.get("tool_calls") or fields.get("invalid_tool_calls") or legacy_call(fields)
     if not is_listed and type(fields.get("content")) is str:
         return ()  # by far the most
-    written = [*_listed(fields, "tool_calls"), *_listed(fields, "invalid_tool_calls")]
-    _add_block_calls(written, fields.get("content"))
-    return tuple(
-        Call(id=call.id, name=call.name, arguments=call.arguments, places=tuple(call.places)) for call in written
-    )
+    calls = [*_listed(fields, "tool_calls"), *_listed(fields, "invalid_tool_calls")]
+    content = fields.get("content")
+    return _with_block_calls(calls, content) if isinstance(content, list) else tuple(calls)
 
 
-def _listed(fields: Message, key: Literal["tool_calls", "invalid_tool_calls"]) -> Iterator[_Written]:
+def _listed(fields: Message, key: Literal["tool_calls", "invalid_tool_calls"]) -> Iterator[Call]:
     listed = fields.get(key)
     if not listed and key == "tool_calls" and (legacy := legacy_call(fields)) is not None:
         listed = [legacy]
     for index, entry in enumerate(listed if isinstance(listed, list) else ()):
         if is_mapping(entry):
             source, arguments = _said(entry)
-            yield _Written(
-                id=_text(entry.get("id")),
-                name=_text(source.get("name")),
-                arguments=arguments,
-                places=[Place(field=key, index=index)],
-            )
+            yield Call(_text(entry.get("id")), _text(source.get("name")), arguments, (Place(key, index),))
 
 
 def legacy_call(fields: Message) -> dict[str, Any] | None:
@@ -197,20 +181,23 @@ def _said(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], object]:
     return source, source.get("arguments", source.get("args"))
 
 
-def _add_block_calls(written: list[_Written], content: object) -> None:
-    unmirrored = list(written)
-    for index, block in enumerate(content if isinstance(content, list) else ()):
+def _with_block_calls(listed: Sequence[Call], content: Sequence[object]) -> tuple[Call, ...]:
+    """The calls that are listed, and those of content blocks; one that is both once, with both its places."""
+    calls = list(listed)
+    unmirrored = {number: call.id for number, call in enumerate(listed)}
+    for index, block in enumerate(content):
         if not is_mapping(block) or block.get("type") not in CALL_ID_KEYS:
             continue
-        place = Place(field="content", index=index)
+        place = Place("content", index)
         call_id = _text(block.get(CALL_ID_KEYS[block["type"]]))
-        mirrored = next((call for call in unmirrored if call.id == call_id), None)
+        mirrored = next((number for number, id in unmirrored.items() if id == call_id), None)
         if mirrored is not None:
-            mirrored.places.append(place)
-            unmirrored.remove(mirrored)
+            del unmirrored[mirrored]
+            calls[mirrored] = calls[mirrored]._replace(places=(*calls[mirrored].places, place))
         else:
             arguments = block.get("input", block.get("args", block.get("arguments")))
-            written.append(_Written(id=call_id, name=_text(block.get("name")), arguments=arguments, places=[place]))
+            calls.append(Call(call_id, _text(block.get("name")), arguments, (place,)))
+    return tuple(calls)
 
 
 def answers_of(message: Message) -> tuple[Answer, ...]:

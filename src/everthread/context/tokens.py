@@ -41,9 +41,9 @@ def count_tokens(text: str) -> int:
     if len(text) <= _ORDINARY_CHARS and text.isascii():
         first, *others = text.split(" ")
         try:
-            return _count_of_parts(first) + sum(map(_count_of_word, others))
+            return _count_of_part(first) + sum(map(_count_of_word, others))
         except KeyError:
-            return _count_of_parts(text)
+            return sum(map(_count_of_part, _parts(text)))
     if len(text) <= _PIECE_CHARS:
         return _count(text)
     pieces = range(0, len(text), _PIECE_CHARS)
@@ -70,7 +70,7 @@ class _Counts(dict[str, int]):
 
 
 class _Parts(_Counts):
-    """Parts as the encoding splits them."""
+    """Parts as the encoding splits them, or whatever stands before the first space."""
 
     def __missing__(self, part: str) -> int:
         return self.keep(part, _count(part))
@@ -82,11 +82,7 @@ class _Words(_Counts):
     def __missing__(self, word: str) -> int:
         if not word or word[0].isspace():  # a space among others may belong to those before it
             raise KeyError(word)
-        return self.keep(word, _count_of_parts(f" {word}"))
-
-
-def _count_of_parts(text: str) -> int:
-    return sum(map(_count_of_part, _parts(text)))
+        return self.keep(word, _count(f" {word}"))
 
 
 _count_of_part = _Parts().__getitem__

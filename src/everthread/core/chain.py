@@ -23,9 +23,7 @@ def genesis(owner: str, conversation: str) -> bytes:
 
 def commit(salt: bytes, raw: bytes) -> bytes:
     """The commitment to a payload."""
-    digest = sha256(salt)
-    digest.update(raw)
-    return digest.digest()
+    return sha256(salt + raw).digest()
 
 
 def commitment_of(entry: Entry) -> bytes | None:
@@ -50,10 +48,7 @@ def link(
 ) -> bytes:
     """The chain after this entry. No field can hold a NUL, so a NUL between them makes the bytes unambiguous."""
     fields = f"{seq}\x00{id}\x00{kind}\x00{revises}\x00{how}\x00{parent_seq}\x00{role}\x00{created_at}\x00"
-    digest = sha256(before)
-    digest.update(fields.encode())
-    digest.update(commitment)
-    return digest.digest()
+    return sha256(before + fields.encode() + commitment).digest()
 
 
 def relink(before: bytes, entry: Entry, commitment: bytes) -> bytes:

@@ -9,6 +9,7 @@ Clock = Callable[[], datetime]
 """Gives the present moment, aware and in UTC."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def system_clock() -> datetime:
@@ -18,7 +19,7 @@ def system_clock() -> datetime:
 
 def to_micros(moment: datetime) -> int:
     """Whole microseconds since 1970, as the databases keep it."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:

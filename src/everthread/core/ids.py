@@ -43,6 +43,8 @@ def check_text(value: str, field: str) -> str:
     """Plain text for a database column: no NUL and no half of a surrogate pair."""
     if "\x00" in value:
         raise Invalid("must not contain a NUL character; remove it", field=field)
+    if value.isascii():
+        return value
     try:
         value.encode()
     except UnicodeEncodeError as problem:

@@ -96,7 +96,7 @@ def said_at(payload: Payload) -> datetime | None:
 def is_summary(payload: Payload) -> bool:
     """Whether a framework marked this as its own summary (by marker, never by its text)."""
     extra = fields(payload).get("additional_kwargs")
-    return is_mapping(extra) and extra.get("lc_source") == "summarization"
+    return bool(extra) and is_mapping(extra) and extra.get("lc_source") == "summarization"
 
 
 def text(payload: Payload) -> str:

@@ -85,7 +85,7 @@ def as_batch(messages: object) -> list[object]:
 
 def rough_bytes(batch: Sequence[object]) -> int:
     """About how much text a batch holds, found cheaply: what decides whether it is prepared in a thread."""
-    return sum(_rough(message) for message in batch)
+    return sum(map(_rough, batch))
 
 
 def _rough(message: object) -> int:

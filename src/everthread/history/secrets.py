@@ -35,9 +35,6 @@ _REACH_CHARS = 2_048
 _END_OF_KEY = re.compile(r"-----END [^-\n]*PRIVATE KEY[^-\n]*-----|^Private-MAC: *\S+", re.MULTILINE)
 _REST_OF_WORD = re.compile(r"[A-Za-z0-9_=+/~-]*(?:\.[A-Za-z0-9_=+/~-]+)*")
 
-_SIGNS = ("PRIVATE KEY", "://", "assw", "ASSW", "密码", "口令")
-"""What tells that a text may hold a secret even where all its words are short."""
-
 _holds_long_word = re.compile(r"(?:\S{0,19}\s)*+\S{20}").match
 
 
@@ -157,7 +154,7 @@ def find_secrets(text: str) -> tuple[SecretFlag, ...]:
 
 
 def _found(text: str, most_places: int) -> list[SecretFlag]:
-    if not (_holds_long_word(text) or any(sign in text for sign in _SIGNS)) or not _holds_literal(text):
+    if not (_holds_long_word(text) or _holds_sign(text)) or not _holds_literal(text):
         return []
     flags = {
         flag
@@ -167,6 +164,14 @@ def _found(text: str, most_places: int) -> list[SecretFlag]:
         for flag in _flags(rule, text, at)
     }
     return sorted(flags, key=attrgetter("start", "end", "kind"))
+
+
+def _holds_sign(text: str) -> bool:
+    """Whether a text may hold a secret though all its words are short. One after the other, because a loop over them
+    takes twice as long, for every message."""
+    return (
+        "PRIVATE KEY" in text or "://" in text or "assw" in text or "ASSW" in text or "密码" in text or "口令" in text
+    )
 
 
 def redact_secrets(text: str) -> str:

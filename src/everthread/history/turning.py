@@ -131,7 +131,7 @@ class FinishTurn:
         ended = replace(
             _ended(known, self.state, now, self.error), answer_id=self.answer_id or known.answer_id, usage=self.usage
         )
-        return replace(_with(said, ended), jobs=[*said.jobs, *self.jobs], events=self.events, turns=[ended])
+        return _with(said, ended)._replace(jobs=[*said.jobs, *self.jobs], events=self.events, turns=[ended])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ def unpacked_messages(turn: Turn) -> list[Prepared]:
 
 
 def _needs(turn_id: str, messages: Sequence[Prepared]) -> Needs:
-    return replace(Append(messages=messages).needs(), turns=TurnNeeds(id=turn_id))
+    return Append(messages=messages).needs()._replace(turns=TurnNeeds(id=turn_id))
 
 
 def _by_id(seen: Seen, id: str) -> Turn | None:
@@ -235,7 +235,7 @@ def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int, fir
         question_seq=said.result[-1].seq if said.result else None,
         started_at=from_micros(now),
     )
-    return replace(_with(said, Begun(running, said.result)), turns=[running])
+    return _with(said, Begun(running, said.result))._replace(turns=[running])
 
 
 def _closed(
@@ -249,7 +249,7 @@ def _closed(
 ) -> Decision[Turn]:
     said = Append(messages=messages, first_look=first_look).decide(seen, now)
     ended = _ended(turn, state, now, error)
-    return replace(_with(said, ended), turns=[ended])
+    return _with(said, ended)._replace(turns=[ended])
 
 
 def _ended(turn: Turn, state: TurnState, now: int, error: str | None) -> Turn:
@@ -270,6 +270,7 @@ def _with(decision: Decision[object], result: R) -> Decision[R]:
     return Decision(
         result=result,
         entries=decision.entries,
+        texts=decision.texts,
         touches=decision.touches,
         branches=decision.branches,
         chain=decision.chain,

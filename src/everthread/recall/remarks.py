@@ -48,13 +48,16 @@ def remarks(text: str) -> list[Remark]:
 _CUE: Final = re.compile(
     r"\b(?:my|call me|i go by|allergic|from now on|going forward|in (?:the )?future|always|never|remember|keep in mind"
     r"|bear in mind|don['’]t forget|i['’]m|i am|i (?:[\w'’]+ ){0,2}(?:prefer|like|love|enjoy|hate|dislike|live|work"
-    r"|moved|speak|eat|drink|can['’]t stand|cannot stand))\b|我|记住|记得|以后|今后|从现在|从今|不要再|别再"
+    r"|moved|speak|eat|drink|can['’]t stand|cannot stand))\b"
 )
+_CUE_IN_CHINESE: Final = re.compile("我|记住|记得|以后|今后|从现在|从今|不要再|别再")
+"""Apart, because each of these would be tried at every letter of an English text."""
 
 
 def may_tell(text: str) -> bool:
     """Whether it is worth reading on: most messages tell nothing of the kind."""
-    return _CUE.search(text[:READ_CHARACTERS].lower()) is not None
+    said = text[:READ_CHARACTERS].lower()
+    return _CUE.search(said) is not None or (not said.isascii() and _CUE_IN_CHINESE.search(said) is not None)
 
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)

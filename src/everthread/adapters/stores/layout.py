@@ -51,8 +51,12 @@ def entry_key(conversation: int, seq: int) -> int:
 
 def entry_values(conversation: int, entry: Entry) -> tuple[Any, ...]:
     """An entry as the values of its row."""
-    raw = entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
-    return (conversation << SEQ_BITS | entry.seq, *entry[1:14], raw, entry.flags)
+    return (entry_key(conversation, entry.seq), *entry[1:14], row_payload(entry), entry.flags)
+
+
+def row_payload(entry: Entry) -> bytes | None:
+    """The payload that stands in the entry's own row: none where it is large."""
+    return entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
 
 
 def settled(seen: Seen, decision: Decision[Any]) -> tuple[list[BranchRow], BranchRow]:
@@ -71,7 +75,12 @@ def settled(seen: Seen, decision: Decision[Any]) -> tuple[list[BranchRow], Branc
 
 def _merely_grew(seen: Seen, row: BranchRow) -> bool:
     before = seen.branches.get(row.number)
-    return before is not None and row == before._replace(leaf_seq=row.leaf_seq, leaf_depth=row.leaf_depth)
+    return (
+        before is not None
+        and row.parent == before.parent
+        and row.fork_seq == before.fork_seq
+        and row.created_at == before.created_at
+    )
 
 
 def revisions_of(entries: Iterable[Entry]) -> dict[str, list[Entry]]:

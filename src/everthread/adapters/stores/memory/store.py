@@ -191,7 +191,7 @@ class MemoryStore:
         needs = intent.needs()
         seen = row.seen(needs)
         if needs.turns is not None:
-            seen = replace(seen, turns=self._turns.look(ref, needs.turns))
+            seen = seen._replace(turns=self._turns.look(ref, needs.turns))
         decision = intent.decide(seen, now)
         row.apply(decision, now)
         self._turns.apply(ref, decision, from_micros(now))

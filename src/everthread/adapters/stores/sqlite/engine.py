@@ -98,6 +98,8 @@ class Engine:
         self.blobs: Blobs | None = None
         self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._handed: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+        self._are_many = False
+        """Whether callers shared the last commit."""
         self._here: deque[_Job] = deque()
         """What callers that block are about to write."""
         self._idle: deque[Connection] = deque()
@@ -190,10 +192,14 @@ class Engine:
             return cast(R, job.result)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        handed = self._handed.setdefault(loop, [])
-        if not handed:
+        job = _Job(work, in_transaction, loop, future)
+        if loop in self._handed:
+            self._handed[loop].append(job)
+        elif self._are_many:
+            self._handed[loop] = [job]
             loop.call_soon(self._hand_over, loop)
-        handed.append(_Job(work, in_transaction, loop, future))
+        else:
+            self._queue.put([job])
         return await future
 
     def _submit_here(self, job: _Job) -> None:
@@ -220,10 +226,11 @@ class Engine:
             self._queue.put([])  # the writer waits for this only, and would not see that the index is behind
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Give the writer what this turn of the loop gathered.
+        """Give the writer what this turn of the loop gathered, where callers are many.
 
         Waking it at the first caller would set two threads fighting for the interpreter's lock while the other
-        callers still prepare their messages: 16 callers got a third of the turns that way.
+        callers still prepare their messages: 16 callers got a third of the turns that way. Who is alone need not wait
+        for others.
         """
         self._queue.put(self._handed.pop(loop))
 
@@ -239,6 +246,7 @@ class Engine:
                     break
             if waiting:
                 group = _next_group(waiting)
+                self._are_many = len(group) > 1
                 with self._pen:
                     self._run(group)
                 _tell(group)

@@ -7,7 +7,6 @@ this one before it was started anew, is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from everthread.adapters.stores.layout import may_call
 from everthread.core.entries import UNCOUNTED, Entry
@@ -16,12 +15,8 @@ _MOST_CHARS = 4_000_000
 """As many are remembered, several times what usually waits."""
 
 
-class Known(NamedTuple):
-    """What the index needs of an entry."""
-
-    text: str
-    calling: bytes | None
-    """Its payload, if it may call tools."""
+Known = tuple[str, bytes | None]
+"""What the index needs of an entry: its text, and its payload if it may call tools."""
 
 
 class Fresh:
@@ -36,9 +31,7 @@ class Fresh:
         """Remember those that the index will count: short ones, on the record."""
         for entry, text in zip(entries, texts, strict=False):  # texts are all known, or none
             if text is not None and entry.tokens == UNCOUNTED:
-                self._known[entry.chain] = Known(
-                    text, entry.raw if may_call(entry.role, entry.how, entry.raw) else None
-                )
+                self._known[entry.chain] = text, entry.raw if may_call(entry.role, entry.how, entry.raw) else None
                 self._chars += len(text)
         if self._chars > _MOST_CHARS:
             self.forget()
@@ -47,7 +40,7 @@ class Fresh:
         """What is known of an entry; not any more, since it is about to be indexed."""
         known = self._known.pop(chain, None)
         if known is not None:
-            self._chars -= len(known.text)
+            self._chars -= len(known[0])
         return known
 
     def forget(self) -> None:

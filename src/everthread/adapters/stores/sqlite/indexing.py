@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, sound_payload, text_of, uses_of
 from everthread.adapters.stores.sqlite import notes
@@ -29,6 +29,7 @@ from everthread.history.words import index_text, index_tokens
 
 _ERASED = int(Flag.ERASED)
 """A number, because a flag makes an object of every answer."""
+_MESSAGE = int(Kind.MESSAGE)
 BATCH = 400
 """How many entries are indexed in one transaction: some 12 ms, for which other writers wait."""
 MOST_UNINDEXED = 4_000
@@ -69,53 +70,58 @@ class _Behind(NamedTuple):
     last: int
 
 
-class _Waiting(NamedTuple):
-    """What the index needs of an entry it has not reached, beside what it says."""
+class _Found(NamedTuple):
+    """What a stretch of a log holds, for the index and for what is counted with it."""
 
-    key: int
-    kind: int
-    role: str
-    how: int | None
-    flags: int
-    created_at: int
-    tokens: int
-    chain: bytes
+    said: list[tuple[int, str]]
+    """By the keys of messages."""
+    uncounted: list[tuple[bytes, str, int]]
+    """Places in the chain, texts and keys of entries whose tokens are not counted."""
+    calling: list[bytes]
+    """Payloads that may call tools."""
 
 
 def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, fresh: Fresh) -> int:
     number = behind.number
     span = (entry_key(number, behind.after), entry_key(number, behind.last), limit)
-    waiting = list(map(_Waiting._make, connection.execute(sql.TO_INDEX, span)))
-    texts = _texts(connection, waiting, fresh)
+    rows = connection.execute(sql.TO_INDEX, span).fetchall()
+    found = _found(connection, rows, entry_key(number, behind.counted), fresh)
     scope = (owner_scope(behind.owner),)
-    words = [(one.key, index_text(known.text, scope)) for one, known in texts if one.kind == Kind.MESSAGE]
-    connection.executemany(sql.INSERT_WORDS, words)
-    counts = [(_tokens(one, known.text), one.key) for one, known in texts if one.tokens == UNCOUNTED]
+    connection.executemany(sql.INSERT_WORDS, [(key, index_text(text, scope)) for key, text in found.said])
+    counts = [(_tokens(chain, text), key) for chain, text, key in found.uncounted]
     connection.executemany(sql.SET_TOKENS, counts)
-    new = (known.calling for one, known in texts if one.key & SEQ_MASK > behind.counted)
-    if used := uses_of(sound_payload(calling) for calling in new if calling is not None):
-        notes.count_uses(connection, number, used, max(one.created_at for one in waiting))
-    if len(waiting) == limit and waiting[-1].key < span[1]:
-        connection.execute(sql.MOVE_UNINDEXED, (waiting[-1].key & SEQ_MASK, number))
+    if used := uses_of(map(sound_payload, found.calling)):
+        notes.count_uses(connection, number, used, max(row[-1] for row in rows))
+    if len(rows) == limit and rows[-1][0] < span[1]:
+        connection.execute(sql.MOVE_UNINDEXED, (rows[-1][0] & SEQ_MASK, number))
     else:
         connection.execute(sql.DELETE_UNINDEXED, (number,))
-    return len(waiting)
+    return len(rows)
 
 
-def _texts(connection: sqlite3.Connection, waiting: Iterable[_Waiting], fresh: Fresh) -> list[tuple[_Waiting, Known]]:
-    """Those that are not erased, each with what it says; without a damaged one, of which `verify` tells, so that the
-    others are still found."""
-    found: list[tuple[_Waiting, Known]] = []
-    for one in waiting:
-        if not one.flags & _ERASED:
-            with suppress(StoreDamaged):
-                found.append((one, fresh.take(one.chain) or _read(connection, one)))
+def _found(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], used_until: int, fresh: Fresh) -> _Found:
+    """Of those that are not erased; without a damaged one, of which `verify` tells, so that the others are still
+    found. One loop over plain rows: it runs for every entry."""
+    found = _Found([], [], [])
+    for key, kind, role, how, flags, tokens, chain, _ in rows:
+        if flags & _ERASED:
+            continue
+        try:
+            text, calling = fresh.take(chain) or _read(connection, key, role, how)
+        except StoreDamaged:
+            continue
+        if kind == _MESSAGE:
+            found.said.append((key, text))
+        if tokens == UNCOUNTED:
+            found.uncounted.append((chain, text, key))
+        if calling is not None and key > used_until:
+            found.calling.append(calling)
     return found
 
 
-def _read(connection: sqlite3.Connection, one: _Waiting) -> Known:
-    (raw,) = connection.execute(sql.PAYLOAD, (one.key,)).fetchone()
-    return Known(text_of(raw), raw if may_call(one.role, one.how, raw) else None)
+def _read(connection: sqlite3.Connection, key: int, role: str, how: int | None) -> Known:
+    (raw,) = connection.execute(sql.PAYLOAD, (key,)).fetchone()
+    return text_of(raw), raw if may_call(role, how, raw) else None
 
 
 class Tail(NamedTuple):
@@ -141,8 +147,8 @@ def tail(connection: sqlite3.Connection, number: int) -> Tail:
     return Tail(after, found)
 
 
-def _tokens(one: _Waiting, text: str) -> int:
-    known = known_tokens(one.chain)
+def _tokens(chain: bytes, text: str) -> int:
+    known = known_tokens(chain)
     return count_tokens(text) if known is None else known
 
 

@@ -13,9 +13,9 @@ from everthread.adapters.jobs import sqlite as jobs
 from everthread.adapters.stores.layout import (
     SEQ_MASK,
     entry_key,
-    entry_values,
     payload_rows,
     revisions_of,
+    row_payload,
     settled,
 )
 from everthread.adapters.stores.sqlite import checkpoints, compactions, filing, turns
@@ -169,8 +169,7 @@ def _write_entries(
 
 def _row(number: int, entry: Entry) -> tuple[Any, ...]:
     """An entry as `INSERT_ENTRY` takes it."""
-    *values, flags = entry_values(number, entry)
-    return (*values, entry.id, flags)
+    return (entry_key(number, entry.seq), *entry[1:14], row_payload(entry), entry.id, entry.flags)
 
 
 def path(connection: sqlite3.Connection, ref: Ref, query: PathQuery) -> list[tuple[Entry, Entry]]:

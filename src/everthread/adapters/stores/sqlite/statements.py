@@ -217,7 +217,7 @@ NOTE_UNINDEXED = "INSERT OR IGNORE INTO unindexed (conversation, after_seq) VALU
 """Note up to where a log is indexed, unless that is noted already; `indexing` does the rest."""
 
 TO_INDEX = """
-SELECT e.key, e.kind, e.role, e.how, e.flags, e.created_at, e.tokens, e.chain
+SELECT e.key, e.kind, e.role, e.how, e.flags, e.tokens, e.chain, e.created_at
 FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e.key LIMIT ?"""
 """What the index needs of the entries it has not reached, beside what they say."""
 
