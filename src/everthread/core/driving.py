@@ -9,15 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Generator, Iterable, Iterator
+from collections.abc import Coroutine, Generator, Iterable
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 R = TypeVar("R")
 
-_driven = threading.local()
-"""`baton`: the lock of the coroutine that this thread drives."""
+
+class _Aside:
+    """Around what blocks: whoever waits for the baton goes on meanwhile."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        self._lock.release()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.acquire()
+
+
+class _Driven(threading.local):
+    aside: _Aside | None = None
+    """Of the baton by which this thread drives a coroutine."""
+
+
+_driven = _Driven()
 
 
 class Baton:
@@ -25,18 +45,19 @@ class Baton:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._aside = _Aside(self._lock)
 
     def drive(self, work: Coroutine[Any, Any, R]) -> R:
         """Run it here. Where it waits this thread blocks, without the baton."""
         with self._lock:
-            _driven.baton = self._lock
+            _driven.aside = self._aside
             try:
                 work.send(None)
             except StopIteration as end:
                 result: R = end.value
                 return result
             finally:
-                _driven.baton = None
+                _driven.aside = None
                 work.close()
         raise RuntimeError("a coroutine that is driven waited for a loop")
 
@@ -67,18 +88,13 @@ class _Steps(Coroutine[Any, Any, R], Generator[Any, Any, R]):
 
 def is_driven() -> bool:
     """Whether this thread drives a coroutine, and may block where a loop would wait."""
-    return getattr(_driven, "baton", None) is not None
+    return _driven.aside is not None
 
 
-@contextmanager
-def blocking() -> Iterator[None]:
+def blocking() -> AbstractContextManager[None]:
     """Around what blocks, in a coroutine that is driven: another one goes on meanwhile."""
-    lock = _driven.baton
-    lock.release()
-    try:
-        yield
-    finally:
-        lock.acquire()
+    assert _driven.aside is not None, "only where `is_driven`"
+    return _driven.aside
 
 
 class Errand:

@@ -310,7 +310,7 @@ def may_call(role: str, how: int | None, raw: bytes | None) -> bool:
     """Whether a new message may call tools or skills: most call none, which a look at their bytes tells."""
     if role != "assistant" or how is not None or raw is None:
         return False
-    return b"tool_calls" in raw or b"tool_use" in raw or b"_call" in raw
+    return raw.find(b"_call") >= 0 or raw.find(b"tool_use") >= 0
 
 
 def uses_of(calling: Iterable[payloads.Payload]) -> Counter[Use]:

@@ -28,7 +28,7 @@ PRAGMAS = (
 )
 """FULL: a commit is on the disk when it returns, also after a power cut."""
 
-WAL_BYTES = 16_384_000
+WAL_BYTES = 8_192_000
 """So long the WAL grows before its pages are copied: words and ids come in no order, so each batch changes other pages
 of their index, and the longer they stay in the WAL the fewer are copied twice."""
 
@@ -186,8 +186,9 @@ INSERT_ANSWER = "INSERT INTO answers (conversation, idempotency_key, body, recei
 
 INSERT_ENTRY = f"""
 INSERT INTO entries ({INSERT_COLUMNS})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, packed(?, ?), ?)"""
-"""Write an entry, its id once more after its payload; nothing ever changes these columns but an erase."""
+VALUES (?, ?, ?, ?, nullif(?, -1), nullif(?, -1), ?, ?, ?, ?, ?, ?, ?, ?, packed(?, ?), ?)"""
+"""Write an entry, -1 for what it does not revise, and its id once more after its payload; nothing ever changes these
+columns but an erase."""
 
 INSERT_PAYLOAD = """
 INSERT INTO payloads (key, body, blob, blob_bytes, commitment)
