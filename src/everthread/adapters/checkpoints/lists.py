@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, compress, count, repeat
-from operator import attrgetter, eq, is_
+from operator import attrgetter, is_
 from sys import getrefcount
 from typing import Any
 
@@ -25,14 +25,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from everthread.adapters.checkpoints.elements import Ref
 from everthread.adapters.checkpoints.moulds import IMMUTABLE, Cast, is_simple
 
-_pack = JsonPlusSerializer().dumps_typed
+_dumped = JsonPlusSerializer().dumps_typed
 """Only to compare bytes with bytes: nothing that it writes is kept."""
 _extra_of = attrgetter("__pydantic_extra__")
 _LISTED = 3
 """References to a message that nobody else has: its snapshot's, that of the stretch it stands in, and one to count
-them by. To what is in it: its own, that of the stretch, and the same."""
-_OWNED = 2
-"""To what only a message refers to."""
+them by. To what is in it: its own, that of the stretch or of a list made to look at it, and the same."""
 _MOST_STRETCHES = 16
 """A list that was continued more often is noted as a whole again …"""
 _MOST_ADDED = 64
@@ -90,7 +88,7 @@ class Snapshot:
 
     def is_in_use(self) -> bool:
         """Whether somebody else has one of its messages; if not, none of them will ever come back."""
-        return any(map(_LISTED.__lt__, map(getrefcount, self.messages)))
+        return max(_references(self.messages), default=0) > _LISTED
 
     def is_continued_by(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether a list begins with the very objects of this one."""
@@ -153,7 +151,7 @@ class _Stretch:
         self.messages = messages
         self._casts = casts
         """What they were made from; None for messages that others have made."""
-        self._are_simple = list(map(is_simple, casts or repeat(None, len(messages))))
+        self._are_simple: list[bool] = []
         """Which of them have nothing in them that can be changed in place …"""
         self._empty: list[Any] = []
         """… and the fields of these that could be filled."""
@@ -163,28 +161,29 @@ class _Stretch:
         for message, cast in zip(messages, casts or repeat(None), strict=False):
             fields = vars(message)
             if is_simple(cast):
+                self._are_simple.append(True)
                 self._fields.append(cast.plain)
-                self._empty += [fields[name] for name, _ in cast.empty]
+                for name, _ in cast.empty:
+                    self._empty.append(fields[name])
             else:
+                self._are_simple.append(False)
                 self._fields.append(fields.copy())
                 self._changeable += [one for one in fields.values() if one.__class__ not in IMMUTABLE]
-        self._packed = _pack(self._changeable)[1]
+        self._packed = self._pack()
         self._places: dict[int, int] | None = None
 
     def is_free(self) -> bool:
         """Whether these were made here, and nobody has one of them, or a part of a simple one, or has changed that."""
+        if self._casts is None or not _are_listed(self.messages) or not _are_listed(self._empty):
+            return False
+        simple = [*compress(self.messages, self._are_simple)]
+        fields, extras = [*map(vars, simple)], [*map(_extra_of, simple)]
         return (
-            self._casts is not None
-            and _have_references(_LISTED, self.messages)
-            and _have_references(_LISTED, self._empty)
-            and _have_references(_OWNED, map(vars, self._simple()))
-            and _have_references(_OWNED, map(_extra_of, self._simple()))
-            and not any(map(_extra_of, self._simple()))
-            and _have(self._simple(), compress(self._fields, self._are_simple))
+            _are_listed(fields)
+            and _are_listed(extras)
+            and not any(extras)
+            and _are_equal(fields, [*compress(self._fields, self._are_simple)])
         )
-
-    def _simple(self) -> Iterable[BaseMessage]:
-        return compress(self.messages, self._are_simple)
 
     def again(self, serde: SerializerProtocol) -> _Stretch:
         """To be handed out again. Of the others somebody may have what is deep in them: they are cast anew."""
@@ -201,27 +200,35 @@ class _Stretch:
         return self._places.get(id(message))
 
     def is_unchanged(self) -> bool:
-        is_same = _have(self.messages, self._fields) and _extras_of(self.messages) == self._extras
+        is_same = _are_equal([*map(vars, self.messages)], self._fields) and _extras_of(self.messages) == self._extras
         return is_same and self.has_same_bytes()
 
     def has_same_bytes(self) -> bool:
         """Whether nothing that the messages had then was changed in place."""
-        return _pack(self._changeable)[1] == self._packed
+        return self._pack() == self._packed
+
+    def _pack(self) -> bytes:
+        return _dumped(self._changeable)[1] if self._changeable else b""
 
     def has_same_values(self, message: BaseMessage, place: int) -> bool:
         has_same_extra = all(any(map(is_, self._extras, repeat(extra))) for extra in _extras_of([message]))
-        return has_same_extra and _have([message], [self._fields[place]])
+        return has_same_extra and _are_equal([vars(message)], [self._fields[place]])
 
 
-def _have(messages: Iterable[BaseMessage], fields: Iterable[dict[str, Any]]) -> bool:
+def _are_equal(fields: list[dict[str, Any]], known: list[dict[str, Any]]) -> bool:
     try:
-        return all(map(eq, map(vars, messages), fields))
+        return fields == known
     except (ValueError, TypeError, RuntimeError):  # arrays and tables, which were not there before, refuse to compare
         return False
 
 
-def _have_references(number: int, things: Iterable[object]) -> bool:
-    return all(map(number.__eq__, map(getrefcount, things)))
+def _are_listed(things: Iterable[object]) -> bool:
+    return _references(things) <= {_LISTED}
+
+
+def _references(things: Iterable[object]) -> set[int]:
+    """The numbers of references that they have."""
+    return {*map(getrefcount, things)}
 
 
 def _extras_of(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:

@@ -177,10 +177,9 @@ def of_payload(payload: Mapping[str, Any], message: BaseMessage, serde: Serializ
 
 def _is_comparable(value: object) -> bool:
     """Whether it is of JSON's kinds. Others may have no answer to whether they are equal: arrays and tables raise."""
-    if isinstance(value, dict):
-        return all(map(_is_comparable, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_comparable, value))
+    if isinstance(value, dict | list):
+        inside = value.values() if isinstance(value, dict) else value
+        return all(_is_comparable(one) for one in inside if one.__class__ not in IMMUTABLE or one.__class__ is bytes)
     return isinstance(value, str | int | float | None)
 
 

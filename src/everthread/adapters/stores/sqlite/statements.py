@@ -28,7 +28,7 @@ PRAGMAS = (
 )
 """FULL: a commit is on the disk when it returns, also after a power cut."""
 
-WAL_BYTES = 8_192_000
+WAL_BYTES = 4_096_000
 """So long the WAL grows before its pages are copied: words and ids come in no order, so each batch changes other pages
 of their index, and the longer they stay in the WAL the fewer are copied twice."""
 
