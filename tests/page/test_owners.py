@@ -40,7 +40,7 @@ def page(browser: Browser, locked: Served, keys: dict[str, str]) -> Iterator[Pag
 
 
 def enter(page: Page, key: str) -> None:
-    page.get_by_label("Key").fill(key)
+    page.get_by_label("Key", exact=True).fill(key)
     page.get_by_role("button", name="Enter").click()
     expect(page.get_by_label("Search everything said")).to_be_visible()
 
