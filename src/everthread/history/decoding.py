@@ -18,7 +18,7 @@ _LONG = b"0" * 16
 
 def decoded(raw: bytes) -> Any:
     """JSON as `json` reads it."""
-    if _LONG not in raw.translate(_DIGITS):
+    if raw.translate(_DIGITS).find(_LONG) < 0:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:  # half a surrogate pair, Infinity, a byte order mark: `json` takes them

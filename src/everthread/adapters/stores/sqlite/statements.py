@@ -28,9 +28,10 @@ PRAGMAS = (
 )
 """FULL: a commit is on the disk when it returns, also after a power cut."""
 
-WAL_BYTES = 4_096_000
+WAL_BYTES = 8_192_000
 """So long the WAL grows before its pages are copied: words and ids come in no order, so each batch changes other pages
-of their index, and the longer they stay in the WAL the fewer are copied twice."""
+of their index, and the longer they stay in the WAL the fewer are copied twice. But while its file grows each commit
+has more to sync: twice as long, and a conversation of 1,000 messages paid more for that than one of 100,000 gained."""
 
 CHECKPOINT_AFTER = "PRAGMA wal_autocheckpoint = {}"
 """The same in pages, whose size an older file has from its beginning."""
