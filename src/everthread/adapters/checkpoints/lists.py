@@ -4,8 +4,9 @@ A list of thousands comes back with every checkpoint, and almost all of it is wh
 A message counts as unchanged only if it is the same object, its attributes are equal to what they were, and what can
 be changed in place has the same bytes. Anything else is dumped and compared, because middleware edits in place.
 
-What a message was is most often known already, from the mould that it was cast from. It is compared by iterators that
-never enter Python code: a loop over the messages would cost ten times as much, and would cost it with every checkpoint.
+What a message was is most often known already, from the mould that it was cast from. Lists of them are compared, and
+their references counted, without entering Python code: a loop over the messages would cost ten times as much, and would
+cost it with every checkpoint.
 
 What was handed out and nobody has any more, by the count of its references, can be handed out again.
 """
