@@ -12,7 +12,7 @@ import everthread
 from everthread.adapters.stores.sqlite import log
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.core.log import BranchRow, LogHead, Seen
-from everthread.history import ingest
+from everthread.history import ingest, turning
 from everthread.history.intents import Append
 
 
@@ -58,9 +58,18 @@ async def test_callers_are_heard_in_the_order_they_came_in(tmp_path: Path) -> No
     assert told == list(map(str, range(next(numbers))))
 
 
-def test_an_ordinary_message_is_bound_as_what_sqlite3_takes_without_asking() -> None:
-    head = LogHead("local", "c", 7, b"c" * 32, 0, is_erased=False, off_record=False)
-    seen = Seen(head=head, branches={0: BranchRow(0, None, 0, 7, 7, 0)}, by_id={}, by_seq={}, answer=None)
+def test_what_a_turn_says_need_not_be_read_again_for_the_index() -> None:
     messages = ingest.prepare_all([{"role": "user", "content": "hi"}], count_later=True)
-    (entry,) = Append(messages=messages).decide(seen, now=1).entries
+    said = Append(messages=messages).decide(_seen(), now=1)
+    assert turning._with(said, None).texts == said.texts == ["hi"]
+
+
+def _seen() -> Seen:
+    head = LogHead("local", "c", 7, b"c" * 32, 0, is_erased=False, off_record=False)
+    return Seen(head=head, branches={0: BranchRow(0, None, 0, 7, 7, 0)}, by_id={}, by_seq={}, answer=None)
+
+
+def test_an_ordinary_message_is_bound_as_what_sqlite3_takes_without_asking() -> None:
+    messages = ingest.prepare_all([{"role": "user", "content": "hi"}], count_later=True)
+    (entry,) = Append(messages=messages).decide(_seen(), now=1).entries
     assert set(map(type, log._row(3, entry))) == {int, str, bytearray}

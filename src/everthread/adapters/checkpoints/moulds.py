@@ -31,6 +31,8 @@ from pydantic import BaseModel
 
 IMMUTABLE = frozenset({str, int, float, bool, bytes, NoneType})
 """Values that cannot be changed in place."""
+_SCALARS = IMMUTABLE - {bytes}
+"""Those that JSON has."""
 
 _CLASSES: dict[str, type[BaseMessage]] = {
     "ai": AIMessage,
@@ -179,7 +181,7 @@ def _is_comparable(value: object) -> bool:
     """Whether it is of JSON's kinds. Others may have no answer to whether they are equal: arrays and tables raise."""
     if isinstance(value, dict | list):
         inside = value.values() if isinstance(value, dict) else value
-        return all(_is_comparable(one) for one in inside if one.__class__ not in IMMUTABLE or one.__class__ is bytes)
+        return all(_is_comparable(one) for one in inside if one.__class__ not in _SCALARS)
     return isinstance(value, str | int | float | None)
 
 

@@ -39,7 +39,7 @@ _LONG_TEXT_BYTES = 16
 
 INSERT_COLUMNS = """
 key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_at, tokens, salt, chain, raw, flags"""
-"""The columns written with an entry, in the order of `entry_values`."""
+"""The columns written with an entry: those of an `Entry` up to its payload, in its order, and its flags."""
 
 _DAMAGED = "an entry does not hold what was written: run verify"
 
@@ -47,11 +47,6 @@ _DAMAGED = "an entry does not hold what was written: run verify"
 def entry_key(conversation: int, seq: int) -> int:
     """One integer that begins with the conversation: entries of one lie together, and tables can be sharded."""
     return conversation << SEQ_BITS | seq
-
-
-def entry_values(conversation: int, entry: Entry) -> tuple[Any, ...]:
-    """An entry as the values of its row."""
-    return (entry_key(conversation, entry.seq), *entry[1:14], row_payload(entry), entry.flags)
 
 
 def row_payload(entry: Entry) -> bytes | None:

@@ -15,10 +15,10 @@ from everthread.adapters.stores.layout import (
     LARGE_BYTES,
     SEQ_MASK,
     entry_key,
-    entry_values,
     is_indexed,
     payload_rows,
     revisions_of,
+    row_payload,
     settled,
     uses_in,
     words_of,
@@ -168,6 +168,11 @@ def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tu
     return count, decision.chain or before.chain, active.number, active.leaf_seq, active.leaf_depth, look_at
 
 
+def _row(number: int, entry: Entry) -> tuple[Any, ...]:
+    """An entry as the values of `INSERT_COLUMNS`."""
+    return (entry_key(number, entry.seq), *entry[1:14], row_payload(entry), entry.flags)
+
+
 async def _write_entries(
     connection: Connection, number: int, new: Sequence[Entry], before: LogHead, blobs: Blobs | None
 ) -> None:
@@ -175,7 +180,7 @@ async def _write_entries(
         indexed = [entry for entry in batch if is_indexed(entry, off_record=before.off_record)]
         await connection.execute(
             sql.INSERT_ENTRIES,
-            *_columns([entry_values(number, entry) for entry in batch], 16),
+            *_columns([_row(number, entry) for entry in batch], 16),
             [entry_key(number, entry.seq) for entry in indexed],
             await _words(indexed, before.owner),
         )

@@ -43,7 +43,8 @@ def teach_packing(connection: sqlite3.Connection) -> None:
     def packed(raw: bytes | None, id: str) -> bytes | None:
         if raw is None:
             return None
-        small = _WHOLE + compress(raw) if _ID[0] in raw else _WITHOUT_ID + compress(raw.replace(id.encode(), _ID, 1))
+        holds_id_byte = raw.find(_ID) >= 0
+        small = _WHOLE + compress(raw) if holds_id_byte else _WITHOUT_ID + compress(raw.replace(id.encode(), _ID, 1))
         return small if len(small) < len(raw) else raw
 
     def unpacked(raw: bytes | None, id: str) -> bytes | None:
