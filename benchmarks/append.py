@@ -15,8 +15,8 @@ from benchmarks.systems import Ours, Turn, named
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.history import ingest
-from everthread.history.secrets import find_secrets
-from everthread.history.words import index_text
+from everthread.text.secrets import find_secrets
+from everthread.text.words import index_text
 
 REFERENCE = "limit-sqlite"
 PEERS = ("agents-sqlite", "langgraph-sqlite")

@@ -31,7 +31,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import _messages_delta_reducer, add_messages
 
 from benchmarks.report import Row
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 LENGTHS = (100, 1_000, 2_000)

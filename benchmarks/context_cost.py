@@ -20,7 +20,7 @@ from typing import Any
 import everthread
 from benchmarks.report import Row
 from everthread import Conversation, Everthread
-from everthread.integrations.langchain import to_langchain
+from everthread.langchain import to_langchain
 from everthread.testing import Reply, ScriptedModel
 
 MODEL_SECONDS = 0.2

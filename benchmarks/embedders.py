@@ -29,7 +29,7 @@ from everthread.adapters.embedders.choosing import embedder_named
 from everthread.core.errors import MissingExtra
 from everthread.core.meaning import Embedder, Part, unit
 from everthread.core.nouns import Ref
-from everthread.embedding import Meaning, catch_up
+from everthread.recall.embedding import Meaning, catch_up
 from everthread.settings import Settings
 from everthread.testing import ManualClock
 

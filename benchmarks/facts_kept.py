@@ -36,9 +36,9 @@ from everthread.compaction import (
     rank_facts,
     sources_of,
 )
-from everthread.compaction.normal_forms import normalise
 from everthread.compaction.sections import Line, parse
 from everthread.context.tokens import count_tokens
+from everthread.text.normal_forms import normalise
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 # About what a compaction takes: the window of 40 messages, less those kept, to the next user turn.

@@ -15,8 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 import everthread
 from benchmarks.scenarios import SCENES, Play, Rig, Truth, texts_in_checkpoints, texts_in_state
 from everthread import Conversation, Everthread
-from everthread.integrations.langchain import EverthreadMiddleware
-from everthread.integrations.langgraph import ArchivingSaver
+from everthread.langchain import EverthreadMiddleware
+from everthread.langgraph import ArchivingSaver
 
 
 class Kept(NamedTuple):

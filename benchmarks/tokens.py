@@ -1,6 +1,6 @@
 """Tokens and money per turn on recorded conversations, beside the newest 40 messages and the full history.
 
-Each conversation is gone through request by request (`everthread.replaying`), once for each policy. In LoCoMo, where
+Each conversation is gone through request by request (`everthread.replay`), once for each policy. In LoCoMo, where
 two people talk, the one who begins is taken for the user. "cached %" is the share of all that was sent which stood,
 message by message, at the beginning of the request before, so that a prompt cache has it; it is paid at the cached
 price ("prices": of a million tokens sent / cached / answered). "kept %" is the share of all facts of the
@@ -25,7 +25,7 @@ from benchmarks.report import Row
 from everthread import Budget, CompactionPolicy
 from everthread.core.clock import system_clock
 from everthread.core.nouns import Ref
-from everthread.replaying import Figures, Prices, Trial, fixed_window, full_history, read
+from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read
 
 SETS: dict[str, tuple[str, Callable[[Path], Iterator[Talk]]]] = {
     "LoCoMo": ("locomo/dev.json", locomo),

@@ -17,8 +17,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 import everthread
-from everthread.integrations.langchain import DEEPAGENTS_SLOT, EverthreadMiddleware
-from everthread.integrations.langgraph import ArchivingSaver
+from everthread.langchain import DEEPAGENTS_SLOT, EverthreadMiddleware
+from everthread.langgraph import ArchivingSaver
 from everthread.testing import Reply, ScriptedModel
 
 CONFIG: Any = {"configurable": {"thread_id": "report"}}

@@ -18,8 +18,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 import everthread
-from everthread.integrations.langchain import to_langchain
-from everthread.integrations.langgraph import archive_stream
+from everthread.langchain import to_langchain
+from everthread.langgraph import archive_stream
 from everthread.testing import Reply, ScriptedModel
 
 TOWNS = ("Kunming", "Dali", "Lijiang", "Xichang", "Chengdu", "Guiyang")

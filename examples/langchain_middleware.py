@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import everthread
 from everthread import Budget
-from everthread.integrations.langchain import EverthreadMiddleware
+from everthread.langchain import EverthreadMiddleware
 from everthread.testing import Reply, ScriptedModel
 
 CONFIG: Any = {"configurable": {"thread_id": "diary"}}

@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 import everthread
-from everthread.integrations.langgraph import ArchivingSaver
+from everthread.langgraph import ArchivingSaver
 
 CONFIG: Any = {"configurable": {"thread_id": "towns"}}
 

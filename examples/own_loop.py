@@ -13,7 +13,7 @@ from typing import Any
 
 import everthread
 from everthread import Budget
-from everthread.integrations.langchain import to_langchain
+from everthread.langchain import to_langchain
 from everthread.testing import ScriptedModel
 
 MODEL = ScriptedModel(lambda messages: f"I was sent {len(messages)} messages.")

@@ -36,7 +36,7 @@ from tests.crash import child
 ROOT = Path(__file__).parents[1]
 PRELOADED = ("everthread.adapters.stores.postgres", "sqlalchemy.dialects.postgresql.asyncpg")
 """What the warming up does not import by itself."""
-WITH_LANGCHAIN = ("everthread.integrations.langchain", "everthread.integrations.langgraph")
+WITH_LANGCHAIN = ("everthread.langchain", "everthread.langgraph")
 SERVING = ("everthread.cli.serving", "everthread.http.serving", "everthread.demo.loading")
 """What programs need."""
 PATIENCE_SECONDS = 90.0

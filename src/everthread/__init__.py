@@ -8,12 +8,13 @@ async with everthread.open("sqlite:///data/et.db") as et:
 from __future__ import annotations
 
 from everthread.bootstrap import agent, open
-from everthread.compacting import CompactionDiff, CompactionOutcome
+from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser
 from everthread.context.assemble import Context, Part
 from everthread.context.budget import Budget
 from everthread.context.manifest import Manifest, Omission
+from everthread.context.read_view import SeenContext
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
 from everthread.core.documents import Collection, Document, Passage, PassageHit, PassageHits, Route
@@ -61,11 +62,10 @@ from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history.full_history import FullHistory, Gap
 from everthread.instance import CompactionConfig, Everthread
-from everthread.knowledge import Knowledge
-from everthread.memories import Memories
 from everthread.recall.evidence import RecallWeights
+from everthread.recall.knowledge import Knowledge
+from everthread.recall.memories import Memories
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
-from everthread.views import SeenContext
 
 __all__ = [
     "Branch",

@@ -13,8 +13,8 @@ from everthread.adapters.blobs import blobs_at
 from everthread.adapters.documents import read_document
 from everthread.adapters.embedders.choosing import AUTO, embedder_from, embedder_named
 from everthread.adapters.models.choosing import NamedSummariser, summariser_from
+from everthread.adapters.observability import LogsAndMetrics
 from everthread.adapters.stores.memory import MemoryStore
-from everthread.adapters.telling import LogsAndMetrics
 from everthread.adapters.vectors.choosing import vectors_from
 from everthread.adapters.workspaces import FolderWorkspaces, TemporaryWorkspaces
 from everthread.compaction.policy import CompactionPolicy
@@ -30,9 +30,9 @@ from everthread.core.jobs import Pace
 from everthread.core.meaning import Embedder, Vectors
 from everthread.core.ports import Store
 from everthread.core.workspaces import IDLE_DAYS, Quota, Workspaces
-from everthread.history.secrets import redact_secrets
 from everthread.instance import Everthread
 from everthread.recall.policy import RecallPolicy
+from everthread.text.secrets import redact_secrets
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

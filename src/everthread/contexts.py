@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from everthread import episodes, memories, recalling, telling, views
-from everthread.compacting import CompactionDiff, CompactionOutcome, Compactor, diff
+from everthread.compaction import events as telling
 from everthread.compaction.breaker import Breaker
+from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, Compactor, diff
 from everthread.compaction.later import Found
 from everthread.compaction.policy import AUTOMATIC, NO_MODEL, CompactionPolicy, Trigger, check_trigger
 from everthread.compaction.record import UndoCompaction
@@ -22,9 +22,11 @@ from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
 from everthread.compaction.view import one_below
 from everthread.context import manifest as manifests
+from everthread.context import read_view
 from everthread.context.assemble import Context, tools_text
 from everthread.context.budget import Budget, message_tokens
 from everthread.context.ingredients import Recalled
+from everthread.context.read_view import SeenContext
 from everthread.context.shape import Provider, check_provider
 from everthread.context.tokens import count_tokens
 from everthread.core.blobs import Blobs
@@ -40,15 +42,15 @@ from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import Branch, ConversationInfo, Ref
 from everthread.core.ports import CompactionPosition, Store
 from everthread.core.workspaces import Workspaces
-from everthread.embedding import Meaning
 from everthread.history import intents
 from everthread.history.arguments import check_branch
 from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
-from everthread.history.secrets import redact_secrets
 from everthread.history.titling import Titler
+from everthread.recall import for_context, memories, search
+from everthread.recall.embedding import Meaning
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.shown import Known
-from everthread.views import SeenContext
+from everthread.text.secrets import redact_secrets
 
 TO_EMBED: Final = (NewJob(kind=EMBED, gather_seconds=1.0),)
 """A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
@@ -100,9 +102,9 @@ class Means:
         return Meaning(embedder=self.embedder, vectors=self.vectors)
 
     @property
-    def sources(self) -> recalling.Sources:
+    def sources(self) -> search.Sources:
         """What recall looks into."""
-        return recalling.Sources(store=self.store, meaning=self.meaning, policy=self.recall, clock=self.clock)
+        return search.Sources(store=self.store, meaning=self.meaning, policy=self.recall, clock=self.clock)
 
     @property
     def vectors_outside(self) -> Vectors | None:
@@ -162,9 +164,11 @@ class Contexts:
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
         view, recalled, known = await self._gathered(path, query, compaction)
-        render = partial(views.render, system=system, tools=tools, recalled=recalled, known=known, provider=provider)
+        render = partial(
+            read_view.render, system=system, tools=tools, recalled=recalled, known=known, provider=provider
+        )
         made = render(view, room)
-        due = views.is_due(view, made, room)
+        due = read_view.is_due(view, made, room)
         if due != "hard_limit":
             before = _prompt_tokens(system) + _memory_tokens(made)
             found = Found(budget=room, system_tokens=before, branch=path, compaction=compaction)
@@ -172,7 +176,7 @@ class Contexts:
         first, may_ask = view, True
         self._means.listener.hear(telling.truncation_begun(self._ref, view, made))
         for _ in range(_MOST_IN_A_TURN):
-            if views.is_due(view, made, room) != "hard_limit":
+            if read_view.is_due(view, made, room) != "hard_limit":
                 break
             attempt = telling.Attempt(
                 ref=self._ref, view=view, trigger="hard_limit", budget=room, used_tokens=made.wanted_tokens
@@ -182,18 +186,18 @@ class Contexts:
             if not outcome.compacted:
                 break
             may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
-            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+            view = await read_view.look(self._store, self._ref, path, self._means.policy, compaction)
             made = render(view, room)
         self._means.listener.hear(telling.truncation_done(self._ref, first, made))
         return made
 
     async def _gathered(
         self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None
-    ) -> tuple[views.View, Sequence[Recalled], Known | None]:
+    ) -> tuple[read_view.View, Sequence[Recalled], Known | None]:
         """All that a request is made from; one errand where no embedder has to be waited for."""
 
-        async def gathered() -> tuple[views.View, Sequence[Recalled], Known | None]:
-            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+        async def gathered() -> tuple[read_view.View, Sequence[Recalled], Known | None]:
+            view = await read_view.look(self._store, self._ref, path, self._means.policy, compaction)
             recalled = await self._recalled(view, query) if query else ()
             return view, recalled, await self._known(query) if view.policy.memory_max_tokens else None
 
@@ -202,8 +206,8 @@ class Contexts:
     async def _known(self, query: str | None) -> Known:
         return await memories.known(self._store, self._ref, self.info.created_at, query, self._means.embedder)
 
-    async def _recalled(self, view: views.View, query: str) -> Sequence[Recalled]:
-        found, is_behind = await episodes.recalled(self._means.sources, self._ref, view, query)
+    async def _recalled(self, view: read_view.View, query: str) -> Sequence[Recalled]:
+        found, is_behind = await for_context.recalled(self._means.sources, self._ref, view, query)
         await self._index_later(is_behind)
         return found
 
@@ -242,7 +246,7 @@ class Contexts:
         path, trigger = check_branch(branch), check_trigger(trigger)
         known = Budget() if budget is None and trigger == "hard_limit" else budget
         room = None if known is None else known.limit
-        view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+        view = await read_view.look(self._store, self._ref, path, self._means.policy, compaction)
         if dry_run:
             return await self._compactor(trigger, room).plan(self._ref, view, trigger)
         attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=budget)
@@ -255,27 +259,27 @@ class Contexts:
         Without a budget only the mark of messages counts.
         """
 
-        def why(view: views.View) -> Trigger | None:
-            made = views.render(view, found.budget)
-            return views.is_due(view, made, found.budget, system_tokens=found.system_tokens)
+        def why(view: read_view.View) -> Trigger | None:
+            made = read_view.render(view, found.budget)
+            return read_view.is_due(view, made, found.budget, system_tokens=found.system_tokens)
 
         policy = self._means.policy
-        view = await views.look(self._store, self._ref, found.branch, policy, found.compaction)
+        view = await read_view.look(self._store, self._ref, found.branch, policy, found.compaction)
         outcome = CompactionOutcome(compacted=False, reason="no mark is passed")
         trigger = why(view)
         if trigger is not None:
             attempt = telling.Attempt(ref=self._ref, view=view, trigger=trigger, budget=found.known_budget)
             work = self._compact_while(why, view, found.branch, found.compaction, room=found.budget.limit)
             outcome = await telling.told(self._means.listener, attempt, work)
-            view = await views.look(self._store, self._ref, found.branch, policy, found.compaction)
+            view = await read_view.look(self._store, self._ref, found.branch, policy, found.compaction)
         if found.branch is None:
-            await self._store.write(self._ref, intents.LookAgain(at_depth=views.next_look(view)))
+            await self._store.write(self._ref, intents.LookAgain(at_depth=read_view.next_look(view)))
         return outcome
 
     async def _compact_while(
         self,
-        why: Callable[[views.View], Trigger | None],
-        view: views.View,
+        why: Callable[[read_view.View], Trigger | None],
+        view: read_view.View,
         path: BranchName,
         compaction: Mapping[str, Any] | None,
         on_each: Callable[[CompactionOutcome], None] = lambda _: None,
@@ -296,7 +300,7 @@ class Contexts:
             if not (latest.compacted or latest.came_second):
                 break
             covered = view.covered_until
-            view = await views.look(self._store, self._ref, path, self._means.policy, compaction)
+            view = await read_view.look(self._store, self._ref, path, self._means.policy, compaction)
             if view.covered_until <= covered:  # somebody undoes what is done here
                 break
             if latest.came_second and view.row[-1].trigger not in AUTOMATIC:
@@ -305,7 +309,7 @@ class Contexts:
 
     async def _compact(
         self,
-        view: views.View,
+        view: read_view.View,
         trigger: Trigger,
         limit: int | None,
         *,
@@ -336,7 +340,7 @@ class Contexts:
 
     async def seen_context(self, id: str) -> SeenContext:
         """What a model was shown, rendered again from the log; it says so when something was erased since."""
-        return await views.seen(self._store, self._ref, check_id(id, "id"))
+        return await read_view.seen(self._store, self._ref, check_id(id, "id"))
 
     async def compactions(self) -> AsyncIterator[Compaction]:
         """Every compaction of this conversation, oldest first, undone and invalid ones too. Summaries that a framework

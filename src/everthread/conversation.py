@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from everthread import recalling
 from everthread.contexts import TO_EMBED, Contexts
 from everthread.core import payloads
 from everthread.core.clock import from_micros
@@ -26,7 +25,8 @@ from everthread.core.turn_events import TurnEvent, event_from
 from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.history import exporting, ingest, intents, reading, searching, turning
 from everthread.history.arguments import check_branch, check_count
-from everthread.memories import Memories
+from everthread.recall import search as recalling
+from everthread.recall.memories import Memories
 from everthread.recall.policy import RecallHits, Scope, check_scope
 from everthread.recall.remarks import may_tell, remarks
 

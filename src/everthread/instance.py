@@ -14,8 +14,6 @@ from typing import Any
 
 import orjson
 
-from everthread import embedding, recalling
-from everthread.chores import chores
 from everthread.compaction.policy import CompactionPolicy, laid_over, merged
 from everthread.contexts import Means
 from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation, check_title, dump_metadata
@@ -33,9 +31,12 @@ from everthread.history.forgetting import forgotten
 from everthread.history.full_history import FullHistory
 from everthread.history.importing import ImportReport
 from everthread.history.sweeping import BlobReport
-from everthread.knowledge import Knowledge
-from everthread.memories import Memories
-from everthread.working import Worker
+from everthread.jobs.handlers import chores
+from everthread.jobs.worker import Worker
+from everthread.recall import embedding
+from everthread.recall import search as recalling
+from everthread.recall.knowledge import Knowledge
+from everthread.recall.memories import Memories
 from everthread.workspaces import ConversationWorkspaces
 
 MAX_PAGE = 1000

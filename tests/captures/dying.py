@@ -10,7 +10,7 @@ from typing import Any
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 import everthread
-from everthread.integrations.langgraph import ArchivingSaver
+from everthread.langgraph import ArchivingSaver
 from tests.captures.test_archiving_saver import THREAD, echo
 
 

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.scenarios import Config, Rig
 from everthread import Conversation, Everthread
-from everthread.integrations.langgraph import ArchivingSaver, archive_stream
+from everthread.langgraph import ArchivingSaver, archive_stream
 
 
 def archiving(et: Everthread, middleware: Sequence[AgentMiddleware[Any, Any, Any]] = ()) -> Rig:

@@ -24,8 +24,8 @@ from langgraph.graph.message import _messages_delta_reducer
 import everthread
 from benchmarks.scenarios import SCENES, Rig, Truth, texts_in_state
 from everthread import Invalid
-from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
-from everthread.integrations.langgraph.foreign import InertSerializer
+from everthread.langgraph import ArchivingSaver, EverthreadSaver
+from everthread.langgraph.foreign import InertSerializer
 from tests.captures.rigs import children_of, paths_of, texts_in
 from tests.captures.test_archiving_saver import NEED_MIDDLEWARE, THREAD, echo
 from tests.cli.conftest import Quick, quick, shell

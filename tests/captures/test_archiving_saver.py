@@ -30,8 +30,7 @@ from benchmarks.scenarios import (
 from everthread import Everthread, Invalid
 from everthread.core.errors import Conflict, StoreBusy
 from everthread.core.nouns import Ref
-from everthread.integrations import opened
-from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
+from everthread.langgraph import ArchivingSaver, EverthreadSaver, opened
 from tests.captures.rigs import archiving, children_of, listening, paths_of, texts_in
 from tests.captures.stores import Faulty, over
 

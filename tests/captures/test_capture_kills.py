@@ -10,7 +10,7 @@ import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 import everthread
-from everthread.integrations.langgraph import ArchivingSaver
+from everthread.langgraph import ArchivingSaver
 from tests.captures.rigs import paths_of, texts_in
 from tests.captures.test_archiving_saver import THREAD, echo
 from tests.nursery import Nursery

@@ -15,7 +15,7 @@ import everthread
 from benchmarks.scenarios import SCENES, Rig, a_large_tool_result, summaries_over_many_turns
 from everthread import Everthread, Invalid, NotFound
 from everthread.history.full_history import in_order_of_calls, only_in
-from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
+from everthread.langgraph import ArchivingSaver, EverthreadSaver
 from tests.captures.rigs import archiving, children_of, listening
 from tests.captures.test_archiving_saver import NEED_MIDDLEWARE, THREAD, echo
 

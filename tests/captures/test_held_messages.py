@@ -17,7 +17,7 @@ from everthread.adapters.checkpoints.putting import Put
 from everthread.core.errors import StoreBusy
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
-from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
+from everthread.langgraph import ArchivingSaver, EverthreadSaver
 from everthread.testing import MemoryStore
 from tests.captures.rigs import children_of, paths_of, texts_in
 from tests.captures.stores import over

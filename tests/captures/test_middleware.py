@@ -23,9 +23,8 @@ from everthread.context.tokens import count_tokens
 from everthread.core.entries import Revision
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
-from everthread.integrations import opened
-from everthread.integrations.langchain import DEEPAGENTS_SLOT, EverthreadMiddleware
-from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
+from everthread.langchain import DEEPAGENTS_SLOT, EverthreadMiddleware
+from everthread.langgraph import ArchivingSaver, EverthreadSaver, opened
 from everthread.testing import Reply, ScriptedModel
 from tests.captures.rigs import archiving, children_of, listening, texts_in
 from tests.captures.test_archiving_saver import read_back

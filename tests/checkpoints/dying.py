@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 
 from everthread.core import failpoints
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import build
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -17,7 +17,7 @@ from everthread.adapters.checkpoints.serde import StrictSerializer
 from everthread.adapters.checkpoints.writing import KeepWrites
 from everthread.core.checkpoints import StoredWrite
 from everthread.core.nouns import Ref
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import build
 from tests.checkpoints.test_history import THREAD, ask
 

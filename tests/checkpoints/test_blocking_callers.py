@@ -16,7 +16,7 @@ import pytest
 import everthread
 from everthread.adapters.stores.sqlite.indexing import BATCH
 from everthread.core import failpoints
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import build
 from tests.checkpoints.test_history import ask, said
 

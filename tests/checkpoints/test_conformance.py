@@ -9,7 +9,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import ALL_CAPABILITIES
 
 from everthread import Everthread
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 
 
 async def test_every_capability_of_the_conformance_suite_passes(et: Everthread) -> None:

@@ -18,7 +18,7 @@ from langgraph.errors import EmptyInputError
 from langgraph.types import Command
 
 from everthread.adapters.stores.sqlite.files import migrate
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import IN_PLACE, OPERATIONS, DeltaState, Shout, State, build
 
 Action = tuple[str, Any, Any]

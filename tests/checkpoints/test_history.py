@@ -16,7 +16,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from everthread import Conversation, Everthread, NotFound
 from everthread.core.entries import Kind, Mark, Revision
 from everthread.core.nouns import Ref
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import DeltaState, Shout, State, build
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -18,7 +18,7 @@ from everthread.core import failpoints
 from everthread.core.checkpoints import REFERS
 from everthread.core.errors import StoreError
 from everthread.core.nouns import Ref
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 
 START: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 ANSWER = AIMessage("answered", id="a")

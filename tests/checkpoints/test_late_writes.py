@@ -12,7 +12,7 @@ from benchmarks.scenarios import SCENES, Rig
 from everthread.adapters.checkpoints.writing import KeepWrites
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
-from everthread.integrations.langgraph import ArchivingSaver, EverthreadSaver
+from everthread.langgraph import ArchivingSaver, EverthreadSaver
 from everthread.testing import MemoryStore
 from tests.captures.rigs import paths_of, texts_in
 from tests.captures.stores import over

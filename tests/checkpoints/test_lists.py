@@ -18,7 +18,7 @@ from everthread.adapters.checkpoints.moulds import Cast, of_payload
 from everthread.adapters.checkpoints.payloads import from_langchain
 from everthread.adapters.checkpoints.remembering import Memory
 from everthread.adapters.checkpoints.serde import StrictSerializer
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 
 SERDE = StrictSerializer()
 CALL: Any = {"name": "look", "args": {"at": 1}, "id": "c1", "type": "tool_call"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import everthread
 from everthread.core.nouns import Ref
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.dying import THREAD
 from tests.checkpoints.graphs import build
 from tests.checkpoints.test_history import said

@@ -16,7 +16,7 @@ from langgraph.graph.message import add_messages
 
 from everthread.adapters.checkpoints.elements import Entry, Loose, Ref, pack, unpack
 from everthread.core import nouns
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 

@@ -12,7 +12,7 @@ from langgraph.store.base import PutOp
 
 import everthread
 from everthread import Everthread, Invalid
-from everthread.integrations.langgraph import EverthreadStore
+from everthread.langgraph import EverthreadStore
 from everthread.testing import ManualClock
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 import psycopg
 
 import everthread
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 from tests.captures.test_archiving_saver import THREAD, echo
 from tests.stores.older_sqlite import back_to
 

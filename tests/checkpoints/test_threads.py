@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage
 
 from everthread import Conflict, Everthread, Invalid
 from everthread.core.nouns import Ref
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import DeltaState, State, build
 from tests.checkpoints.test_history import THREAD, ask, said
 

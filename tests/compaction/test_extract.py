@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from everthread.compaction import CallSketch, Kind, Source, TokenCounter, extract, terse
-from everthread.compaction.foreign_syntax import has_role_marks, has_tool_syntax
 from everthread.compaction.sections import HEADS, Line, Section, parse
+from everthread.text.foreign_syntax import has_role_marks, has_tool_syntax
 from tests.compaction.spans import PHRASES, assistant, counters, result, spans, user, word_count
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

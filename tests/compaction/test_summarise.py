@@ -13,7 +13,7 @@ from everthread.compaction.sources import Leaf, Source
 from everthread.compaction.summarise import Summariser, Summary, condensed, summarise
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user
-from tests.views.hostile import Hostile, Manner
+from tests.context.views.hostile import Hostile, Manner
 
 POLICY = CompactionPolicy(summary_timeout_seconds=0.02, summary_max_tokens=200)
 TALK: list[Source] = [

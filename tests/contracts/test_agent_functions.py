@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everthread import Conversation, Everthread
-from everthread.agent_functions import Answer, compress_context, history_open, history_search
+from everthread.agent_tools import Answer, compress_context, history_open, history_search
 from everthread.context.tokens import count_tokens
 from tests.contracts.talk import says
 from tests.contracts.views import IMAGE, call, result, tell, text_of

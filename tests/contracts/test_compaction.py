@@ -11,19 +11,10 @@ from typing import Any, cast
 import pytest
 
 import everthread
-from everthread import (
-    Compaction,
-    CompactionOutcome,
-    Conflict,
-    Conversation,
-    Everthread,
-    Invalid,
-    ModelError,
-    NotFound,
-    views,
-)
+from everthread import Compaction, CompactionOutcome, Conflict, Conversation, Everthread, Invalid, ModelError, NotFound
 from everthread.adapters.stores.sqlite import compactions
 from everthread.compaction.view import shown
+from everthread.context import read_view
 from everthread.context.ingredients import summary_block
 from everthread.core import failpoints
 from tests.contracts.talk import appended, entry_count, history, says
@@ -377,8 +368,8 @@ async def test_a_condensed_summary_that_was_undone_is_not_made_again_by_itself(c
 
 
 async def is_due(conv: Conversation, limit: int) -> str | None:
-    view = await views.look(conv._store, conv._ref, None, conv._means.policy)
-    return views.is_due(view, views.render(view, tight(limit)), tight(limit))
+    view = await read_view.look(conv._store, conv._ref, None, conv._means.policy)
+    return read_view.is_due(view, read_view.render(view, tight(limit)), tight(limit))
 
 
 # --- what is changed inside ---
@@ -773,8 +764,8 @@ async def test_summaries_that_cannot_be_condensed_go_whole_the_oldest_first(conv
     await tell(conv, 40)
     await conv.compact(compaction={"leaf_max_messages": 12})
     told = await row(conv)
-    view = await views.look(conv._store, conv._ref, None, conv._means.policy)
-    context = views.render(view, tight(1_200))
+    view = await read_view.look(conv._store, conv._ref, None, conv._means.policy)
+    context = read_view.render(view, tight(1_200))
     await check(conv, context)
     (summary,) = [part for part in context.parts if part.kind == "summary"]
     assert 0 < len(summary.summary_ids) < len(told)

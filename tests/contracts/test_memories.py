@@ -20,7 +20,7 @@ from everthread import (
     NotFound,
 )
 from everthread.core.nouns import Ref
-from everthread.memories import known
+from everthread.recall.memories import known
 from everthread.testing import FakeEmbedder
 from tests.contracts.talk import says
 from tests.contracts.test_erase import everything_kept, traces

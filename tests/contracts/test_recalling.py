@@ -10,7 +10,7 @@ import pytest
 
 from everthread import Conversation, Everthread, Invalid
 from everthread.recall.nearness import REACH
-from everthread.recalling import Sources, find
+from everthread.recall.search import Sources, find
 from tests.contracts.talk import says
 from tests.contracts.views import text_of
 

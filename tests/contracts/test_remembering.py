@@ -9,10 +9,10 @@ import pytest
 
 import everthread
 from everthread import CompactionPolicy, Conversation, Everthread, Pace, Summariser
-from everthread.agent_functions import forget, remember
-from everthread.chores import chores
+from everthread.agent_tools import forget, remember
 from everthread.compaction.kinds import Kind
 from everthread.core.jobs import REMEMBER
+from everthread.jobs.handlers import chores
 from tests.contracts.errands import settled
 from tests.contracts.talk import says
 from tests.contracts.test_erase import everything_kept, traces

@@ -17,7 +17,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 import everthread
-from everthread.integrations.langgraph import ArchivingSaver
+from everthread.langgraph import ArchivingSaver
 from tests.captures.test_archiving_saver import THREAD, echo
 from tests.docs.test_readme import ROOT, output_of
 from tests.nursery import Nursery

@@ -9,11 +9,11 @@ import pytest
 
 from everthread import Everthread, ModelError
 from everthread.bootstrap import open as opened
-from everthread.chores import chores
 from everthread.compaction.policy import CompactionPolicy
 from everthread.core.clock import system_clock
 from everthread.core.jobs import TITLE, Job, JobState
 from everthread.core.nouns import Ref
+from everthread.jobs.handlers import chores
 from everthread.settings import Settings
 
 KEY = "sk-ant-api03-" + "a1B2" * 20

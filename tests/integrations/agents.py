@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from everthread import Conversation, Everthread
 from everthread.demo.stage import Witness
-from everthread.integrations.langgraph import archive_stream
+from everthread.langgraph import archive_stream
 from everthread.testing import Reply, ScriptedModel
 
 

@@ -21,8 +21,8 @@ from everthread.core.clock import system_clock
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.history.intents import Append
-from everthread.integrations.langchain import to_langchain
-from everthread.integrations.langgraph import archive_stream
+from everthread.langchain import to_langchain
+from everthread.langgraph import archive_stream
 from everthread.testing import MemoryStore, Reply, ScriptedModel
 from tests.integrations.agents import Talk, last_answer, said_by, said_in
 

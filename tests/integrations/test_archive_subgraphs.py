@@ -16,7 +16,7 @@ from langgraph.types import Command, interrupt
 
 import everthread
 from everthread import Conversation, Everthread
-from everthread.integrations.langgraph import archive_stream
+from everthread.langgraph import archive_stream
 from everthread.testing import Reply, ScriptedModel
 from tests.integrations.agents import look_up, said_by
 

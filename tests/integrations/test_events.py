@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everthread.core.errors import Invalid
-from everthread.integrations.langgraph.events import State, messages_in, state_in
+from everthread.langgraph.events import State, messages_in, state_in
 
 STATE: dict[str, list[object]] = {"messages": []}
 

@@ -33,7 +33,7 @@ from langchain_core.messages import (
 from langchain_core.messages.tool import tool_call_chunk
 
 from everthread import Everthread, Invalid, NotFound
-from everthread.integrations.langchain import from_langchain, to_langchain
+from everthread.langchain import from_langchain, to_langchain
 
 CALL = {"name": "weather", "args": {"city": "昆明", "days": [1, 2]}, "id": "call_1", "type": "tool_call"}
 BROKEN_CALL = {"name": "weather", "args": '{"city": ', "id": "call_2", "error": "cut off", "type": "invalid_tool_call"}

@@ -22,7 +22,7 @@ from everthread.adapters.models import choosing
 from everthread.adapters.models.summariser import ModelSummariser, built
 from everthread.testing import Reply, ScriptedModel
 from tests.contracts.views import check, tell, tight
-from tests.history.test_secrets import SECRETS
+from tests.text.test_secrets import SECRETS
 
 GOOD = "## Facts\n- user: orders A-000 to A-200 go by rail [#1–#4]\n- assistant: each was looked up [#4]"
 QUICK = CompactionPolicy(summary_timeout_seconds=0.05)

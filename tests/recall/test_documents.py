@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from everthread.core.documents import ReadDocument
 from everthread.recall.documents import Cut, cut
-from everthread.recall.passages import WHOLE_TOKENS, estimated_tokens
+from everthread.text.passages import WHOLE_TOKENS, estimated_tokens
 
 MARKDOWN = """Before any heading.
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from everthread.core.queries import Term
 from everthread.recall.asking import asked
-from everthread.recall.dates import named_times
 from everthread.recall.evidence import Evidence, Heard, RecallWeights
 from everthread.recall.nearness import rarities, telling, worth_reading
 from everthread.recall.ranking import Ranked, rank
+from everthread.text.dates import named_times
 
 NOW = datetime(2026, 4, 15, 10, tzinfo=UTC)
 Said = tuple[str, str] | tuple[str, str, str]

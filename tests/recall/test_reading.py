@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everthread.core.queries import Term
-from everthread.history.words import tokens
 from everthread.recall.asking import asked
 from everthread.recall.nearness import worth_reading
+from everthread.text.words import tokens
 
 TEXTS = st.text(alphabet="ab film导演字? '\n．é", max_size=80)
 

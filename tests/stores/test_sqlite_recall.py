@@ -17,7 +17,7 @@ from everthread.adapters.stores.sqlite.engine import READERS
 from everthread.adapters.stores.sqlite.files import connect
 from everthread.adapters.stores.sqlite.indexing import FEW
 from everthread.core.queries import Term
-from everthread.recalling import Sources, find
+from everthread.recall.search import Sources, find
 
 
 def lines(count: int) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ from everthread.cli.output import size
 from everthread.core.errors import Invalid, MissingExtra
 
 if TYPE_CHECKING:
-    from everthread.integrations.langgraph.adopting import ThreadAdoption, ThreadReport
-    from everthread.integrations.langgraph.foreign import Foreign
+    from everthread.langgraph.adopting import ThreadAdoption, ThreadReport
+    from everthread.langgraph.foreign import Foreign
 
 SaverOption = Annotated[
     str, typer.Option("--saver", metavar="URL", help="Its database: sqlite:///file or postgresql://…")
@@ -38,7 +38,7 @@ async def adopt(
         raise Invalid("a dry run prunes nothing; leave one of them out", field="--prune")
     if any(find_spec(f"langgraph.checkpoint.{kind}") is None for kind in ("sqlite", "postgres")):
         raise MissingExtra("adopting needs an extra: pip install 'everthread[adopt]'")
-    from everthread.integrations.langgraph.foreign import foreign_at  # noqa: PLC0415 - an extra
+    from everthread.langgraph.foreign import foreign_at  # noqa: PLC0415 - an extra
 
     with foreign_at(saver, read_only=not prune) as found:
         if dry_run:
@@ -48,7 +48,7 @@ async def adopt(
 
 
 async def _looked_at(door: Door, found: Foreign) -> list[ThreadReport]:
-    from everthread.integrations.langgraph.adopting import report  # noqa: PLC0415 - an extra
+    from everthread.langgraph.adopting import report  # noqa: PLC0415 - an extra
 
     threads = found.threads()
     with door.out.progress("looking", sum(len(found.checkpoints(thread)) for thread in threads)) as step:
@@ -56,7 +56,7 @@ async def _looked_at(door: Door, found: Foreign) -> list[ThreadReport]:
 
 
 async def _adopted(door: Door, found: Foreign) -> list[ThreadAdoption]:
-    from everthread.integrations.langgraph.adopting import Adoption  # noqa: PLC0415 - an extra
+    from everthread.langgraph.adopting import Adoption  # noqa: PLC0415 - an extra
 
     threads = found.threads()
     async with door.open(create=True) as et:

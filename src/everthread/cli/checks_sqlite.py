@@ -33,7 +33,7 @@ from everthread.cli.checks import (
 )
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
-from everthread.history.words import scope_token
+from everthread.text.words import scope_token
 
 TO_BE_INDEXED = """
 SELECT c.owner, count(*) FILTER (WHERE u.after_seq IS NULL OR e.key & 4294967295 <= u.after_seq), count(*)

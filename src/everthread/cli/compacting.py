@@ -14,7 +14,7 @@ from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.output import moment, printable
 from everthread.cli.reading import BranchOption, ConversationArgument, branch_name, folded
-from everthread.compacting import CompactionDiff, CompactionOutcome
+from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
 from everthread.core.errors import Invalid, NotFound

@@ -15,7 +15,7 @@ from everthread.cli.output import moment, one_line, printable
 from everthread.core.documents import Document, PassageHit
 from everthread.core.errors import Invalid
 from everthread.instance import Everthread
-from everthread.knowledge import MAX_PAGE
+from everthread.recall.knowledge import MAX_PAGE
 
 SUFFIXES = frozenset({".md", ".markdown", ".mdx", ".pdf", ".rst", ".text", ".txt"})
 """What is taken from a folder; a file that is named is taken whatever it is called."""

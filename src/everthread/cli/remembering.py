@@ -14,7 +14,7 @@ from everthread.cli.erasing import YesOption, confirm, tell
 from everthread.cli.output import moment
 from everthread.core.memories import Memory
 from everthread.core.nouns import EraseReport
-from everthread.memories import MAX_PAGE
+from everthread.recall.memories import MAX_PAGE
 
 memories = typer.Typer(no_args_is_help=True, help="What is remembered of a user.")
 app.add_typer(memories, name="memories")

@@ -21,7 +21,7 @@ from everthread.core.clock import system_clock
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
 from everthread.instance import Everthread
-from everthread.replaying import Figures, Prices, Trial, fixed_window, full_history, read
+from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read
 
 PriceInput = Annotated[float | None, typer.Option("--price-in", min=0, metavar="X", help="Of a million tokens sent.")]
 PriceOutput = Annotated[

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from everthread import views
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.gauge import Signs, gauge, legend, signs_for
 from everthread.cli.output import Styled
 from everthread.cli.reading import BranchOption, ConversationArgument, branch_name
 from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.context import read_view
 from everthread.context.assemble import Context, Part
 from everthread.context.budget import Budget, reserve_of
 from everthread.context.manifest import Omission
@@ -64,12 +64,12 @@ async def context(
     async with door.open() as et:
         found = await et.conversations.get(conversation, door.owner)
         policy = await et.compaction_config.get(found)
-        view = await views.look(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
-    made = views.render(view, budget)
+        view = await read_view.look(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
+    made = read_view.render(view, budget)
     look = _Look(
         made=made,
         policy=policy,
-        due=views.is_due(view, made, budget),
+        due=read_view.is_due(view, made, budget),
         uncovered=view.uncovered,
         exact=factor == 1.0 and all(part.exact for part in made.parts),
     )

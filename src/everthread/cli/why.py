@@ -11,12 +11,12 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.door import Door
 from everthread.cli.output import one_line
+from everthread.context.read_view import SeenContext
 from everthread.conversation import Conversation
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.nouns import Message
 from everthread.core.turns import Turn, TurnQuery
 from everthread.instance import Everthread
-from everthread.views import SeenContext
 
 _PAGE = 200
 _KEY = "everthread"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -24,11 +26,15 @@ async def worker(
     ] = Pace().concurrency,
 ) -> None:
     """Do the work that waits, such as compactions that are due, until Ctrl-C or SIGTERM."""
-    from everthread.worker import until_told_to_stop  # noqa: PLC0415 - startup
-
     async with door.open(worker=Pace(concurrency=concurrency, stop_seconds=_STOP_SECONDS)) as et:
         door.out.note(f"working for {door.address}; Ctrl-C ends it")
-        await until_told_to_stop(et)
+        # A signal only ends the waiting. Closing the database then gives what runs its time to end, and gives back
+        # what does not; a second signal does not cut that short.
+        stopped = asyncio.Event()
+        for one in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(one, stopped.set)
+        et.start_worker()
+        await stopped.wait()
 
 
 @command(app)

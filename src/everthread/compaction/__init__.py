@@ -11,8 +11,8 @@ from everthread.compaction.extract import extract, terse
 from everthread.compaction.facts import Fact, facts_of, find_facts, kept, rank_facts
 from everthread.compaction.gate import Accepted, Rejected, accept
 from everthread.compaction.kinds import Kind, kind_of
-from everthread.compaction.sentences import Piece, split_sentences
 from everthread.compaction.sources import CallSketch, Leaf, Source, TokenCounter
+from everthread.text.sentences import Piece, split_sentences
 
 __all__ = [
     "Accepted",

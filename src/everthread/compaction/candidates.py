@@ -10,10 +10,11 @@ from everthread.compaction.facts import Fact
 from everthread.compaction.outcomes import Outcome, outcomes, sketch
 from everthread.compaction.sections import one_line
 from everthread.compaction.selection import Candidate
-from everthread.compaction.sources import Language, Source
+from everthread.compaction.sources import Source
 from everthread.compaction.spoken import SHORT_TERMS, Spoken, opening, spoken
-from everthread.compaction.terms import terms
 from everthread.compaction.weights import FactValues, glance, saliences, section_of, weight_of
+from everthread.text.language import Language
+from everthread.text.terms import terms
 
 # Of a very long span only the pieces that look best are read closely. A summary of 1,000 tokens takes some 40.
 _READ_CLOSELY = 3_000

@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from everthread.compaction.facts import Fact, find_facts, kept, rank_facts, weight
 from everthread.compaction.fitting import cut_to_fit, joined_within, lines_that_fit, mentions
-from everthread.compaction.normal_forms import normalise
 from everthread.compaction.sections import FACTS_SHARE, Line, Section, parse, render, written
 from everthread.compaction.selection import Candidate, choose
-from everthread.compaction.sentences import split_sentences
-from everthread.compaction.sources import Leaf, Source, TokenCounter, language_of_text, readable
-from everthread.compaction.terms import terms, weigh
+from everthread.compaction.sources import Leaf, Source, TokenCounter
+from everthread.text.language import language_of_text, readable
+from everthread.text.normal_forms import normalise
+from everthread.text.sentences import split_sentences
+from everthread.text.terms import terms, weigh
 
 _SHARES: dict[Section, float] = {"goal": 0.25, "decisions": 0.5, "facts": 0.7, "open": 0.15, "tools": 0.25}
 _SECTION_WEIGHTS: dict[Section, float] = {

@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everthread.compaction import cues
 from everthread.compaction.candidates import candidates, label
 from everthread.compaction.facts import Fact, facts_of, kept, rank_facts
 from everthread.compaction.fitting import cut_to_fit, joined_within, lines_that_fit, mentions
 from everthread.compaction.kinds import Kind, kind_of
 from everthread.compaction.sections import FACTS_SHARE, Line, Section, one_line, render, tag
 from everthread.compaction.selection import Candidate, choose
-from everthread.compaction.sources import Language, Source, TokenCounter, is_empty, is_user, language_of, prepared
+from everthread.compaction.sources import Source, TokenCounter, is_empty, is_user, language_of, prepared
+from everthread.text import cues
+from everthread.text.language import Language
 
 # A summary longer than this part of its source saves too little to be read instead of it.
 _SOURCE_SHARE = 0.5

@@ -11,11 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from everthread.compaction.fact_rule import SIGNS, FactKind, Rule
-from everthread.compaction.fact_rules import RULES, RULES_IN_CODE
-from everthread.compaction.names import find_names
-from everthread.compaction.normal_forms import dates_within, normalise
-from everthread.compaction.sources import Source, both_ends, is_user, readable
+from everthread.compaction.sources import Source, both_ends, is_user
+from everthread.text.fact_rule import SIGNS, FactKind, Rule
+from everthread.text.fact_rules import RULES, RULES_IN_CODE
+from everthread.text.language import readable
+from everthread.text.names import find_names
+from everthread.text.normal_forms import dates_within, normalise
 
 # The mark by which a line of a summary names its source: `[#12]`, `[#5–#9]`, `[#12, 2024-05-03]`. No fact.
 TAG = re.compile(r"\[#\d+(?:(?:–|, )#\d+)*(?:, \d{4}-\d\d-\d\d)?\]")

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from everthread.compaction.facts import Fact
 from everthread.compaction.sections import Line, mention_lines, render
-from everthread.compaction.sentences import split_sentences
-from everthread.compaction.sources import Language, TokenCounter
+from everthread.compaction.sources import TokenCounter
+from everthread.text.language import Language
+from everthread.text.sentences import split_sentences
 
 
 def longest_that_fits(size: int, fits: Callable[[int], bool]) -> int:

@@ -16,9 +16,10 @@ from typing import Literal
 
 from everthread.compaction.facts import TAG, Fact, kept, rank_facts
 from everthread.compaction.fitting import cut_at_sentence, joined_within, mentions
-from everthread.compaction.foreign_syntax import has_role_marks, has_tool_syntax, is_dialogue
 from everthread.compaction.sections import FACTS_SHARE, without_mentions
-from everthread.compaction.sources import Source, TokenCounter, language_of_text, readable, speaker
+from everthread.compaction.sources import Source, TokenCounter, speaker
+from everthread.text.foreign_syntax import has_role_marks, has_tool_syntax, is_dialogue
+from everthread.text.language import language_of_text, readable
 
 Reason = Literal["empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue", "too-short"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from everthread.compaction.facts import Fact
-from everthread.compaction.foreign_syntax import disarmed
-from everthread.compaction.sources import Language, readable
+from everthread.text.foreign_syntax import disarmed
+from everthread.text.language import Language, readable
 
 Section = Literal["goal", "decisions", "facts", "open", "tools", "mentioned"]
 

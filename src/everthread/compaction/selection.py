@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from everthread.compaction.sections import Section
 from everthread.compaction.sources import TokenCounter
-from everthread.compaction.terms import overlap
+from everthread.text.terms import overlap
 
 # Only the best are compared with each other; a summary of 1,000 tokens has some 40 lines.
 POOL_SIZE = 400

@@ -6,19 +6,13 @@ from it, so everything in this room can be tried without a store.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+
+from everthread.text.language import Language, language_of_text, readable
 
 TokenCounter = Callable[[str], int]
-Language = Literal["en", "zh"]
-
-# Control characters, marks that turn the direction of writing, lone surrogates.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
 
 # A message longer than this is read at its two ends: the middle of a pasted log or a dumped file is
 # opened by its seq, not summarised.
@@ -65,11 +59,6 @@ class Leaf:
     text: str
 
 
-def readable(text: str) -> str:
-    """The text without what no tokenizer takes and no reader sees."""
-    return _CONTROL.sub(" ", text) if _CONTROL.search(text) else text
-
-
 def both_ends(text: str, limit: int = READ_CHARS) -> str:
     """A text over the limit by its head and its tail."""
     if len(text) <= limit:
@@ -111,12 +100,6 @@ def language_of(sources: Sequence[Source]) -> Language:
     """The language a summary's heads are written in: what the people write, else what anyone does."""
     said = _sample(source.text for source in sources if is_user(source))
     return language_of_text(said or _sample(source.text for source in sources))
-
-
-def language_of_text(text: str) -> Language:
-    """Chinese when it has as many characters as Latin words: whoever writes Chinese mixes in names and code."""
-    characters = 0 if text.isascii() else len(_CJK.findall(text))
-    return "zh" if characters and characters >= len(_LATIN_WORD.findall(text)) else "en"
 
 
 def _sample(texts: Iterable[str]) -> str:

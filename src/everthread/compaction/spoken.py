@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from everthread.compaction import cues
-from everthread.compaction.sentences import Piece, split_sentences
 from everthread.compaction.sources import Source, is_user
-from everthread.compaction.terms import terms
+from everthread.text import cues
+from everthread.text.sentences import Piece, split_sentences
+from everthread.text.terms import terms
 
 # A reply of so few content words says nothing without the question before it.
 SHORT_TERMS = 6

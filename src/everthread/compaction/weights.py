@@ -11,12 +11,12 @@ import heapq
 from collections import defaultdict
 from collections.abc import Sequence
 
-from everthread.compaction import cues
 from everthread.compaction.facts import Fact, weight
 from everthread.compaction.sections import Section
 from everthread.compaction.sources import Source, is_user
 from everthread.compaction.spoken import Spoken
-from everthread.compaction.terms import weigh
+from everthread.text import cues
+from everthread.text.terms import weigh
 
 # A system message is sent with every request anyway.
 _SYSTEM_WEIGHT = 0.2

@@ -15,7 +15,7 @@ from langgraph.types import Command
 from everthread.demo.story import Turn
 from everthread.demo.tools import TOOLS
 from everthread.instance import Everthread
-from everthread.integrations.langgraph import archive_stream
+from everthread.langgraph import archive_stream
 from everthread.testing.scripted import Reply, ScriptedModel, Step
 
 TRIGGER_MESSAGES = 24

@@ -20,7 +20,7 @@ from everthread.core.entries import UNCOUNTED, Entry, Flag, Kind
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.payloads import is_mapping
-from everthread.history.secrets import find_secrets
+from everthread.text.secrets import find_secrets
 
 MAX_ROLE_CHARACTERS = 64
 MAX_DEPTH = 254

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from everthread.core.queries import Group, Query, Term
-from everthread.history.words import normal, pairs, runs_and_words, scope_token, stem
+from everthread.text.words import normal, pairs, runs_and_words, scope_token, stem
 
 MAX_QUERY_CHARS = 1_000
 MAX_QUERY_TERMS = 32

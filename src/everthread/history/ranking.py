@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from everthread.core.queries import Query, Term
 from everthread.history.match import stretch
-from everthread.history.words import is_unspaced, tokens
+from everthread.text.words import is_unspaced, tokens
 
 _READ_CHARS = 4_000
 _PHRASE_CHARS = 1_000_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from everthread.core.queries import Query
 from everthread.history.match import stretch
-from everthread.history.words import normal, part_spans, tokens
+from everthread.text.words import normal, part_spans, tokens
 
 MARK = "**"
 """Stands before and after each match."""

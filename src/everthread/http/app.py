@@ -20,8 +20,8 @@ from everthread.http.addresses import WholeIds
 from everthread.http.answering import SameAnswers
 from everthread.http.edge import Edge, RequestCounts
 from everthread.http.headers import SafeHeaders
-from everthread.http.langgraph import mounting as langgraph
 from everthread.http.limits import LimitedBodies, Limits
+from everthread.http.protocol import mounting as langgraph
 from everthread.http.talking import Talk
 from everthread.http.tokens import Tokens
 from everthread.http.v1.about import LoadDemo

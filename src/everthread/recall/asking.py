@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from everthread.core.queries import Term
-from everthread.history.words import normal, pairs, runs_and_words, stem, tokens
-from everthread.recall.irregular import other_forms
+from everthread.text.irregular_verbs import other_forms
+from everthread.text.words import normal, pairs, runs_and_words, stem, tokens
 
 MOST_CHARACTERS = 2_000
 """What is read of a question: somebody who pastes a page means its beginning, or nothing in particular."""

@@ -18,7 +18,7 @@ from everthread.core.clock import from_micros
 from everthread.core.documents import Document, Passage, ReadDocument
 from everthread.core.errors import NotFound
 from everthread.core.notes import Note, NoteDecision, NoteKey, NoteKind, NoteNeeds, NotesSeen, Topic
-from everthread.recall.passages import estimated_tokens, passages
+from everthread.text.passages import estimated_tokens, passages
 
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
 _CHAPTER = re.compile(r"^\s{0,3}第[一二三四五六七八九十百零〇\d]{1,6}[章节篇部编回]\s*\S{0,30}\s*$")

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from everthread.core.queries import Term
-from everthread.recall.dates import Stretch
 from everthread.recall.nearness import Places
+from everthread.text.dates import Stretch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

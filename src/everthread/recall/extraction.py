@@ -14,9 +14,9 @@ from typing import Protocol, runtime_checkable
 from everthread.core.cancelling import cancels
 from everthread.core.errors import ModelError
 from everthread.core.memories import ALWAYS_SHOWN, MemoryKind
-from everthread.history.secrets import find_secrets
-from everthread.history.words import normal, runs_and_words, stem
 from everthread.recall.remarks import SECRET, Remark
+from everthread.text.secrets import find_secrets
+from everthread.text.words import normal, runs_and_words, stem
 
 MAX_TOKENS = 600
 _MOST_LINES = 20

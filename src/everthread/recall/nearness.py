@@ -15,7 +15,7 @@ from itertools import islice
 
 from everthread.core.ports import seq_of
 from everthread.core.queries import Term
-from everthread.recall.irregular import other_forms
+from everthread.text.irregular_verbs import other_forms
 
 REACH = 4
 """So many messages to either side lend to a message what they have of the question."""

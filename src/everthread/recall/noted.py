@@ -13,7 +13,7 @@ from everthread.core.errors import ModelError
 from everthread.core.meaning import Embedder
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, MemoryState
 from everthread.core.notes import Note, NoteKey, NoteKind, NoteState, Source
-from everthread.history.words import normal
+from everthread.text.words import normal
 
 USER_SHELF = "user"
 _STATES = {

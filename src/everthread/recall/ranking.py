@@ -27,8 +27,8 @@ from typing import overload
 
 from everthread.recall.asking import Asked
 from everthread.recall.evidence import Evidence, Heard, RecallWeights
-from everthread.recall.passages import Span
 from everthread.recall.scoring import Room
+from everthread.text.passages import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from everthread.core.notes import NotesFound
 from everthread.core.queries import Query
-from everthread.history.words import is_unspaced, normal, pairs, runs_and_words, stem, tokens
+from everthread.text.words import is_unspaced, normal, pairs, runs_and_words, stem, tokens
 
 _FUNCTION = re.compile(
     "[是的了吗呢吧么什怎样多少几哪谁我你他她它们这那请问一下有没在和与或及就都也还要会能可以把被给对为从到啊呀嘛]+"

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import median
 
-from everthread.history.words import normal, tokens
 from everthread.recall.asking import Asked, Reading
-from everthread.recall.dates import fit
 from everthread.recall.evidence import Evidence, Heard, RecallWeights
 from everthread.recall.nearness import REACH, talk_around
-from everthread.recall.passages import Span, estimated_tokens, passages
+from everthread.text.dates import fit
+from everthread.text.passages import Span, estimated_tokens, passages
+from everthread.text.words import normal, tokens
 
 _SATURATION, _LENGTH_SHARE = 1.2, 0.75
 """BM25's k1 and b, at their usual values."""

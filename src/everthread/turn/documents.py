@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everthread.knowledge import Knowledge
+from everthread.recall.knowledge import Knowledge
 from everthread.turn.ports import Passage
 
 _MOST_TOKENS = 2_000

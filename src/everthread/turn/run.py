@@ -12,7 +12,7 @@
    the process that holds the turn may write                      (scene.py, nodes/tools.py).
 8. The end is one transaction: the answer, the turn's state, the jobs that follow,
    the last events                                                (ending.py).
-9. A worker does the rest: compact, index                         (chores.py).
+9. A worker does the rest: compact, index                         (jobs/handlers.py).
 
 An error or a stop in between leads to 8 as well, with what there is of the answer. When the process dies, the next one
 closes the turn from its events (closing.py). Whoever comes later hears it all the same (following.py).

@@ -22,7 +22,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from everthread.adapters.stores.sqlite.files import migrate
-from everthread.integrations.langgraph import EverthreadSaver
+from everthread.langgraph import EverthreadSaver
 
 IS_REFERENCE = bool(os.environ.get("EVERTHREAD_REFERENCE"))
 

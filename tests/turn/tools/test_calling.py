@@ -16,7 +16,7 @@ import everthread
 from everthread import Everthread
 from everthread.core.tools import ToolPolicy, registered, unregister
 from everthread.turn.tools import Desk
-from tests.history.test_secrets import SECRETS
+from tests.text.test_secrets import SECRETS
 from tests.turn.tools.conftest import Hands
 
 

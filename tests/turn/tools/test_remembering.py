@@ -13,7 +13,7 @@ from everthread.core.memories import MemoryKind, MemoryScope
 from everthread.turn.documents import Documents
 from everthread.turn.tools import Desk, tools_of
 from everthread.turn.tools.remembering import Kind, Scope
-from tests.history.test_secrets import SECRETS
+from tests.text.test_secrets import SECRETS
 from tests.turn.tools.conftest import Hands
 
 

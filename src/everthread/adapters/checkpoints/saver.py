@@ -42,7 +42,7 @@ STRATEGIES = ("keep_latest", "delete")
 
 
 class LogSaver(BaseCheckpointSaver[Any]):
-    """A checkpointer over an open database; `everthread.integrations.langgraph` has the one to use."""
+    """A checkpointer over an open database; `everthread.langgraph` has the one to use."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ _MINUTE = 60_000_000
 
 
 class LogStore(BaseStore):
-    """Documents over an open database; `everthread.integrations.langgraph` has the one to use."""
+    """Documents over an open database; `everthread.langgraph` has the one to use."""
 
     supports_ttl = True
 

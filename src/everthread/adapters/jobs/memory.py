@@ -13,7 +13,7 @@ from everthread.core.errors import NotFound
 from everthread.core.ids import new_id
 from everthread.core.jobs import LOST, Gathering, Job, JobReport, JobState, NewJob, Pace, Work
 from everthread.core.nouns import Ref
-from everthread.working import serve
+from everthread.jobs.worker import serve
 
 _ORDER = (JobState.DEAD, JobState.RUNNING, JobState.WAITING)
 

@@ -24,7 +24,7 @@ from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.jobs import Job, JobReport, JobState, NewJob, Pace, Work
 from everthread.core.nouns import Ref
-from everthread.working import LONGEST_PAUSE_SECONDS
+from everthread.jobs.worker import LONGEST_PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from everthread.adapters.stores.postgres.pool import Connection, Pool, Row

@@ -18,7 +18,7 @@ from everthread.core.failpoints import reach
 from everthread.core.ids import new_id
 from everthread.core.jobs import LOST, Gathering, Job, JobReport, JobState, NewJob, Pace, Work
 from everthread.core.nouns import Ref
-from everthread.working import serve
+from everthread.jobs.worker import serve
 
 if TYPE_CHECKING:
     from everthread.adapters.stores.sqlite.engine import Engine

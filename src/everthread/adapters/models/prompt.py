@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from everthread.compaction.kinds import Kind
 from everthread.compaction.sections import HEADS
-from everthread.compaction.sources import Language, language_of_text
+from everthread.text.language import Language, language_of_text
 
 _TAG = "transcript"
 _FORGED = re.compile(rf"<(?=\s*/?\s*{_TAG}\b)", re.IGNORECASE)

@@ -28,7 +28,7 @@ from everthread.core.log import BranchRow, Decision, Seen
 from everthread.core.notes import Note, Use, shelf_scope
 from everthread.core.nouns import ConversationInfo, EraseReport, Message, Ref
 from everthread.history.decoding import decoded
-from everthread.history.words import index_text
+from everthread.text.words import index_text
 
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from everthread import views
 from everthread.cli.chatting.screens import Details
 from everthread.cli.chatting.talk import Talk
 from everthread.cli.output import moment, one_line, size
+from everthread.context import read_view
 from everthread.context.budget import Budget
 from everthread.context.shape import calls_of
 from everthread.core.errors import EverthreadError, Invalid
@@ -48,7 +48,7 @@ async def current(console: Console, _rest: str) -> str:
         return f"{NOTHING_YET}\nmodel      {model}"
     found = await talk.conversation.refresh()
     policy = await talk.et.compaction_config.get(found)
-    view = await views.look(talk.et.store, Ref(found.owner, found.id), None, policy)
+    view = await read_view.look(talk.et.store, Ref(found.owner, found.id), None, policy)
     return "\n".join(
         [
             f"session    {found.id}  {one_line(found.title or '')}",
@@ -66,8 +66,8 @@ async def context(console: Console, _: str) -> str:
         return NOTHING_YET
     voice = await talk.agent.models.voice(talk.model, None)
     policy = await talk.et.compaction_config.get(talk.conversation)
-    view = await views.look(talk.et.store, Ref(talk.owner, talk.conversation.id), None, policy)
-    made = views.render(view, voice.budget)
+    view = await read_view.look(talk.et.store, Ref(talk.owner, talk.conversation.id), None, policy)
+    made = read_view.render(view, voice.budget)
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
     left_out = len(made.omitted)
     note = [f"  {left_out:,} messages or stretches are not shown"] if left_out else []

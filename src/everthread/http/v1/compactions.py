@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Path, Query
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
-from everthread.compacting import CompactionOutcome
+from everthread.compaction.compactor import CompactionOutcome
 from everthread.compaction.policy import CompactionPolicy, as_mapping
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction

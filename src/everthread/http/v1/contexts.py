@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from everthread import views
+from everthread.context import read_view
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget, message_tokens, reserve_of
 from everthread.core.nouns import Ref
@@ -77,12 +77,12 @@ async def get_context(
     budget = Budget(window=window, output_reserve=reserve_of(window, reserve), factor=factor)
     policy = await et.compaction_config.get(conversation)
     ref = Ref(conversation.owner, conversation.id)
-    view = await views.look(et.store, ref, check_branch(branch), policy)
-    made = views.render(view, budget)
+    view = await read_view.look(et.store, ref, check_branch(branch), policy)
+    made = read_view.render(view, budget)
     shown = {
         **gauge_out(made),
         "mark_tokens": int(policy.threshold * made.limit),
-        "due": views.is_due(view, made, budget),
+        "due": read_view.is_due(view, made, budget),
         "uncovered": view.uncovered,
         "window": window,
         "output_reserve": budget.output_reserve,

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic.v1 import ValidationError as OldValidationError
 
 from everthread.core.errors import EverthreadError
-from everthread.history.secrets import redact_secrets
+from everthread.text.secrets import redact_secrets
 
 Result = TypeVar("Result")
 Theirs = bool | str | Callable[[ToolException], Any] | None

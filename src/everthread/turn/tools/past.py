@@ -8,8 +8,8 @@ from typing import Annotated
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from everthread import agent_functions
-from everthread.agent_functions import Answer
+from everthread import agent_tools
+from everthread.agent_tools import Answer
 from everthread.core.errors import Invalid
 from everthread.turn.tools.desk import Desk
 from everthread.turn.tools.shaping import as_tool
@@ -25,7 +25,7 @@ async def history_search(
     limit: Annotated[int, Field(ge=1, description="how many at most")] = 10,
 ) -> str:
     """Find messages of this conversation, however old, by their words."""
-    return text_of(await agent_functions.history_search(desk.conversation, query, limit=limit))
+    return text_of(await agent_tools.history_search(desk.conversation, query, limit=limit))
 
 
 async def history_open(
@@ -39,7 +39,7 @@ async def history_open(
     """Show earlier messages as they were: one (seq or message_id), a stretch (seq to last_seq), or what a summary was
     made from (summary_id). A long message is shown by parts."""
     return text_of(
-        await agent_functions.history_open(
+        await agent_tools.history_open(
             desk.conversation,
             seq=seq,
             last_seq=last_seq,
@@ -52,7 +52,7 @@ async def history_open(
 
 async def compress_context(desk: Desk) -> str:
     """Sum up the older part of this conversation now, so that the context gets smaller. Nothing is lost."""
-    return text_of(await agent_functions.compress_context(desk.conversation))
+    return text_of(await agent_tools.compress_context(desk.conversation))
 
 
 def text_of(answer: Answer) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from everthread import agent_functions
+from everthread import agent_tools
 from everthread.context.quote import quoted
 from everthread.turn.tools.desk import Desk
 from everthread.turn.tools.past import text_of
@@ -35,7 +35,7 @@ async def remember(
     scope: Annotated[Scope, Field(description="user: in all conversations")] = "user",
 ) -> str:
     """Remember something about the user for later conversations. Never passwords or keys."""
-    answer = await agent_functions.remember(desk.conversation, text, kind=kind, subject=subject, scope=scope)
+    answer = await agent_tools.remember(desk.conversation, text, kind=kind, subject=subject, scope=scope)
     return text_of(answer)
 
 
@@ -43,7 +43,7 @@ async def forget(
     desk: Desk, memory: Annotated[str, Field(description="the id that it is shown with, or its words")]
 ) -> str:
     """Forget what is remembered of the user."""
-    return text_of(await agent_functions.forget(desk.conversation, memory))
+    return text_of(await agent_tools.forget(desk.conversation, memory))
 
 
 async def kb_search(

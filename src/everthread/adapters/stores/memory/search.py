@@ -12,7 +12,7 @@ from everthread.core.ids import owner_scope
 from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
 from everthread.core.queries import Query, Term
 from everthread.history.match import has
-from everthread.history.words import scope_token
+from everthread.text.words import scope_token
 
 
 def candidates(rows: Sequence[Kept], owner: str, query: Query, cap: int, any_word: bool) -> Candidates:

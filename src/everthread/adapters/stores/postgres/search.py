@@ -21,7 +21,7 @@ from everthread.core.nouns import Ref
 from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
 from everthread.core.queries import Group, Query, Term
 from everthread.history.match import tsquery
-from everthread.history.words import scope_token
+from everthread.text.words import scope_token
 
 _NEWEST = 1 << 62
 _SAMPLED_ROWS = 2_000

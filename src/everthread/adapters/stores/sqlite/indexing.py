@@ -25,7 +25,7 @@ from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.history.words import index_text, index_tokens
+from everthread.text.words import index_text, index_tokens
 
 _ERASED = int(Flag.ERASED)
 """A number, because a flag makes an object of every answer."""

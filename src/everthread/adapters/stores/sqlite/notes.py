@@ -29,7 +29,7 @@ from everthread.core.notes import (
 )
 from everthread.core.queries import Group, Query
 from everthread.history.match import fts5_match
-from everthread.history.words import scope_token
+from everthread.text.words import scope_token
 
 R = TypeVar("R")
 

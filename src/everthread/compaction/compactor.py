@@ -1,0 +1,356 @@
+"""Compacting a view: the oldest stretch summed up, full levels condensed, and what a summary left out.
+
+The reading, the summarising and the writing are apart in time; what changes in between is noticed in the writing
+transaction (`compaction/record.py`), which then keeps nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Final
+
+from everthread.compaction.aside import aside
+from everthread.compaction.facts import facts_of, kept, rank_facts
+from everthread.compaction.plan import LEAST_TOKENS, next_stretch, sent_tokens, sources, span_hash, summed_up
+from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
+from everthread.compaction.record import KeepCompaction
+from everthread.compaction.sources import Leaf
+from everthread.compaction.summarise import Failure, Summariser, Summary, condensed, summarise
+from everthread.compaction.transcript import Redact
+from everthread.compaction.view import resumes_at, to_condense, to_make_room
+from everthread.context.ingredients import Stored
+from everthread.context.read_view import View, stored
+from everthread.core.clock import Clock
+from everthread.core.compactions import Compaction
+from everthread.core.errors import Conflict
+from everthread.core.ids import new_id
+from everthread.core.log import CompactionQuery
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import Outlook, PathQuery, Store
+
+NOTHING_OLD: Final = "nothing is old enough to be summed up"
+_MOST_ORIGINALS = 10_000
+_KEPT_AT_HARD_MARK = 2
+"""Messages left alone when room must be made: the question and what is being done about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A stretch that a dry run found to be summed up."""
+
+    first_seq: int
+    last_seq: int
+    messages: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """What came of asking for a compaction."""
+
+    compacted: bool
+    compaction: Compaction | None = None
+    original_count: int = 0
+    new_count: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    error: str | None = None
+    reason: str | None = None
+    """Why nothing was done, or what would be done in a dry run."""
+    planned: tuple[Planned, ...] = ()
+    """In a dry run: every stretch that would be summed up, oldest first."""
+    failures: tuple[Failure, ...] = ()
+    model_asked: bool = False
+    """Whether a summary model was asked at all."""
+    came_second: bool = False
+    """Whether something else happened to the same messages meanwhile: looking again shows what is left to do."""
+
+    @property
+    def model_failed(self) -> bool:
+        """Whether a summary model was asked in vain."""
+        return any(failure.stage.startswith("model") for failure in self.failures)
+
+    @property
+    def tokens_of_messages(self) -> int:
+        """What was summed up counted to, as far as it was messages and not summaries."""
+        return 0 if self.compaction is None or self.compaction.children else self.tokens_before
+
+    def followed_by(self, later: CompactionOutcome) -> CompactionOutcome:
+        """Two that were made one after the other, as one."""
+        return replace(
+            later,
+            original_count=self.original_count,
+            failures=(*self.failures, *later.failures),
+            model_asked=self.model_asked or later.model_asked,
+        )
+
+    def as_it_stands(self, before: View, now: View, message_tokens: int) -> CompactionOutcome:
+        """With what is shown in the end: summaries that were condensed since are not counted beside what stands for
+        them, and earlier ones that went into it are counted as what was there before."""
+        former, present = {one.id for one in before.row}, {one.id for one in now.row}
+        new = [one for one in now.row if one.id not in former]
+        gone = [one for one in before.row if one.id not in present]
+        return replace(
+            self,
+            new_count=now.uncovered + len(new),
+            tokens_before=message_tokens + sum(one.tokens_after for one in gone),
+            tokens_after=sum(one.tokens_after for one in new),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compactor:
+    """What compacting works with."""
+
+    store: Store
+    clock: Clock
+    model: Summariser | None = None
+    redact: Redact = str
+    room_tokens: int | None = None
+    """What all summaries together should count to at most: above it they are condensed before their levels are full."""
+    at_hard_mark: bool = False
+    """Whether room must be made: then all but the newest messages may be summed up."""
+
+    async def compact(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
+        """Sum up the oldest stretch that is not summed up yet; then, where a level is full, condense it."""
+        outcome = CompactionOutcome(compacted=False, reason=NOTHING_OLD)
+        async for stretch in self._stretches(ref, view):
+            outcome = await self._sum_up(ref, view, stretch, trigger)
+            outcome = replace(outcome, model_asked=self.model is not None)
+            if outcome.error is None:
+                break
+        parent = await self._condense(ref, view, trigger)
+        if outcome.compacted or parent is None:
+            return outcome
+        return replace(_outcome(parent, outcome.failures), model_asked=outcome.model_asked)
+
+    async def plan(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
+        """What compacting over and over would sum up, to its end, by how long the summaries may be."""
+        first, planned = view, list[Planned]()
+        while (stretch := await anext(self._stretches(ref, view), None)) is not None:
+            leaf = self._leaf(view, stretch, trigger)
+            if leaf.tokens_before <= LEAST_TOKENS:
+                break
+            leaf = replace(leaf, tokens_after=min(leaf.tokens_before, view.policy.summary_max_tokens))
+            planned.append(
+                Planned(
+                    first_seq=leaf.first_seq,
+                    last_seq=leaf.last_seq,
+                    messages=len(stretch),
+                    tokens=leaf.tokens_before,
+                )
+            )
+            row = with_full_levels_condensed([*view.row, leaf], view.policy)
+            view = replace(view, row=row, uncovered=view.uncovered - len(stretch))
+        if not planned:
+            return CompactionOutcome(compacted=False, reason=NOTHING_OLD)
+        several = f" in {len(planned):,} summaries" if len(planned) > 1 else ""
+        stretch_said = f"messages {planned[0].first_seq} to {planned[-1].last_seq}"
+        outcome = CompactionOutcome(
+            compacted=False,
+            original_count=first.uncovered,
+            reason=f"{stretch_said} would be summed up{several}",
+            planned=tuple(planned),
+        )
+        return outcome.as_it_stands(first, view, sum(one.tokens for one in planned))
+
+    async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[Stored]]:
+        """What can be summed up next: a gap between summaries or, when that is too short for one, what begins there."""
+        beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
+        resumes = resumes_at(await self.store.compactions(ref, beyond), view.outlook.segments, view.covered_until)
+        for end in dict.fromkeys((resumes, None)):
+            stretch = await self._stretch(ref, view, end)
+            if stretch:
+                yield stretch
+
+    async def _stretch(self, ref: Ref, view: View, resumes: int | None) -> list[Stored]:
+        """From where the summaries end: to where they resume, or as far as one summary may reach."""
+        policy = view.policy
+        query = PathQuery(
+            branch=view.leaf_seq,
+            after=view.covered_until,
+            before=None if resumes is None else resumes + 1,
+            limit=policy.leaf_max_messages + 2 * policy.max_message_history,
+        )
+        read = [stored(place, newest) for place, newest in await self.store.path(ref, query)]
+        left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else None
+        return next_stretch(read, policy, keep_recent=left_alone, opens=not view.row)
+
+    def _leaf(self, view: View, stretch: Sequence[Stored], trigger: Trigger) -> Compaction:
+        """The compaction of a stretch, before its summary is written."""
+        last = stretch[-1].seq
+        return Compaction(
+            id=new_id(),
+            level=1,
+            first_seq=stretch[0].seq,
+            last_seq=last,
+            after_seq=view.covered_until,
+            branch=next(one.branch for one in view.outlook.segments if one.after < last <= one.last),
+            span_hash=span_hash(stretch),
+            children=(),
+            summary="",
+            strategy="",
+            model=None,
+            trigger=trigger,
+            original_count=view.uncovered,
+            new_count=view.uncovered - len(stretch) + 1,
+            tokens_before=sum(map(sent_tokens, summed_up(stretch, opens=not view.row))),
+            tokens_after=0,
+            facts_total=0,
+            facts_kept=0,
+            seconds=0.0,
+            created_at=self.clock(),
+        )
+
+    async def _sum_up(self, ref: Ref, view: View, stretch: Sequence[Stored], trigger: Trigger) -> CompactionOutcome:
+        began = time.monotonic()
+        leaf = self._leaf(view, stretch, trigger)
+        told = sources(summed_up(stretch, opens=not view.row))
+        made = await summarise(told, leaf.tokens_before, view.policy, model=self.model, redact=self.redact)
+        if not isinstance(made, Summary):
+            problem = "no summary is shorter than what it would stand for"
+            return CompactionOutcome(compacted=False, tokens_before=leaf.tokens_before, error=problem, failures=made)
+        new = replace(
+            leaf,
+            summary=made.text,
+            strategy=made.strategy,
+            model=made.model,
+            tokens_after=made.tokens,
+            facts_total=made.facts_total,
+            facts_kept=made.facts_kept,
+            seconds=round(time.monotonic() - began, 3),
+        )
+        entries = sorted({one.entry_seq for one in stretch})
+        try:
+            done, is_new = await self._keep(ref, new, view.outlook, entries)
+        except Conflict as problem:
+            return CompactionOutcome(compacted=False, error=str(problem), failures=made.failures, came_second=True)
+        if not is_new:
+            return CompactionOutcome(
+                compacted=False,
+                compaction=done,
+                reason="the same messages were summed up in the meantime",
+                failures=made.failures,
+                came_second=True,
+            )
+        return _outcome(done, made.failures)
+
+    async def _keep(
+        self, ref: Ref, new: Compaction, read: Outlook, entries: Sequence[int] = ()
+    ) -> tuple[Compaction, bool]:
+        intent = KeepCompaction(compaction=new, path=read.segments, read_at=read.entry_count, entries=entries)
+        return await self.store.write(ref, intent)
+
+    async def _condense(self, ref: Ref, view: View, trigger: Trigger) -> Compaction | None:
+        """One level up, where a level has more summaries than its fan-in or there is no room for them; as often as
+        it takes. Gives the newest that was made."""
+        newest: Compaction | None = None
+        while True:
+            outlook = await self.store.outlook(ref, view.leaf_seq)
+            parent = await aside(self._parent, outlook.row, view.policy, trigger)
+            if parent is None or (trigger in AUTOMATIC and await self._is_asked_back(ref, parent)):
+                return newest
+            try:
+                newest, is_new = await self._keep(ref, parent, outlook)
+            except Conflict:  # somebody else did it, or something inside changed: the next compaction looks again
+                return newest
+            if not is_new:
+                return newest
+
+    async def _is_asked_back(self, ref: Ref, parent: Compaction) -> bool:
+        over = CompactionQuery(over=(parent.after_seq, parent.last_seq))
+        known = await self.store.compactions(ref, over)
+        return any(one.undone_at is not None and one.span_hash == parent.span_hash for one in known)
+
+    def _parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
+        oldest = to_condense(row, policy.fan_in)
+        if not oldest and self.room_tokens is not None:
+            oldest = to_make_room(row, max(self.room_tokens, policy.summary_max_tokens))
+        if not oldest:
+            return None
+        began = time.monotonic()
+        leaves = [Leaf(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in oldest]
+        made = condensed(leaves, policy)
+        if made is None:
+            return None
+        return _above(
+            oldest,
+            summary=made.text,
+            strategy=made.strategy,
+            trigger=trigger,
+            tokens_after=made.tokens,
+            facts_total=made.facts_total,
+            facts_kept=made.facts_kept,
+            seconds=round(time.monotonic() - began, 3),
+            created_at=self.clock(),
+        )
+
+
+def with_full_levels_condensed(row: Sequence[Compaction], policy: CompactionPolicy) -> list[Compaction]:
+    """The row as it will be when nothing but the levels' fan-in decides; what is condensed has no text here."""
+    standing = list(row)
+    while oldest := to_condense(standing, policy.fan_in):
+        at = standing.index(oldest[0])
+        tokens = min(policy.summary_max_tokens, sum(one.tokens_after for one in oldest))
+        standing[at : at + len(oldest)] = [_above(oldest, summary="", tokens_after=tokens)]
+    return standing
+
+
+def _above(oldest: Sequence[Compaction], **written: Any) -> Compaction:
+    """One level up from these, with what is written about them."""
+    return replace(
+        oldest[0],
+        id=new_id(),
+        level=max(one.level for one in oldest) + 1,
+        last_seq=oldest[-1].last_seq,
+        branch=oldest[-1].branch,
+        span_hash=sha256(" ".join(one.span_hash for one in oldest).encode()).hexdigest(),
+        children=tuple(one.id for one in oldest),
+        model=None,
+        original_count=len(oldest),
+        new_count=1,
+        tokens_before=sum(one.tokens_after for one in oldest),
+        **written,
+    )
+
+
+def _outcome(done: Compaction, failures: tuple[Failure, ...]) -> CompactionOutcome:
+    return CompactionOutcome(
+        compacted=True,
+        compaction=done,
+        original_count=done.original_count,
+        new_count=done.new_count,
+        tokens_before=done.tokens_before,
+        tokens_after=done.tokens_after,
+        failures=failures,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionDiff:
+    """A compaction beside what it stands for."""
+
+    compaction: Compaction
+    originals: Sequence[Message]
+    summary: str
+    facts_kept: Sequence[str]
+    facts_only_in_originals: Sequence[str]
+
+
+async def diff(store: Store, ref: Ref, compaction: Compaction) -> CompactionDiff:
+    """Read the originals again and compare."""
+    query = PathQuery(branch=compaction.last_seq, after=compaction.after_seq, limit=_MOST_ORIGINALS)
+    pairs = await store.path(ref, query)
+    told = summed_up([stored(place, newest) for place, newest in pairs], opens=compaction.after_seq == 0)
+    found = rank_facts(facts_of(sources(told)), ())
+    there, missing = kept(compaction.summary, found)
+    return CompactionDiff(
+        compaction=compaction,
+        originals=[Message(newest, place) for place, newest in pairs],
+        summary=compaction.summary,
+        facts_kept=[fact.text for fact in there],
+        facts_only_in_originals=[fact.text for fact in missing],
+    )

@@ -1,0 +1,310 @@
+"""/threads: conversations by their other name.
+
+A thread's metadata are its conversation's. Its status is read off its runs and its newest checkpoint. To delete one
+removes its checkpoints and takes the conversation out of sight; the log is kept, and the other door can restore it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from everthread.conversation import Conversation
+from everthread.core.errors import Conflict, NotFound
+from everthread.core.ids import check_id, new_id
+from everthread.core.nouns import Ref
+from everthread.core.turns import Turn, TurnQuery, TurnState
+from everthread.http.asking import ALWAYS, Body
+from everthread.http.errors import EVERYWHERE
+from everthread.http.protocol import states
+from everthread.http.protocol.assistants import has_all
+from everthread.http.protocol.doors import Answer, Owner, RunningHere, ServedHere, Thread, selected, thread
+from everthread.http.protocol.running import Running
+from everthread.http.protocol.served import Served
+from everthread.http.protocol.wire import Json, plain
+
+router = APIRouter(tags=["LangGraph: threads"], dependencies=ALWAYS, responses=EVERYWHERE)
+Status = Literal["idle", "busy", "interrupted", "error"]
+_PAGE = 200
+_OF_ROW = frozenset({"thread_id", "created_at", "updated_at", "state_updated_at", "metadata"})
+"""What a thread shows without a look at its runs and its checkpoint."""
+
+
+class NewThread(Body):
+    """A thread to be made."""
+
+    thread_id: str | None = Field(default=None, min_length=1, max_length=128)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    if_exists: Literal["raise", "do_nothing"] = "raise"
+    ttl: Any = Field(default=None, description="Not used: nothing is forgotten here by itself.")
+    supersteps: list[dict[str, Any]] | None = None
+
+
+class ThreadChanges(Body):
+    """Metadata that are added to those there are."""
+
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    ttl: Any = None
+
+
+class ThreadFilter(Body):
+    """Which threads are meant."""
+
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    values: dict[str, Any] = Field(default_factory=dict)
+    status: Status | None = None
+
+
+Member = Literal[
+    "thread_id", "created_at", "updated_at", "state_updated_at", "metadata", "config", "context", "status", "values",
+    "interrupts", "error",
+]  # fmt: skip
+
+
+class ThreadSearch(ThreadFilter):
+    """Which, in which order, how many, and what of each."""
+
+    ids: list[str] | None = Field(default=None, max_length=1000)
+    limit: int = Field(default=10, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0)
+    sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] = "created_at"
+    sort_order: Literal["asc", "desc"] = "desc"
+    select: list[Member] | None = None
+    extract: dict[str, str] | None = Field(default=None, max_length=10)
+
+
+class Pruned(Body):
+    """Threads whose past is to be thinned, or that are to go."""
+
+    thread_ids: list[str] = Field(max_length=1000)
+    strategy: Literal["delete", "keep_latest"] = "delete"
+
+
+# -- how one is shown ------------------------------------------------------------------------------------------------
+
+
+def row_of(one: Conversation) -> Json:
+    """What a thread's row alone says."""
+    return {
+        "thread_id": one.id,
+        "created_at": one.created_at,
+        "updated_at": one.updated_at,
+        "state_updated_at": one.updated_at,
+        "metadata": one.metadata,
+    }
+
+
+async def shown(served: Served, one: Conversation) -> Json:
+    """A thread with its status, its values and what it waits for."""
+    run = await newest_run(served, one)
+    state = await states.state(served, one)
+    interrupts = {task["id"]: task["interrupts"] for task in state["tasks"] if task["interrupts"]}
+    kwargs = {} if run is None else run.metadata.get("kwargs", {})
+    return {
+        **row_of(one),
+        "status": _status(run, state),
+        "config": kwargs.get("config", {}),
+        "values": state["values"] or None,
+        "error": run.error if run is not None and run.state is TurnState.FAILED else None,
+        "interrupts": interrupts,
+    }
+
+
+async def newest_run(served: Served, one: Conversation) -> Turn | None:
+    """The run that says how the thread stands: one that runs, or else the newest."""
+    busy = (TurnState.RUNNING, TurnState.RECEIVED)
+    for wanted in (busy, ()):
+        found = await served.et.store.turns(TurnQuery(one.owner, one.id, wanted, None, 1))
+        if found:
+            return found[0]
+    return None
+
+
+def _status(run: Turn | None, state: Mapping[str, Any]) -> Status:
+    if run is not None and not run.state.is_final:
+        return "busy"
+    if run is not None and run.state is TurnState.FAILED:
+        return "error"
+    return "interrupted" if state["next"] else "idle"
+
+
+# -- one -------------------------------------------------------------------------------------------------------------
+
+
+async def made(served: Served, owner: str, id: str | None, metadata: Mapping[str, Any], **new: Any) -> Conversation:
+    """A new thread. Conflict when there is one by this id; one that was deleted begins anew, its log kept."""
+    name = new_id() if id is None else check_id(id, "thread_id")
+    try:
+        return await served.et.conversations.create(id=name, owner=owner, metadata=metadata, **new)
+    except Conflict:
+        there = await served.et.conversations.get(name, owner)
+        if not there.is_deleted:
+            raise
+        await there.update(metadata=metadata)
+        return await there.restore()
+
+
+@router.post("/threads")
+async def create_thread(body: NewThread, served: ServedHere, owner: Owner) -> Response:
+    """Make a thread; with `supersteps`, one that has a past."""
+    try:
+        one = await made(served, owner, body.thread_id, body.metadata)
+    except Conflict:
+        if body.if_exists == "raise" or body.thread_id is None:
+            raise
+        return Answer(await shown(served, await thread(served, owner, body.thread_id)))
+    if body.supersteps:
+        await states.build(served, one, body.supersteps)
+    return Answer(await shown(served, one))
+
+
+@router.get("/threads/{thread_id}")
+async def get_thread(
+    one: Thread,
+    served: ServedHere,
+    include: Annotated[str | None, Query(max_length=100, description="`ttl`: there is none here.")] = None,
+) -> Response:
+    """A thread with its values."""
+    return Answer(await shown(served, one))
+
+
+@router.patch("/threads/{thread_id}")
+async def change_thread(one: Thread, body: ThreadChanges, served: ServedHere) -> Response:
+    """Add to a thread's metadata."""
+    return Answer(await shown(served, await one.update(metadata={**one.metadata, **body.metadata})))
+
+
+@router.delete("/threads/{thread_id}", status_code=204, response_class=Response)
+async def delete_thread(one: Thread, served: ServedHere, running: RunningHere) -> None:
+    """Stop what runs, remove the checkpoints, and take the conversation out of sight. Its log is kept."""
+    await removed(served, running, one)
+
+
+async def removed(served: Served, running: Running, one: Conversation) -> None:
+    """As `DELETE /threads/{id}` does."""
+    await running.stop_all(Ref(one.owner, one.id))
+    await served.saver(one.owner).adelete_thread(one.id)
+    await one.delete()
+
+
+@router.post("/threads/{thread_id}/copy")
+async def copy_thread(one: Thread, served: ServedHere) -> Response:
+    """A thread of its own with the same log and checkpoints."""
+    copied = await made(served, one.owner, None, one.metadata, title=one.title)
+    await served.saver(one.owner).acopy_thread(one.id, copied.id)
+    return Answer(await shown(served, await copied.refresh()))
+
+
+@router.post("/threads/prune")
+async def prune_threads(body: Pruned, served: ServedHere, running: RunningHere, owner: Owner) -> Response:
+    """Delete threads, or with `keep_latest` only their older checkpoints."""
+    count = 0
+    for id in dict.fromkeys(body.thread_ids):
+        try:
+            one = await thread(served, owner, id)
+        except NotFound:
+            continue
+        if body.strategy == "delete":
+            await removed(served, running, one)
+        else:
+            await served.saver(owner).aprune([one.id], strategy="keep_latest")
+        count += 1
+    return Answer({"pruned_count": count})
+
+
+# -- many ------------------------------------------------------------------------------------------------------------
+
+
+async def _rows(served: Served, owner: str, ids: list[str] | None) -> AsyncIterator[Conversation]:
+    """Threads of an owner, the newest first; subagents' conversations are their parents' matter."""
+    if ids is not None:
+        for id in dict.fromkeys(ids):
+            try:
+                yield await thread(served, owner, id)
+            except NotFound:
+                continue
+        return
+    cursor = None
+    while True:
+        page = await served.et.conversations.list(owner, limit=_PAGE, cursor=cursor)
+        for one in page.items:
+            if one.parent_id is None and not one.off_record:
+                yield one
+        if (cursor := page.next_cursor) is None:
+            return
+
+
+async def _meant(
+    served: Served, owner: str, asked: ThreadFilter, ids: list[str] | None, *, whole: bool
+) -> AsyncIterator[Json]:
+    needs_state = whole or asked.status is not None or bool(asked.values)
+    async for one in _rows(served, owner, ids):
+        if not has_all(dict(one.metadata), asked.metadata):
+            continue
+        row = await shown(served, one) if needs_state else row_of(one)
+        if asked.status in (None, row.get("status")) and (not asked.values or _has_values(row, asked.values)):
+            yield row
+
+
+def _has_values(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return has_all(plain(row["values"] or {}), dict(wanted))
+
+
+@router.post("/threads/search")
+async def search_threads(body: ThreadSearch, served: ServedHere, owner: Owner) -> Response:
+    """Threads that fit, the newest first. Ordered otherwise, or by status or values, each thread is looked at."""
+    is_newest_first = body.sort_by == "created_at" and body.sort_order == "desc" and body.ids is None
+    chosen = set(body.select or ()) | set(() if body.extract is None else {"values"})
+    whole = not body.select or not chosen <= _OF_ROW or body.sort_by == "status"
+    until = body.offset + body.limit + 1 if is_newest_first else None
+    rows: list[Json] = []
+    async for row in _meant(served, owner, body, body.ids, whole=whole and not is_newest_first):
+        rows.append(row)
+        if until is not None and len(rows) == until:
+            break
+    if not is_newest_first:
+        rows.sort(key=lambda row: (str(row[body.sort_by]), row["thread_id"]), reverse=body.sort_order == "desc")
+    page = rows[body.offset : body.offset + body.limit]
+    if whole and is_newest_first:
+        page = [await shown(served, await thread(served, owner, row["thread_id"])) for row in page]
+    return Answer(_picked(page, body), headers=_headers(len(rows), body))
+
+
+def _headers(count: int, body: ThreadSearch) -> dict[str, str]:
+    headers = {"X-Pagination-Total": str(count)}
+    if count > body.offset + body.limit:
+        headers["X-Pagination-Next"] = str(body.offset + body.limit)
+    return headers
+
+
+def _picked(page: list[Json], body: ThreadSearch) -> list[Json]:
+    picked = selected(page, list(body.select or ()))
+    if not body.extract:
+        return picked
+    found = [{name: _at(plain(row), path) for name, path in body.extract.items()} for row in page]
+    return [{**row, "extracted": extracted} for row, extracted in zip(picked, found, strict=True)]
+
+
+def _at(value: Any, path: str) -> Any:
+    """What stands at a path such as `values.messages[-1].content`; None when nothing does."""
+    for step in path.replace("[", ".").replace("]", "").split("."):
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.lstrip("-").isdecimal() and -len(value) <= int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+@router.post("/threads/count")
+async def count_threads(body: ThreadFilter, served: ServedHere, owner: Owner) -> Response:
+    """How many fit."""
+    count = 0
+    async for _ in _meant(served, owner, body, None, whole=False):
+        count += 1
+    return Answer(count)

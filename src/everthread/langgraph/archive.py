@@ -1,0 +1,229 @@
+"""What the log is told of another saver's checkpoints: the messages in them and where they stand, nothing else.
+
+It is `EverthreadSaver`'s own way into the log (adapters/checkpoints), given checkpoints that hold their messages only.
+So whatever that one knows about writes that wait, forks, edits, removals and subgraphs holds here too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from typing import Any, NamedTuple, cast
+
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.base import Checkpoint, CheckpointTuple
+
+from everthread.adapters.checkpoints.copying import Copying
+from everthread.adapters.checkpoints.ending import Ending
+from everthread.adapters.checkpoints.holding import HISTORY, spoken
+from everthread.adapters.checkpoints.payloads import from_langchain, made_id
+from everthread.adapters.checkpoints.saving import Saving, take
+from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
+from everthread.adapters.checkpoints.spots import Spot
+from everthread.adapters.checkpoints.threads import Threads
+from everthread.core.checkpoints import Saved
+from everthread.core.errors import StoreError
+from everthread.core.nouns import Ref
+from everthread.history.full_history import BEGAN_LATE
+from everthread.instance import Everthread
+from everthread.langgraph.ledgers import Ledger
+from everthread.langgraph.naming import with_id
+
+EVENT = "_summarization_event"
+"""The channel in which deepagents keeps its newest summary."""
+_METADATA = ("source", "step", "run_id")
+
+Write = tuple[str, Any]
+
+
+class PutRecord(NamedTuple):
+    """One `put`, with all that the archive takes of it."""
+
+    spot: Spot
+    checkpoint: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    new_versions: Mapping[str, Any]
+    began_late: bool = False
+    """Whether the saver has checkpoints of this thread that the archive was never told of."""
+
+
+class WritesRecord(NamedTuple):
+    """One `put_writes`, with all that the archive takes of it."""
+
+    spot: Spot
+    writes: Sequence[Write]
+    task_id: str
+    task_path: str
+
+
+Record = PutRecord | WritesRecord
+
+
+def put_record(
+    spot: Spot, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: Mapping[str, Any]
+) -> PutRecord:
+    """The part of a checkpoint that is archived."""
+    values = {name: checkpoint["channel_values"].get(name) for name in (HISTORY, EVENT)}
+    values[HISTORY] = _as_messages(values[HISTORY])
+    versions = {name: v for name, v in checkpoint["channel_versions"].items() if name == HISTORY}
+    kept = {
+        "v": checkpoint["v"],
+        "id": checkpoint["id"],
+        "ts": checkpoint["ts"],
+        "channel_values": {name: value for name, value in values.items() if value is not None},
+        "channel_versions": versions,
+        "versions_seen": {},
+        "updated_channels": None,
+    }
+    told = {name: metadata[name] for name in _METADATA if name in metadata}
+    return PutRecord(spot, kept, told, {name: v for name, v in new_versions.items() if name in versions})
+
+
+def _as_messages(value: Any) -> Any:
+    """A plain list may hold dicts and other shorthands; the log has the messages that they mean."""
+    if value.__class__ is not list or all(isinstance(item, BaseMessage) for item in value):
+        return value
+    return spoken(value) or value  # or no list of messages, whatever the channel is called
+
+
+def writes_record(spot: Spot, writes: Sequence[Write], task_id: str, task_path: str) -> WritesRecord | None:
+    """The part of a task's writes that is archived; None when it wrote no message and no summary."""
+    kept = [(channel, value) for channel, value in writes if channel in (HISTORY, EVENT)]
+    return WritesRecord(spot, kept, task_id, task_path) if kept else None
+
+
+class Archive:
+    """The threads of another saver, followed into the log."""
+
+    def __init__(self, et: Everthread, allowed: Allowed = ()) -> None:
+        self._et = et
+        threads = Threads(et, "keep")
+        self._saving, self._ending, self._copying = Saving(threads), Ending(threads), Copying(threads)
+        self._begun: set[Ref] = set()
+        self._met: set[Ref] = set()
+        """Threads that this process has heard of."""
+        self._early: dict[Ref, set[str | None]] = {}
+        """Checkpoints of threads that are not met yet, to which this process has written already."""
+        self._meeting = asyncio.Lock()
+        self.serde = StrictSerializer(allowed)
+
+    def allowing(self, extra: Allowed) -> Archive:
+        """The same archive, which also revives these types."""
+        other = copy(self)
+        other.serde = self.serde.with_msgpack_allowlist(extra)
+        return other
+
+    async def take(self, record: Record) -> None:
+        """Log it; durable when this returns. The same again changes nothing."""
+        if Ref(record.spot.owner, record.spot.thread_id) not in self._met:
+            await self._meet(record)
+        if isinstance(record, PutRecord):
+            await self._take_put(record)
+        else:
+            await self._take_writes(record)
+
+    async def has_begun(self, spot: Spot) -> bool:
+        """Whether the archive has a checkpoint of this thread."""
+        ref = Ref(spot.owner, spot.thread_id)
+        if ref not in self._begun and await self._et.store.checkpoint(ref, "", None) is not None:
+            self._begun.add(ref)
+        return ref in self._begun
+
+    async def _take_put(self, record: PutRecord) -> None:
+        values = dict(record.checkpoint["channel_values"])
+        event = values.pop(EVENT, None)
+        checkpoint = cast(Checkpoint, {**record.checkpoint, "channel_values": values})
+        if record.began_late:
+            await self._note_beginning(record.spot)
+        await self._saving.put(record.spot, checkpoint, record.metadata, record.new_versions, self.serde)
+        await self._take_event(record.spot, event)
+
+    async def _meet(self, record: Record) -> None:
+        """Before anything of a thread is first taken: log what a process that died left waiting on a checkpoint that is
+        not gone on with. What waits on the one that is will be named by the next put."""
+        spot = record.spot
+        ref = Ref(spot.owner, spot.thread_id)
+        async with self._meeting:
+            if ref in self._met:
+                return
+            continued = None if spot.id is None else await self._et.store.checkpoint(ref, spot.namespace, spot.id)
+            if continued is None and isinstance(record, WritesRecord):
+                # It overtook the put of its checkpoint, and only that one tells where the thread goes on.
+                self._early.setdefault(ref, set()).add(spot.id)
+                return
+            early = self._early.pop(ref, set())
+            if not spot.namespace and await self._is_abandoned(ref, continued):
+                await self._ending.settle(self.serde, ref, besides=early)
+            self._met.add(ref)
+
+    async def _is_abandoned(self, ref: Ref, continued: Saved | None) -> bool:
+        if ref not in await self._et.store.with_checkpoints(ref.owner, run_ids=None):
+            return False
+        return continued is None or not any(write.is_held for write in continued.writes)
+
+    async def _take_writes(self, record: WritesRecord) -> None:
+        messages = [write for write in record.writes if write[0] == HISTORY]
+        if messages:
+            taken = take(messages, record.task_id, record.task_path, self.serde)
+            await self._saving.put_writes(record.spot, taken)
+        for channel, value in record.writes:
+            if channel == EVENT:
+                await self._take_event(record.spot, value)
+
+    async def _note_beginning(self, spot: Spot) -> None:
+        conversation = await self._et.conversations.ensure(spot.thread_id, spot.owner)
+        if BEGAN_LATE not in conversation.metadata:
+            await conversation.update(metadata={**conversation.metadata, BEGAN_LATE: spot.id})
+
+    async def _take_event(self, spot: Spot, event: object) -> None:
+        """Keep deepagents' summary as a summary entry: what it says, and up to where in the list it stands for."""
+        message = event.get("summary_message") if isinstance(event, Mapping) else None
+        if not isinstance(event, Mapping) or not isinstance(message, BaseMessage):
+            return
+        payload = from_langchain(message)
+        told = {name: event[name] for name in ("cutoff_index", "file_path") if event.get(name) is not None}
+        extra = {**(payload.get("additional_kwargs") or {}), "lc_source": "summarization", **told}
+        payload = {**payload, "additional_kwargs": extra}
+        namespace = spot.namespace.split("|") if spot.namespace else []
+        id = message.id or made_id([spot.thread_id, *namespace, EVENT], event.get("cutoff_index") or 0, payload)
+        ledger = await self._home(spot, namespace)
+        if id not in await ledger.read([id]):
+            await ledger.write([with_id(payload, id)])
+
+    async def _home(self, spot: Spot, namespace: list[str]) -> Ledger:
+        thread = Ledger(self._et, spot.thread_id, spot.owner)
+        child = await thread.child_of(namespace) if namespace else None
+        return thread if child is None else Ledger(self._et, child, spot.owner)
+
+    async def recognise(self, spot: Spot, found: CheckpointTuple) -> None:
+        """Know the messages that the saver has just handed out. It saves work and nothing else, so it may fail."""
+        listed = found.checkpoint["channel_values"].get(HISTORY)
+        if listed.__class__ is not list or not all(isinstance(item, BaseMessage) for item in listed):
+            return
+        with suppress(StoreError):
+            await self._saving.recognise(spot._replace(id=found.checkpoint["id"]), listed, self.serde)
+
+    # -- the rest of a saver's verbs -----------------------------------------------------------------------
+
+    async def delete(self, owner: str, thread_id: str) -> None:
+        """The saver's thread is gone: the log is kept, and what comes under the same id begins anew."""
+        self._begun.discard(Ref(owner, thread_id))
+        await self._ending.delete(owner, thread_id, self.serde)
+
+    async def delete_runs(self, owner: str, run_ids: Sequence[str]) -> None:
+        """The saver's checkpoints of these runs are gone."""
+        await self._ending.delete_runs(owner, run_ids, self.serde)
+
+    async def copy(self, owner: str, source: str, target: str) -> None:
+        """The saver's thread is copied, and so is its log."""
+        await self._copying.copy(owner, source, target, self.serde)
+
+    async def prune(self, owner: str, thread_id: str, strategy: str) -> None:
+        """The saver's older checkpoints are gone; the log is not touched."""
+        await self._ending.prune(owner, thread_id, strategy, self.serde)
+
+    async def settle(self, thread: Ref) -> None:
+        """Log what still waits in a thread's writes."""
+        await self._ending.settle(self.serde, thread)

@@ -1,0 +1,265 @@
+"""Knowledge bases: what `et.knowledge` does. Cutting and deciding is `recall.documents`'; this checks what callers
+give, reads files, asks the store, and tells which collection a question is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from everthread.core.documents import Collection, Document, PassageHit, PassageHits, Read, ReadDocument, Route
+from everthread.core.errors import Invalid, ModelError, NotFound
+from everthread.core.ids import check_id, check_text
+from everthread.core.meaning import Embedder
+from everthread.core.notes import Note, NoteKind, NoteQuery
+from everthread.core.nouns import Page
+from everthread.core.ports import Store
+from everthread.history.arguments import check_count
+from everthread.history.match import MAX_QUERY_CHARS, parse
+from everthread.recall.documents import (
+    Cut,
+    PutDocument,
+    RemoveDocument,
+    as_document,
+    as_passage,
+    cut,
+    document_key,
+    documents_shelf,
+    is_same,
+    name_of,
+    passages_shelf,
+)
+from everthread.recall.finding import CANDIDATE_CAP, find_both
+from everthread.recall.query import check_query, page_cursor, position, telling
+from everthread.recall.routing import answered, weighed
+
+MAX_BYTES: Final = 50_000_000
+MAX_CHARACTERS: Final = 10_000_000
+MAX_NAME_CHARACTERS: Final = 256
+MAX_PAGE: Final = 1000
+_BATCH: Final = 64
+LEAST_ANSWERED: Final = 0.5
+"""A collection is chosen for a question when its best passage has at least this share of what the question asks for."""
+
+
+class Knowledge:
+    """Named collections of documents, by owner."""
+
+    def __init__(self, store: Store, read: Read, embedder: Embedder | None = None) -> None:
+        self._store = store
+        self._read = read
+        self._embedder = embedder
+
+    async def add(
+        self,
+        owner: str,
+        collection: str,
+        source: str | bytes | Path,
+        *,
+        id: str | None = None,
+        title: str | None = None,
+    ) -> Document:
+        """Keep a document: a text, the bytes of a file, or the path of one (text, Markdown, PDF).
+
+        `id` is its name within the collection; without one, a file goes by its name and a text by its hash. The same
+        document again is a no-op; one that changed takes the place of the older, all at once (`outcome` says which).
+        Invalid names what cannot be read: no text in it, broken, locked, too large.
+        """
+        check_id(owner, "owner")
+        check_id(collection, "collection")
+        data, name = await _bytes_of(source)
+        digest = sha256(data).hexdigest()
+        known_as = check_name(id if id is not None else name or digest[:16])
+        known = await self._known(owner, collection, known_as)
+        if known is not None and is_same(known, digest, None if self._embedder is None else self._embedder.name):
+            return replace(as_document(known), outcome="same")
+        read = await asyncio.to_thread(self._read_all, source, data, name or known_as)
+        cuts = await asyncio.to_thread(cut, read)
+        if not cuts:
+            raise Invalid("says nothing: there is no text in it", field="source")
+        vectors = await self._vectors(cuts)
+        change = PutDocument(
+            collection=collection,
+            id=known_as,
+            title=check_name(title) if title is not None else known_as,
+            read=read,
+            digest=digest,
+            cuts=cuts,
+            vectors=vectors,
+            model=self._embedder.name if self._embedder is not None and vectors else None,
+        )
+        return await self._store.change_notes(owner, change)
+
+    async def _vectors(self, cuts: Sequence[Cut]) -> Sequence[bytes]:
+        """A vector for each passage; none at all without an embedder, or when it fails: words find them all the same,
+        and adding the document again tries anew."""
+        if self._embedder is None:
+            return ()
+        texts = [one.shown for one in cuts]
+        try:
+            batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
+            return [vector for batch in batches for vector in await self._embedder.passages(batch)]
+        except ModelError:
+            return ()
+
+    def _read_all(self, source: str | bytes | Path, data: bytes, name: str) -> ReadDocument:
+        if isinstance(source, str):
+            is_markdown = name.lower().endswith((".md", ".markdown")) or source.lstrip().startswith("# ")
+            media_type = "text/markdown" if is_markdown else "text/plain"
+            return ReadDocument(media_type=media_type, pages=[data.decode()])
+        return self._read(data, name)
+
+    async def _known(self, owner: str, collection: str, id: str) -> Note | None:
+        query = NoteQuery(kind=NoteKind.DOCUMENT, keys=[document_key(collection, id)])
+        found = await self._store.notes(owner, query)
+        return found[0] if found else None
+
+    async def collections(self, owner: str) -> Sequence[Collection]:
+        """The collections of an owner, by name, and how much is in each."""
+        documents = await self._store.shelves(check_id(owner, "owner"), NoteKind.DOCUMENT)
+        passages = await self._store.shelves(owner, NoteKind.PASSAGE)
+        return [
+            Collection(
+                name=name, documents=documents[documents_shelf(name)], passages=passages.get(passages_shelf(name), 0)
+            )
+            for name in sorted(map(name_of, documents))
+        ]
+
+    async def list(self, owner: str, collection: str, *, limit: int = 100, cursor: str | None = None) -> Page[Document]:
+        """One page of the documents of a collection, the one added last first."""
+        check_count(limit, "limit", most=MAX_PAGE)
+        query = NoteQuery(
+            kind=NoteKind.DOCUMENT,
+            shelves=[documents_shelf(check_id(collection, "collection"))],
+            before=None if cursor is None else position(cursor, check_id(owner, "owner")),
+            limit=limit + 1,
+        )
+        notes = await self._store.notes(check_id(owner, "owner"), query)
+        shown = notes[:limit]
+        following = page_cursor(owner, shown[-1].number) if shown and len(notes) > limit else None
+        return Page(items=[as_document(note) for note in shown], next_cursor=following)
+
+    async def remove(self, owner: str, collection: str, id: str | None = None) -> int:
+        """Take out a document, or with None a collection with all of them; how many documents went.
+
+        NotFound when there is none. Whatever of their text is left in free pages goes with the next erase.
+        """
+        check_id(owner, "owner")
+        check_id(collection, "collection")
+        if id is not None:
+            await self._store.change_notes(owner, RemoveDocument(collection=collection, id=check_name(id)))
+            return 1
+        removed = 0
+        while page := (await self.list(owner, collection, limit=MAX_PAGE)).items:
+            for document in page:
+                await self._store.change_notes(owner, RemoveDocument(collection=collection, id=document.id))
+            removed += len(page)
+        if not removed:
+            raise NotFound(f"no collection {collection!r}")
+        return removed
+
+    async def search(
+        self,
+        owner: str,
+        collection: str | Sequence[str] | None,
+        query: str,
+        *,
+        limit: int = 5,
+        max_tokens: int | None = None,
+    ) -> PassageHits:
+        """Passages of a collection, of several, or with None of all, by the words of a question and, where there is an
+        embedder, by its meaning; best first, with `max_tokens` as many of the best as go into it."""
+        asked = check_query(query)
+        check_count(limit, "limit", most=MAX_PAGE)
+        names = await self._names(check_id(owner, "owner"), collection)
+        shelves = [passages_shelf(name) for name in names]
+        best, degraded = await find_both(
+            self._store, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
+        )
+        found = [PassageHit(passage=as_passage(one.note), score=one.score) for one in best]
+        kept = found if max_tokens is None else _within(found, check_count(max_tokens, "max_tokens"))
+        return PassageHits(tuple(kept), degraded)
+
+    async def _names(self, owner: str, given: str | Sequence[str] | None) -> Sequence[str]:
+        known = sorted(map(name_of, await self._store.shelves(owner, NoteKind.DOCUMENT)))
+        if given is None:
+            return known
+        wanted = [given] if isinstance(given, str) else list(given)
+        for name in wanted:
+            if check_id(name, "collection") not in known:
+                raise NotFound(f"no collection {name!r}")
+        return wanted
+
+    async def route(self, owner: str, query: str, collections: Sequence[str] | None = None) -> Route:
+        """Which of these collections (of all, when none are named) a question is for; for none when no passage has
+        half of what it asks for."""
+        said = check_query(query)[:MAX_QUERY_CHARS]
+        asked = parse(telling(said))
+        names = await self._names(check_id(owner, "owner"), collections)
+        shelves = [passages_shelf(name) for name in names]
+        if not asked or not shelves:
+            return Route(collection=None)
+        found = await self._store.find_notes(owner, shelves, asked, cap=CANDIDATE_CAP, any_word=True)
+        scores = dict.fromkeys(names, 0.0)
+        wanted = weighed(said, asked, found)
+        for note in found.found:
+            name = name_of(note.shelf)
+            scores[name] = max(scores[name], answered(note.text, wanted))
+        ranked = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
+        best = next(iter(ranked), None)
+        return Route(collection=best if best and ranked[best] >= LEAST_ANSWERED else None, scores=ranked)
+
+
+def _within(hits: Sequence[PassageHit], room: int) -> list[PassageHit]:
+    kept: list[PassageHit] = []
+    for hit in hits:
+        room -= hit.passage.tokens
+        if room < 0:
+            break
+        kept.append(hit)
+    return kept
+
+
+# -- what callers give ---------------------------------------------------------------------------------------------
+
+
+async def _bytes_of(source: object) -> tuple[bytes, str | None]:
+    """The bytes of a document, and the name of its file where it is one."""
+    if isinstance(source, Path):
+        return await asyncio.to_thread(_of_file, source), source.name
+    if isinstance(source, str):
+        if len(source) > MAX_CHARACTERS:
+            raise _too_large(f"{len(source):,} characters", f"{MAX_CHARACTERS:,}")
+        return source.replace("\x00", "").encode("utf-8", "replace"), None
+    if not isinstance(source, bytes):
+        raise Invalid(f"must be a text, bytes or a Path, not {type(source).__name__}", field="source")
+    if len(source) > MAX_BYTES:
+        raise _too_large(f"{len(source):,} bytes", f"{MAX_BYTES:,}")
+    return source, None
+
+
+def _of_file(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise _too_large(f"{size:,} bytes", f"{MAX_BYTES:,}")
+        return path.read_bytes()
+    except OSError as problem:
+        raise Invalid(
+            f"{path} cannot be read: {problem.strerror or type(problem).__name__}", field="source"
+        ) from problem
+
+
+def _too_large(size: str, most: str) -> Invalid:
+    return Invalid(f"has {size}, at most {most} are taken; split it", field="source")
+
+
+def check_name(name: object) -> str:
+    """A document's name, or Invalid."""
+    if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME_CHARACTERS:
+        raise Invalid(f"must be a text of 1 to {MAX_NAME_CHARACTERS} characters", field="id")
+    return check_text(name, "id")

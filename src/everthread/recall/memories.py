@@ -1,0 +1,301 @@
+"""Long-term memory: what `et.memories` does. Deciding is `recall.remembered`'s; this checks what callers give, asks the
+store, and chooses what of it a context shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from everthread.context.tokens import count_tokens
+from everthread.core.clock import from_micros
+from everthread.core.errors import Invalid, NotFound
+from everthread.core.ids import check_id, check_text, new_id
+from everthread.core.meaning import Embedder
+from everthread.core.memories import ALWAYS_SHOWN, Habit, Memory, MemoryHit, MemoryKind, MemoryScope, Origin
+from everthread.core.notes import NoteKind, NoteQuery, NoteState
+from everthread.core.nouns import EraseReport, Page, Ref
+from everthread.core.ports import Store
+from everthread.history.arguments import check_count
+from everthread.recall.finding import FoundNote, find_both
+from everthread.recall.noted import as_memory, memory_key, shelves_seen_by, vectors_of
+from everthread.recall.query import check_query, page_cursor, position, telling
+from everthread.recall.remembered import Draft, Forget, Remember, Revise
+from everthread.recall.shown import Known
+
+MAX_TEXT_CHARACTERS: Final = 4_000
+MAX_SUBJECT_CHARACTERS: Final = 128
+MAX_PAGE: Final = 1000
+_MOST_PAST: Final = 1000
+"""How far a history is followed: nobody reads further, and a damaged chain must not go on for ever."""
+_ALL_STATES = (NoteState.LIVE, NoteState.PAST, NoteState.FORGOTTEN)
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+class Memories:
+    """What is remembered, by owner."""
+
+    def __init__(self, store: Store, embedder: Embedder | None = None) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    async def add(
+        self,
+        owner: str,
+        text: str,
+        *,
+        kind: MemoryKind | str = MemoryKind.FACT,
+        scope: MemoryScope | str = MemoryScope.USER,
+        conversation: str | None = None,
+        seq: int | None = None,
+        subject: str | None = None,
+        confidence: float = 1.0,
+        supersedes: str | None = None,
+        pinned: bool | None = None,
+        id: str | None = None,
+        origin: Origin = "person",
+    ) -> Memory:
+        """Remember something; gives it as it stands then.
+
+        `conversation` and `seq` say which message it is known from; in the scopes `conversation` and `task` it holds
+        in that conversation only. The same text again is nothing new. A live memory of the same `subject` in the same
+        scope, or the one that `supersedes` names, becomes its past. What says who the user is or how to serve them is
+        `pinned` unless it is said otherwise: every context shows it. Conflict when the conversation is off the record.
+        """
+        where = _word(MemoryScope, scope, "scope")
+        what = _word(MemoryKind, kind, "kind")
+        if where is not MemoryScope.USER and conversation is None:
+            raise Invalid(f"name the conversation that the scope {where} means", field="conversation")
+        if seq is not None and conversation is None:
+            raise Invalid("name the conversation of the message too", field="conversation")
+        said = check_memory(text)
+        (vector,) = await vectors_of(self._embedder, [said])
+        draft = Draft(
+            vector=vector,
+            id=new_id() if id is None else check_id(id, "id"),
+            text=said,
+            kind=what,
+            scope=where,
+            tokens=count_tokens(said),
+            conversation=None if conversation is None else check_id(conversation, "conversation"),
+            seq=None if seq is None else check_count(seq, "seq") or None,
+            subject=None if subject is None else check_subject(subject),
+            origin=origin,
+            confidence=_share(confidence),
+            supersedes=None if supersedes is None else check_id(supersedes, "supersedes"),
+            is_pinned=what in ALWAYS_SHOWN if pinned is None else _flag(pinned, "pinned"),
+        )
+        (memory,) = await self._store.change_notes(owner, Remember(owner=check_id(owner, "owner"), drafts=[draft]))
+        return memory
+
+    async def get(self, owner: str, id: str) -> Memory:
+        """One memory, whatever its state; NotFound when this owner has none by this id."""
+        query = NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(check_id(id, "id"))])
+        for note in await self._store.notes(check_id(owner, "owner"), query):
+            return as_memory(note, owner)
+        raise NotFound(f"no memory {id!r}")
+
+    async def history(self, owner: str, id: str) -> list[Memory]:
+        """A memory with all that it superseded and that superseded it, oldest first."""
+        told = [await self.get(owner, id)]
+        while (before := told[0].supersedes) and len(told) < _MOST_PAST and (older := await self._known(owner, before)):
+            told.insert(0, older)
+        while (
+            (after := told[-1].superseded_by) and len(told) < _MOST_PAST and (newer := await self._known(owner, after))
+        ):
+            told.append(newer)
+        return told
+
+    async def _known(self, owner: str, id: str) -> Memory | None:
+        """None for one that was erased."""
+        found = await self._store.notes(owner, NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id)]))
+        return as_memory(found[0], owner) if found else None
+
+    async def list(
+        self,
+        owner: str,
+        *,
+        conversation: str | None = None,
+        pinned: bool = False,
+        include_past: bool = False,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[Memory]:
+        """One page, the newest first: all of the owner's, or what holds in a conversation; only those that are pinned;
+        with what is superseded or forgotten."""
+        check_count(limit, "limit", most=MAX_PAGE)
+        query = NoteQuery(
+            kind=NoteKind.MEMORY,
+            shelves=await self._shelves(check_id(owner, "owner"), conversation),
+            states=_ALL_STATES if include_past else (NoteState.LIVE,),
+            pinned_only=_flag(pinned, "pinned"),
+            before=None if cursor is None else position(cursor, owner),
+            limit=limit + 1,
+        )
+        notes = await self._store.notes(owner, query)
+        shown = notes[:limit]
+        following = page_cursor(owner, shown[-1].number) if shown and len(notes) > limit else None
+        return Page(items=[as_memory(note, owner) for note in shown], next_cursor=following)
+
+    async def _shelves(self, owner: str, conversation: str | None) -> Sequence[str] | None:
+        if conversation is None:
+            return None
+        await self._store.get(Ref(owner, check_id(conversation, "conversation")))
+        return shelves_seen_by(conversation)
+
+    async def search(
+        self, owner: str, query: str, *, conversation: str | None = None, limit: int = 10
+    ) -> Sequence[MemoryHit]:
+        """Live memories by their words and, where there is an embedder, by meaning, best first: all of the owner's, or
+        what holds in a conversation."""
+        asked = check_query(query)
+        check_count(limit, "limit", most=MAX_PAGE)
+        shelves = await self._shelves(check_id(owner, "owner"), conversation)
+        if shelves is None:
+            shelves = sorted(await self._store.shelves(owner, NoteKind.MEMORY))
+        hits, _ = await find_both(
+            self._store, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
+        )
+        return [MemoryHit(memory=as_memory(hit.note, owner), score=hit.score) for hit in hits]
+
+    async def update(
+        self,
+        owner: str,
+        id: str,
+        *,
+        text: str | None = None,
+        kind: MemoryKind | str | None = None,
+        confidence: float | None = None,
+        pinned: bool | None = None,
+    ) -> Memory:
+        """Change a live memory. Another text becomes a memory of its own, which is given; the old one stays readable
+        as its past."""
+        said = None if text is None else check_memory(text)
+        change = Revise(
+            vector=None if said is None else (await vectors_of(self._embedder, [said]))[0],
+            owner=check_id(owner, "owner"),
+            id=check_id(id, "id"),
+            new_id=new_id(),
+            text=said,
+            tokens=count_tokens(said or ""),
+            kind=None if kind is None else _word(MemoryKind, kind, "kind"),
+            confidence=None if confidence is None else _share(confidence),
+            is_pinned=None if pinned is None else _flag(pinned, "pinned"),
+        )
+        return await self._store.change_notes(owner, change)
+
+    async def forget(self, owner: str, id: str) -> Memory:
+        """Take a memory out of every search and context; `restore` undoes it; `erase` destroys its text."""
+        return await self._store.change_notes(check_id(owner, "owner"), Forget(owner=owner, id=check_id(id, "id")))
+
+    async def restore(self, owner: str, id: str) -> Memory:
+        """Undo `forget`."""
+        change = Forget(owner=owner, id=check_id(id, "id"), is_back=True)
+        return await self._store.change_notes(check_id(owner, "owner"), change)
+
+    async def erase(self, owner: str, id: str) -> EraseReport:
+        """Destroy a memory for good, with the words and the vector it is found by. It cannot be undone.
+
+        What it superseded, and the message it is known from, are others and stay: `history` names the former, and an
+        erase of the message takes what was remembered from it along. NotFound when this owner has none by this id.
+        """
+        return await self._store.erase(check_id(owner, "owner"), None, check_id(id, "id"))
+
+    async def habits(self, owner: str, *, limit: int = 10) -> Sequence[Habit]:
+        """The tools and skills that were used most in the owner's conversations, most used first."""
+        check_count(limit, "limit", most=MAX_PAGE)
+        return [
+            Habit(
+                kind="skill" if kind == "skill" else "tool",
+                name=name,
+                uses=uses,
+                conversations=conversations,
+                last_used_at=from_micros(last_at),
+            )
+            for kind, name, uses, conversations, last_at in await self._store.uses(
+                check_id(owner, "owner"), limit=limit
+            )
+        ]
+
+
+_MOST_PINNED: Final = 200
+_MOST_REMINDED: Final = 5
+_LEAST_COSINE: Final = 0.35
+"""Unasked, a memory is shown by its meaning only where that is plain."""
+
+
+async def known(
+    store: Store, ref: Ref, begun_at: datetime, query: str | None, embedder: Embedder | None = None
+) -> Known:
+    """What a context of this conversation may show: what is pinned, and what has to do with a question."""
+    shelves = shelves_seen_by(ref.id)
+    states = (NoteState.LIVE, NoteState.PAST)
+    pinned = NoteQuery(kind=NoteKind.MEMORY, shelves=shelves, states=states, pinned_only=True, limit=_MOST_PINNED)
+    standing = await store.notes(ref.owner, pinned)
+    hits = await _hits(store, embedder, ref.owner, shelves, query) if query else []
+    return Known(
+        ref=ref,
+        begun_at=begun_at,
+        pinned=[as_memory(note, ref.owner) for note in standing],
+        hits=[as_memory(hit.note, ref.owner) for hit in hits],
+    )
+
+
+async def _hits(
+    store: Store, embedder: Embedder | None, owner: str, shelves: Sequence[str], query: str
+) -> Sequence[FoundNote]:
+    """The memories that have to do with a question. A model is asked only where there is something to be found."""
+    there = await store.shelves(owner, NoteKind.MEMORY) if embedder is not None else {}
+    asks = embedder if any(shelf in there for shelf in shelves) else None
+    found, _ = await find_both(
+        store, asks, owner, shelves, words=telling(query), asked=query, limit=_MOST_REMINDED, least=_LEAST_COSINE
+    )
+    return found
+
+
+# -- what callers give ---------------------------------------------------------------------------------------------
+
+
+def check_memory(text: object) -> str:
+    """A text that can be remembered, or Invalid."""
+    if not isinstance(text, str):
+        raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
+    said = text.strip()
+    if not said:
+        raise Invalid("must say something", field="text")
+    if len(said) > MAX_TEXT_CHARACTERS:
+        raise Invalid(
+            f"must have at most {MAX_TEXT_CHARACTERS} characters, this has {len(said)}; "
+            "remember the point of it, or add it to a knowledge collection",
+            field="text",
+        )
+    return check_text(said, "text")
+
+
+def check_subject(subject: object) -> str:
+    """What a memory is about, or Invalid."""
+    if not isinstance(subject, str) or not 1 <= len(subject.strip()) <= MAX_SUBJECT_CHARACTERS:
+        raise Invalid(f"must be a text of 1 to {MAX_SUBJECT_CHARACTERS} characters, such as name", field="subject")
+    return check_text(subject.strip(), "subject")
+
+
+def _word(words: type[Word], given: object, field: str) -> Word:
+    for known in words:
+        if given == known:
+            return known
+    raise Invalid(f"must be one of {', '.join(words)}, not {given!r}", field=field)
+
+
+def _share(confidence: object) -> float:
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        raise Invalid(f"must be a number from 0 to 1, not {confidence!r}", field="confidence")
+    return float(confidence)
+
+
+def _flag(value: object, field: str) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"must be true or false, not {value!r}", field=field)
+    return value

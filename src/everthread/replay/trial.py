@@ -1,0 +1,156 @@
+"""A policy tried on a history: the requests it would have made.
+
+The log is read where it stands, and the compactions of a trial are kept in memory (`_Overlay`), so they begin with none
+and end with the trial. What a compaction changes shows in the request after it, as when it runs in the background.
+Summaries are the extractive ones: a summary model would have to be paid for every trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
+
+from everthread.compaction.facts import kept
+from everthread.compaction.later import Found
+from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.record import KeepCompaction
+from everthread.compaction.view import shown
+from everthread.context import read_view
+from everthread.context.assemble import Context
+from everthread.context.budget import Budget, message_tokens
+from everthread.context.dialect import Fields
+from everthread.contexts import Means
+from everthread.conversation import Conversation
+from everthread.core.clock import Clock
+from everthread.core.compactions import Compaction
+from everthread.core.entries import Entry
+from everthread.core.errors import Conflict
+from everthread.core.log import BranchName, CompactionQuery, Intent
+from everthread.core.notes import Note, NoteQuery
+from everthread.core.nouns import Ref
+from everthread.core.ports import Outlook, PathQuery, Store
+from everthread.replay.figures import Figures
+from everthread.replay.talk import Step, Talk, silent
+
+R = TypeVar("R")
+
+
+class _Overlay:
+    """A store to try a policy on: reads go to the log behind it, compactions stay here, nothing else is written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.made: list[Compaction] = []
+
+    async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
+        real = await self._store.outlook(ref, branch)
+        row = shown(self.made, real.segments)
+        last = await self._store.find(ref, seqs=[row[-1].last_seq]) if row else ()
+        depth = last[0].depth if last else 0
+        return replace(real, row=row, covered_depth=depth, is_asked_back=False, policies=(None, None))
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        """All that were made: more than was asked for does no harm."""
+        return self.made
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        return await self._store.path(ref, query)
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        return await self._store.find(ref, ids=ids, seqs=seqs)
+
+    async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        """Memories stand in requests as they are now."""
+        return await self._store.notes(owner, query)
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """What a context reads: here too it is to be read from this store."""
+        return await work()
+
+    async def write(self, ref: Ref, intent: Intent[Any]) -> object:
+        """One trial is one task, so what it keeps always follows what it kept before."""
+        if not isinstance(intent, KeepCompaction):
+            raise Conflict("a policy is being tried: nothing is written")
+        self.made.append(intent.compaction)
+        return intent.compaction, True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What trying a policy works with."""
+
+    store: Store
+    clock: Clock
+    ref: Ref
+    budget: Budget
+    step: Step = silent
+
+    async def run(self, way: str, policy: CompactionPolicy, talk: Talk) -> Figures:
+        """The same conversation under this policy."""
+        overlay = _Overlay(self.store)
+        store = cast(Store, overlay)
+        conversation = Conversation(Means(store=store, clock=self.clock, policy=policy), await self.store.get(self.ref))
+        last: Context | None = None
+        tokens = cached = passed = 0
+        for end in talk.requests:
+            made = await self._request(store, conversation, policy, talk.said[end - 1].seq)
+            tokens += made.tokens
+            cached += 0 if last is None else _cached(last, made)
+            self.step(end - passed)
+            last, passed = made, end
+        facts = talk.facts
+        return Figures(
+            way=way,
+            turns=talk.turns,
+            requests=len(talk.requests),
+            tokens=tokens,
+            cached_tokens=cached,
+            answer_tokens=talk.answer_tokens,
+            over_limit=0,
+            compactions=len(overlay.made),
+            facts_total=len(facts),
+            facts_kept=0 if last is None else len(kept(_text(last.messages), facts)[0]),
+        )
+
+    async def _request(self, store: Store, conversation: Conversation, policy: CompactionPolicy, seq: int) -> Context:
+        """The request when this message was the newest; what is due then is done before the next one."""
+        view = await read_view.look(store, self.ref, seq, policy)
+        made = read_view.render(view, self.budget)
+        due = read_view.is_due(view, made, self.budget)
+        if due == "hard_limit":
+            return await conversation.context(branch=seq, budget=self.budget)
+        if due is not None:
+            await conversation.compact_if_due(Found(budget=self.budget, branch=seq))
+        return made
+
+
+def _cached(before: Context, now: Context) -> int:
+    """What both requests begin with. A cache may have a little more: the part of the first message that differs."""
+    if now.messages[: len(before.messages)] == before.messages:
+        return before.tokens
+    same = 0
+    for old, new in zip(before.messages, now.messages, strict=False):
+        if old != new:
+            break
+        same += message_tokens(new)
+    return same
+
+
+def _text(messages: Sequence[Fields]) -> str:
+    """All that a request says, calls included."""
+    return "\n".join(_words(message) for message in messages)
+
+
+def _words(message: Mapping[str, Any]) -> str:
+    calls = [call["function"]["arguments"] for call in message.get("tool_calls") or ()]
+    content = message.get("content")
+    said = content if isinstance(content, str) else _block_texts(content)
+    return "\n".join([said, *calls])
+
+
+def _block_texts(content: object) -> str:
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(
+        block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)
+    )

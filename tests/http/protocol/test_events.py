@@ -1,0 +1,56 @@
+"""The second version of the protocol: commands, and one stream of everything that a thread tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.http.protocol.rig import Server, commanded, says, told_by
+
+
+async def test_a_graph_is_begun_asks_and_is_answered_by_commands(server: Server) -> None:
+    async with server.http() as http:
+        begun = await commanded(http, "run.start", assistant_id="agent", input=says("please stop"))
+        assert (begun["type"], begun["id"]) == ("success", 1)
+        told = await told_by(http, "interrupted")
+        assert [event["seq"] for event in told] == list(range(1, len(told) + 1))
+        said = [event["params"]["data"] for event in told if event["method"] == "messages"]
+        pieces = [one["delta"]["text"] for one in said if one["event"] == "content-block-delta"]
+        assert (said[0]["event"], "".join(pieces), said[-1]["event"]) == (
+            "message-start",
+            "one two three",
+            "message-finish",
+        )
+        asked = next(event["params"]["data"] for event in told if event["method"] == "input.requested")
+        assert asked["payload"] == {"question": "sure?"}
+        await commanded(http, "input.respond", interrupt_id=asked["interrupt_id"], response="yes")
+        rest = await told_by(http, "completed", since=told[-1]["seq"])
+        assert rest[0]["seq"] == told[-1]["seq"] + 1
+        values = [event["params"]["data"] for event in rest if event["method"] == "values"]
+        assert values[-1]["messages"][-1]["content"] == "got yes"
+        again = await told_by(http, "completed")
+        assert again == told + rest
+
+
+async def test_an_error_is_told_and_so_is_a_command_that_there_is_not(light: Server) -> None:
+    async with light.http() as http:
+        await commanded(http, "run.start", assistant_id="agent", input=says("fail"))
+        assert (await told_by(http, "failed"))[-1]["params"]["data"]["error"] == "boom"
+        assert (await commanded(http, "odd"))["error"] == "unknown_command"
+        assert (await commanded(http, "run.start", assistant_id="none"))["error"] == "invalid_argument"
+        assert (await http.post("/threads/t/stream/events", json={"channels": ["odd"]})).status_code == 422
+
+
+async def test_what_happens_inside_is_told_to_the_depth_that_is_asked_for(light: Server) -> None:
+    async with light.http() as http:
+        await commanded(http, "run.start", assistant_id="nested", input=says("hi"))
+        whole = await told_by(http, "completed", channels=["values", "lifecycle"])
+        assert any(event["params"]["namespace"] for event in whole)
+        outside = await told_by(http, "completed", channels=["values", "lifecycle"], depth=0)
+        assert not any(event["params"]["namespace"] for event in outside)
+
+
+async def test_langgraphs_own_client_streams_a_thread(light: Server) -> None:
+    async with light.sdk() as client, client.threads.stream("t", assistant_id="agent") as thread:
+        await thread.run.start(input=says("hi"))
+        output: Any = await thread.output
+    assert [message["type"] for message in output["messages"]] == ["human", "ai"]

@@ -1,0 +1,110 @@
+"""Graphs by name: from files and modules, compiled or not, made by functions of every kind; and what is not one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from everthread.core.errors import Invalid, NotFound
+from everthread.http.protocol import graphs
+
+SOURCE = """
+from contextlib import asynccontextmanager, contextmanager
+from typing import TypedDict
+from langgraph.graph import START, StateGraph
+
+class State(TypedDict):
+    said: str
+
+def build(said):
+    builder = StateGraph(State)
+    builder.add_node("say", lambda state: {"said": said})
+    return builder.add_edge(START, "say")
+
+plain = build("plain").compile()
+builder = build("builder")
+
+def made(): return build("made").compile()
+def made_of_config(config): return build(config["configurable"]["who"]).compile()
+async def made_async(): return build("async")
+
+@contextmanager
+def managed(): yield build("managed").compile()
+
+@asynccontextmanager
+async def managed_async(config): yield build("managed async").compile()
+
+number = 7
+def makes_no_graph(): return 7
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "agent.py").write_text(SOURCE)
+    return tmp_path
+
+
+def _offer(folder: Path, place: str) -> graphs.Offer:
+    return graphs.load(graphs.named_in_settings({"it": place}, folder)).get("it")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("plain", "plain"),
+        ("builder", "builder"),
+        ("made", "made"),
+        ("made_of_config", "me"),
+        ("made_async", "async"),
+        ("managed", "managed"),
+        ("managed_async", "managed async"),
+    ],
+)
+async def test_a_graph_is_served_however_it_is_made(folder: Path, name: str, said: str) -> None:
+    offer = _offer(folder, f"./agent.py:{name}")
+    async with offer.opened({"configurable": {"who": "me"}}, None, None) as graph:
+        assert await graph.ainvoke({"said": ""}) == {"said": said}
+
+
+async def test_a_graph_gets_the_checkpointer_it_is_opened_with_and_keeps_none(folder: Path) -> None:
+    offer, saver = _offer(folder, "./agent.py:plain"), InMemorySaver()
+    async with offer.opened({}, saver, None) as graph:
+        assert graph.checkpointer is saver
+    assert offer.made.checkpointer is None
+
+
+def test_langgraph_json_names_graphs_and_sets_what_is_not_set_yet(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ET_TEST_SET", "mine")
+    monkeypatch.delenv("ET_TEST_UNSET", raising=False)
+    (folder / ".env").write_text("ET_TEST_SET=theirs\n# no=thing\nexport ET_TEST_UNSET='theirs'\n")
+    config = {"graphs": {"a": "./agent.py:plain", "b": {"path": "agent.py:made", "description": "B"}}, "env": ".env"}
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    found = graphs.load(graphs.named_in_file(folder / "langgraph.json"))
+    assert [(offer.id, offer.description) for offer in found] == [("a", None), ("b", "B")]
+    assert os.environ["ET_TEST_SET"] == "mine"
+    assert os.environ["ET_TEST_UNSET"] == "theirs"
+
+
+@pytest.mark.parametrize("place", ["./agent.py", "./agent.py:number", "./agent.py:none", "./no.py:graph", "no.such:x"])
+def test_what_is_no_graph_is_refused_when_it_is_loaded(folder: Path, place: str) -> None:
+    with pytest.raises(Invalid, match=r"graphs\.it"):
+        _offer(folder, place)
+
+
+async def test_a_function_that_makes_no_graph_is_refused_when_it_is_asked(folder: Path) -> None:
+    with pytest.raises(Invalid, match="no graph but int"):
+        async with _offer(folder, "./agent.py:makes_no_graph").opened({}, None, None):
+            pass
+
+
+def test_an_unknown_name_is_answered_with_those_there_are(folder: Path) -> None:
+    found = graphs.load(graphs.named_in_settings({"b": "agent.py:plain", "a": "agent.py:made"}, folder))
+    with pytest.raises(NotFound, match="there are: a, b"):
+        found.get("c")

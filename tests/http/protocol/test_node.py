@@ -1,0 +1,50 @@
+"""The protocol as `@langchain/langgraph-sdk` speaks it, pinned where the example of a front end pins it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.http.protocol.rig import HERE, Server
+
+FRONTEND = HERE.parents[2] / "examples" / "frontend"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> str:
+    found = shutil.which("npm")
+    if found is None:
+        pytest.skip("needs Node and npm")
+    return found
+
+
+async def _run(folder: Path, *command: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    return out.decode()
+
+
+async def test_the_client_for_javascript_finds_what_it_expects(light: Server, node: str, tmp_path: Path) -> None:
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(FRONTEND / name, tmp_path)
+    shutil.copy(HERE / "node" / "talk.mjs", tmp_path)
+    await _run(tmp_path, node, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev")
+    seen = json.loads(await _run(tmp_path, "node", "talk.mjs", light.address))
+    assert seen == {
+        "told": ["metadata", "values", *["messages"] * 5, "updates", "values", "updates", "values", "end"],
+        "status": "interrupted",
+        "last": "got yes",
+        "followed": 22,
+        "end": "end",
+        "found": 1,
+        "history": 3,
+        "item": {"text": "milk"},
+        "assistant": "agent",
+    }

@@ -1,0 +1,97 @@
+"""Times that questions name, counted from Wednesday 15 April 2026, 10:00."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everthread.text.dates import fit, named_times
+
+ASKED_AT = datetime(2026, 4, 15, 10, tzinfo=UTC)
+
+
+def day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC, hour=12)
+
+
+@pytest.mark.parametrize(
+    ("question", "within", "outside"),
+    [
+        ("what did we say yesterday?", "2026-04-14", "2026-04-10"),
+        ("what did we decide last week?", "2026-04-08", "2026-04-29"),
+        ("what did I spend last month?", "2026-03-20", "2026-05-25"),
+        ("where did I go last Friday?", "2026-04-10", "2026-04-19"),
+        ("the plan from two weeks ago", "2026-04-01", "2026-03-01"),
+        ("who called a couple of days ago?", "2026-04-13", "2026-04-03"),
+        ("what did I order ten days ago?", "2026-04-05", "2026-04-14"),
+        ("what happened on 3 May 2024?", "2024-05-03", "2025-05-03"),
+        ("what happened on May 3rd, 2024?", "2024-05-03", "2024-06-20"),
+        ("what did Ann paint in May?", "2025-05-20", "2025-08-20"),
+        ("the trip in October 2023", "2023-10-20", "2024-10-20"),
+        ("the entry of 2026-02-03", "2026-02-03", "2026-02-20"),
+        ("昨天说的那家店叫什么", "2026-04-14", "2026-04-02"),
+        ("上周定的预算是多少", "2026-04-08", "2026-03-20"),
+        ("上周五谁来过", "2026-04-10", "2026-04-15"),
+        ("上个月看的电影", "2026-03-15", "2026-01-15"),
+        ("这个星期的安排", "2026-04-15", "2026-02-15"),
+        ("三天前说了什么", "2026-04-12", "2026-04-01"),
+        ("2024年5月3日那天", "2024-05-03", "2023-05-03"),
+        ("5月3号去了哪里", "2025-05-03", "2025-07-03"),
+        ("两个星期前说的", "2026-04-01", "2026-03-10"),
+        ("两个月前说的", "2026-02-14", "2026-04-10"),
+        ("十二天前", "2026-04-03", "2026-04-13"),
+        ("二十天前", "2026-03-26", "2026-04-05"),
+        ("半年前", "2025-10-15", "2024-10-15"),
+        ("五月三日去了哪里", "2025-05-03", "2025-07-03"),
+        ("十二月二十五号送了什么", "2025-12-25", "2025-12-01"),
+        ("去年十一月定的预算", "2025-11-20", "2024-11-20"),
+        ("今年三月份的安排", "2026-03-20", "2025-03-20"),
+        ("前年10月1日", "2024-10-01", "2025-10-01"),
+        ("2024年十月", "2024-10-20", "2025-10-20"),
+        ("上週定的預算", "2026-04-08", "2026-03-20"),
+        ("兩個禮拜前", "2026-04-01", "2026-03-10"),
+        ("5月3號", "2025-05-03", "2025-07-03"),
+    ],
+)
+def test_a_named_time_fits_messages_of_that_time_and_not_of_others(question: str, within: str, outside: str) -> None:
+    times = named_times(question, ASKED_AT)
+    assert fit(day(within), times) == 1.0
+    assert fit(day(outside), times) == 0.0
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "may I ask you something?",
+        "who is the director?",
+        "第三章讲什么",
+        "31 February 2024",
+        "三个月的房租",
+        "二月三十日",
+    ],
+)
+def test_a_question_that_names_no_time_fits_none(question: str) -> None:
+    assert named_times(question, ASKED_AT) == ()
+
+
+def test_a_year_says_less_than_a_month() -> None:
+    assert 0 < fit(day("2023-05-05"), named_times("what did she do in 2023?", ASKED_AT)) < 0.5
+
+
+def test_what_was_said_soon_after_a_named_time_fits_a_little() -> None:
+    said = day("2026-04-14") + timedelta(days=2)
+    assert 0 < fit(said, named_times("what happened yesterday?", ASKED_AT)) < 1
+
+
+def test_a_message_without_a_time_fits_nothing() -> None:
+    assert fit(None, named_times("yesterday", ASKED_AT)) == 0
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200), st.datetimes(timezones=st.just(UTC)))
+def test_any_text_at_any_moment_is_read(question: str, asked_at: datetime) -> None:
+    for start, end in named_times(question, asked_at):
+        assert start < end

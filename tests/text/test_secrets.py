@@ -1,0 +1,228 @@
+"""Secrets are flagged by place and kind; ordinary text is not. The secrets here are put together at run time."""
+
+from __future__ import annotations
+
+import base64
+import json
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everthread.text import secrets
+from everthread.text.secrets import MAX_FLAGS, SecretFlag, find_secrets, redact_secrets
+
+ALPHANUMERIC = string.ascii_letters + string.digits
+
+
+def some(length: int, alphabet: str = ALPHANUMERIC) -> str:
+    return (alphabet * (length // len(alphabet) + 1))[:length]
+
+
+def web_token() -> str:
+    parts = [{"alg": "HS256", "typ": "JWT"}, {"sub": "1234567890", "name": "Somebody"}]
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join([*encoded, some(43)])
+
+
+SECRETS = {
+    "anthropic": "sk-" + "ant-api03-" + some(93),
+    "aws": "AK" + "IA" + some(16, string.ascii_uppercase),
+    "bearer": "Authorization: Bea" + "rer " + some(60),
+    "password": "DB_PASS" + "WORD=" + "hunt" + "er2!x",
+    "azure-storage": "Account" + "Key=" + some(86) + "==",
+    "basic-auth": "postgresql://admin" + ":" + some(8) + "@db.example.org/app",
+    "discord": "MT" + some(22) + "." + some(6) + "." + some(27),
+    "github": "gh" + "p_" + some(36),
+    "gitlab": "gl" + "pat-" + some(20),
+    "google": "AI" + "za" + some(35),
+    "groq": "gs" + "k_" + some(52),
+    "hugging-face": "h" + "f_" + some(34, string.ascii_letters),
+    "jwt": web_token(),
+    "mailchimp": some(32, string.ascii_lowercase + string.digits) + "-us" + "12",
+    "npm": "//registry." + "npmjs.org/:_auth" + "Token=np" + "m_" + some(36),
+    "openai": "sk-" + some(20) + "T3Blbk" + "FJ" + some(20),
+    "openrouter": "sk-" + "or-v1-" + some(64, "0123456789abcdef"),
+    "private-key": "-----BEGIN OPENSSH " + "PRIVATE KEY-----",
+    "pypi": "pypi-" + "AgEIcHlwaS5vcmc" + some(80),
+    "sendgrid": "SG" + "." + some(22) + "." + some(43),
+    "slack": "xo" + "xb-" + some(12, string.digits) + "-" + some(24, string.ascii_lowercase),
+    "square": "sq0" + "csp-" + some(43),
+    "stripe": "sk_" + "live_" + some(24),
+    "telegram": some(9, "123456789") + ":A" + "A" + some(33),
+    "twilio": "A" + "C" + some(32, string.digits + "abcdef"),
+}
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_pasted_secret_is_flagged_where_it_stands(kind: str) -> None:
+    before = "please use this one: "
+    text = f"{before}{SECRETS[kind]}\nand tell nobody"
+    flags = [flag for flag in find_secrets(text) if flag.kind == kind]
+    assert flags
+    assert all(len(before) <= flag.start < flag.end <= len(before) + len(SECRETS[kind]) for flag in flags)
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_found_inside_json_and_between_chinese(kind: str) -> None:
+    in_json = json.dumps({"role": "user", "content": SECRETS[kind]})
+    assert kind in {flag.kind for flag in find_secrets(in_json)}
+    assert kind in {flag.kind for flag in find_secrets(f"我的密钥是{SECRETS[kind]}。谢谢")}
+
+
+WORD = "pass" + "word"
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("aws_secret_access" + f"_key={some(40)}", "aws_secret_access" + "_key=[redacted: aws]"),
+        (f"{WORD}=hunt" + "er2x", f"{WORD}=[redacted: password]"),
+        (f"{WORD}: hunt" + "er2x, thanks", f"{WORD}: [redacted: password], thanks"),
+        ("passwd: Tr0ub" + "4dor&3", "passwd: [redacted: password]&3"),
+        (f'{{"db_{WORD}": "corr3ct' + 'horse"}', f'{{"db_{WORD}": "[redacted: password]"}}'),
+        (f"export PG{WORD.upper()}='s3" + "cret!'", f"export PG{WORD.upper()}='[redacted: password]'"),
+        ("密码是 abc" + "12345，别告诉别人", "密码是 [redacted: password]，别告诉别人"),
+        ("Authorization: Bea" + f"rer {some(60)}==\nHost: x", "Authorization: Bearer [redacted: bearer]\nHost: x"),
+    ],
+)
+def test_what_is_named_a_secret_and_looks_like_one_is_taken_out(text: str, redacted: str) -> None:
+    assert redact_secrets(text) == redacted
+    assert len(find_secrets(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{WORD}: see the manual",
+        f"The {WORD}: it must have 8 characters and a digit",
+        f"{WORD}: required",
+        f"{WORD} = get_{WORD}(user1)",
+        f"login(name, {WORD}={WORD}2)",
+        f"{WORD}: str = Field(min_length=8)",
+        f"{WORD}=user1.{WORD}",
+        f"{WORD}=os.environ['DB_1']",
+        f"{WORD}=$DB1_PASS {WORD}=${{PASS1}} {WORD}=<your {WORD} 1> {WORD}=***** {WORD}={{p1}}",
+        f"if {WORD} == input1:",
+        f"{WORD}: https://example.org/reset1",
+        "密码：请看第3页的说明",
+        "密码是什么时候改的？",
+        "Authorization: Bearer YOUR_ACCESS_TOKEN_GOES_HERE",
+        "Authorization: Bearer <token> is what the bearer of 2 rings sends",
+        "aws_secret_access_key=YOUR_KEY",
+    ],
+)
+def test_prose_and_code_about_passwords_are_not_flagged(text: str) -> None:
+    assert find_secrets(text) == ()
+
+
+def test_each_rule_is_tried_where_one_of_its_literals_stands() -> None:
+    literals = [literal for literal, _ in secrets._RULE_OF_LITERAL]
+    assert all(secrets._holds_literal(f"before {literal} after") for literal in literals)
+
+
+def test_a_flag_holds_no_part_of_the_secret() -> None:
+    (flag,) = find_secrets(f"token {SECRETS['github']}")
+    assert flag == SecretFlag(kind="github", start=6, end=6 + len(SECRETS["github"]))
+
+
+def test_two_addresses_with_passwords_close_together_are_two_flags() -> None:
+    address = "https://user" + ":" + "password@host"
+    assert len(find_secrets(f"{address} {address}")) == 2
+
+
+def test_flags_come_in_the_order_of_the_text_and_are_capped() -> None:
+    flags = find_secrets(" ".join([SECRETS["stripe"], SECRETS["github"]] * MAX_FLAGS))
+    assert len(flags) == MAX_FLAGS
+    assert [flag.start for flag in flags] == sorted(flag.start for flag in flags)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "What is an API key, and where do I put my password?",
+        "see https://example.org/a/very/long/path?token=&user=me#part and mail me@example.org",
+        "TASK-1234 ACCOUNTABILITY SKELETONS APARTMENTS " + "0123456789abcdef" * 4,
+        "from notifications.manager import NotificationServiceManagers.create.something_else_entirely",
+        "git@github.com:owner/repository.git at 1700000000:0",
+        "我们明天去北京参加会议，讨论项目的进展情况和预算安排，密码另行通知。",
+        "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 40).decode(),
+    ],
+)
+def test_ordinary_text_and_code_are_not_flagged(text: str) -> None:
+    assert find_secrets(text) == ()
+
+
+def test_no_message_of_real_conversations_is_flagged(shared: Path) -> None:
+    texts = [text for file in sorted((shared / "data").rglob("*.json")) for text in strings_in(file)]
+    assert len(texts) > 10_000
+    assert [text for text in texts if find_secrets(text)] == []
+
+
+def strings_in(file: Path) -> Iterator[str]:
+    waiting = [json.loads(file.read_bytes())]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+@pytest.mark.parametrize(
+    "literal", ["eyJ", "@", "sk-T3Blbk" + "FJ", "//:_authToken=", "AC", "a", " ", "pass" + "word="]
+)
+def test_a_megabyte_of_one_literal_is_let_go(literal: str) -> None:
+    assert find_secrets(literal * (1_000_000 // len(literal))) == ()
+
+
+@given(text=st.text(alphabet=st.characters(exclude_categories=())))
+def test_any_text_is_looked_through_without_harm(text: str) -> None:
+    flags = find_secrets(text + " " * 3 + "x" * 40)
+    assert flags == find_secrets(text + " " * 3 + "x" * 40)
+    assert all(0 <= flag.start < flag.end <= len(text) for flag in flags)
+
+
+# --- taking them out ---
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_replaced_by_its_kind_and_all_else_stays(kind: str) -> None:
+    text = f"我的密钥是{SECRETS[kind]}。谢谢\nplease use it"
+    redacted = redact_secrets(text)
+    assert SECRETS[kind] not in redacted
+    assert f"[redacted: {kind}]" in redacted
+    assert redacted.startswith("我的密钥是")
+    assert redacted.endswith("\nplease use it") or kind == "private-key"
+
+
+def test_of_a_private_key_nothing_is_left() -> None:
+    key = SECRETS["private-key"] + "\n" + f"{some(64)}\n" * 20 + "-----END OPENSSH " + "PRIVATE KEY-----"
+    assert redact_secrets(f"a {key} b {key[:200]}") == "a -----[redacted: private-key] b -----[redacted: private-key]"
+
+
+def test_a_token_longer_than_the_rule_reaches_is_taken_out_whole() -> None:
+    token = web_token().rpartition(".")[0] + "." + some(9_000)
+    assert redact_secrets(f"a {token} b") == "a [redacted: jwt] b"
+
+
+def test_more_secrets_than_are_flagged_are_all_taken_out() -> None:
+    text = " ".join([SECRETS["stripe"], SECRETS["github"]] * MAX_FLAGS)
+    assert set(redact_secrets(text).split("] ")) <= {"[redacted: stripe", "[redacted: github", "[redacted: github]"}
+
+
+def test_a_secret_behind_thousands_of_decoys_is_taken_out() -> None:
+    assert SECRETS["twilio"] not in redact_secrets("SK AC " * 3_000 + SECRETS["twilio"])
+
+
+@given(text=st.text(alphabet=st.characters(exclude_categories=())))
+def test_what_is_taken_out_once_is_out_and_ordinary_text_is_the_same(text: str) -> None:
+    redacted = redact_secrets(f"{text} {SECRETS['github']}")
+    assert redact_secrets(redacted) == redacted
+    assert redacted.endswith("[redacted: github]")
