@@ -107,7 +107,7 @@ def test_even_a_defect_is_one_line(shell: Shell, quick: Quick, tmp_path: Path) -
     quick("migrate")
     ran = shell("heads", env={"PYTHONPATH": str(tmp_path)})
     assert ran.code == 1
-    assert ran.err.startswith("everthread: a defect: ZeroDivisionError")
+    assert ran.err.startswith("everthread: internal error: ZeroDivisionError")
     assert ran.err.count("\n") == 1
     asked = shell("heads", env={"PYTHONPATH": str(tmp_path), "EVERTHREAD_LOG_LEVEL": "debug"})
     assert "Traceback" in asked.err

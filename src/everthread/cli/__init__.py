@@ -1,12 +1,13 @@
 """The command line: `everthread`, or `python -m everthread`.
 
-app.py       options that every command takes, how a command runs, where errors end
-door.py      what a command is handed: the settings, the database, the output
-output.py    text for people, JSON for programs
-errors.py    exit codes
-commands.py  every command: a file for each family
+app.py         the typer application: options every command takes, how a command runs, where its errors end
+commands.py    the list of command modules; each module is named after its command, or after what its commands act on
+invocation.py  what a command function receives: settings, database, output
+options.py     arguments and options that several commands share
+output.py      text for people, JSON for programs
+errors.py      exit codes and how an error is printed
 
-Importing all of this is cheap; what a command works with is imported when it runs.
+Importing all of this is cheap: what a command needs beyond typer is imported when it runs.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from __future__ import annotations
 import gc
 import sys
 
-_GARBAGE = 100_000
-"""How many objects are made between two looks for garbage. What is imported stays; with Python's 700, looking through
-it again and again was a tenth of the start of `serve`."""
+_GC_THRESHOLD = 100_000
+"""Allocations between two garbage collections. Imported modules stay alive anyway; with Python's default of 700,
+scanning them again and again took a tenth of the start of `serve`."""
 
 
 def main() -> None:
     """The entry point of the installed command."""
-    gc.set_threshold(_GARBAGE)
+    gc.set_threshold(_GC_THRESHOLD)
     try:
         from everthread.cli.commands import run  # noqa: PLC0415 - startup
-        from everthread.cli.errors import tell_defect  # noqa: PLC0415
+        from everthread.cli.errors import report_crash  # noqa: PLC0415
 
-        sys.excepthook = tell_defect
+        sys.excepthook = report_crash
         sys.exit(run(sys.argv[1:]))
-    except KeyboardInterrupt:  # while importing; a command that runs ends in `run`
+    except KeyboardInterrupt:  # during the imports; once a command runs, `run` handles it
         sys.exit(130)

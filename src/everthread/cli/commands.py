@@ -1,33 +1,35 @@
-"""Every command, by family: importing this module fills the app, in the order of the help."""
+"""All commands. Importing this module registers them with the app, in the order in which the help lists them."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from everthread.cli.app import app, run, whole_command
+from everthread.cli.app import app, built_command, run
 
-__all__ = ["app", "run", "whole_command"]
+__all__ = ["app", "built_command", "run"]
 
-for family in (
+MODULES = (
     "chat",
-    "reading",
-    "viewing",
+    "conversations",  # ls, show, search, append, fork, pin, delete
+    "context",
     "why",
-    "compacting",
+    "compaction",  # compact, compactions, diff
     "replay",
-    "writing",
-    "proving",
-    "remembering",
-    "knowing",
-    "erasing",
-    "exporting",
-    "keeping",
-    "cleaning",
-    "adopting",
-    "working",
-    "serving",
+    "verify",  # heads, verify
+    "memories",
+    "kb",
+    "erase",  # erase, erasures
+    "export",  # export, import
+    "database",  # stats, migrate, backup, restore
+    "clean",  # clean, sweep
+    "adopt",
+    "jobs",  # worker, jobs, reindex
+    "serve",  # serve, key
     "doctor",
-    "setup",
+    "config",
+    "demo",
     "models",
-):
-    import_module(f"everthread.cli.{family}")
+)
+
+for name in MODULES:
+    import_module(f"everthread.cli.{name}")

@@ -1,37 +1,256 @@
-"""The command `doctor`: what is in order, what is not, and what to do about it."""
+"""`everthread doctor`: what is in order, what is not, and what to do about it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import asdict
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.door import Door, is_postgres, require_postgres
 from everthread.cli.errors import ExitCode
+from everthread.cli.invocation import Invocation, is_postgres, require_postgres
+from everthread.cli.output import format_bytes
 from everthread.core.errors import EverthreadError
 
 if TYPE_CHECKING:
-    from everthread.cli.checks import Check
+    from everthread.history.sweeping import BlobReport
+    from everthread.settings import Settings
+
+
+OLDEST_SQLITE = (3, 36, 0)
+EXTRAS = {
+    "postgres": "asyncpg",
+    "s3": "s3fs",
+    "langgraph": "langgraph",
+    "langchain": "langchain",
+    "meaning": "onnxruntime",
+    "milvus": "pymilvus",
+}
+"""Each extra, and the module that shows it is installed."""
+LITTLE_BYTES = 100_000_000
+SAMPLE = 25
+SAMPLE_WORDS = 8
+"""How many messages are drawn, and by how many of its words each must be found."""
+
+
+class State(StrEnum):
+    """How a thing stands."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+    DAMAGED = "damaged"
+    """Fails, and stored data are not as they were written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing looked at."""
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+    """What to do about it."""
+
+
+def check_machine(settings: Settings) -> Iterator[Check]:
+    """Everything that needs no database."""
+    yield Check(name="python", state=State.OK, found=".".join(map(str, sys.version_info[:3])))
+    yield check_sqlite()
+    yield check_environment()
+    yield check_extras()
+    yield from check_weights(settings.models_dir)
+    yield check_meaning(settings)
+
+
+def check_sqlite() -> Check:
+    import sqlite3  # noqa: PLC0415 - startup
+
+    found = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        return Check(name="sqlite", state=State.FAIL, found=found, advice=f"use a Python with SQLite {oldest} or newer")
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
+    except sqlite3.OperationalError:
+        return Check(
+            name="sqlite", state=State.FAIL, found=f"{found} without FTS5", advice="use a Python whose SQLite has FTS5"
+        )
+    finally:
+        connection.close()
+    return Check(name="sqlite", state=State.OK, found=f"{found} with FTS5")
+
+
+def check_environment() -> Check:
+    """A mistyped variable is silent otherwise."""
+    from everthread.settings import CONFIG_VARIABLE, PREFIX, variables  # noqa: PLC0415 - startup
+
+    known = {CONFIG_VARIABLE, *variables().values()}
+    strangers = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
+    if strangers:
+        return Check(
+            name="environment",
+            state=State.WARN,
+            found=f"no setting has the name {', '.join(strangers)}",
+            advice="`everthread config` shows the settings there are",
+        )
+    return Check(name="environment", state=State.OK, found="every EVERTHREAD_ variable is a setting")
+
+
+def check_extras() -> Check:
+    installed = [extra for extra, module in EXTRAS.items() if find_spec(module) is not None]
+    missing = [extra for extra in EXTRAS if extra not in installed]
+    return Check(
+        name="extras",
+        state=State.OK,
+        found=f"installed: {', '.join(installed) or 'none'}; not installed: {', '.join(missing) or 'none'}",
+        advice=f"if you need one: pip install 'everthread[{missing[0]}]'" if missing else "",
+    )
+
+
+def check_weights(models: Path) -> Iterator[Check]:
+    from everthread.adapters.models import weights  # noqa: PLC0415 - startup
+
+    for model in weights.CATALOGUE.values():
+        state = weights.state_of(models, model)
+        is_damaged = state is weights.State.DAMAGED
+        advice = {
+            weights.State.ABSENT: f"if you need it: everthread models fetch {model.name}",
+            weights.State.DAMAGED: f"everthread models fetch {model.name}",
+        }
+        yield Check(
+            name=f"model {model.name}",
+            state=State.WARN if is_damaged else State.OK,
+            found=str(state),
+            advice=advice.get(state, ""),
+        )
+
+
+def check_meaning(settings: Settings) -> Check:
+    """What finds by meaning here; whether it works is seen when it is asked."""
+    from everthread.adapters.embedders.choosing import AUTO, embedder_from  # noqa: PLC0415 - startup
+    from everthread.core.errors import EverthreadError  # noqa: PLC0415
+
+    try:
+        embedder = embedder_from(settings.embedder, lambda: settings.models_dir)
+    except EverthreadError as problem:
+        return Check(name="meaning", state=State.FAIL, found="the embedder cannot be used", advice=str(problem))
+    if embedder is not None:
+        return Check(name="meaning", state=State.OK, found=f"{embedder.name} ({settings.embedder})")
+    how = "pip install 'everthread[meaning]', then everthread models fetch minilm"
+    advice = f"if you need it: {how}" if settings.embedder == AUTO else ""
+    return Check(name="meaning", state=State.OK, found="words alone are searched", advice=advice)
+
+
+def check_vectors(about: str, parts: Mapping[str, int]) -> Check:
+    """How many there are of each embedder; those of another than the present one are not searched."""
+    held = ", ".join(f"{count:,} by {name}" for name, count in parts.items()) or "none yet"
+    return Check(name="vectors", state=State.OK, found=f"{about}: {held}")
+
+
+def check_room(folder: Path, database_bytes: int) -> Check:
+    """An erase rewrites the file beside itself, so it wants as much room again."""
+    free = shutil.disk_usage(folder).free
+    wanted = 2 * database_bytes + LITTLE_BYTES
+    return Check(
+        name="disk",
+        state=State.OK if free >= wanted else State.WARN,
+        found=f"{format_bytes(free)} free",
+        advice="" if free >= wanted else f"make room: {format_bytes(wanted)} let erase and restore work",
+    )
+
+
+# --- a database of either kind, once the figures are read --------------------------------------------------------
+
+
+def check_revision(found: str | None, newest: str) -> Check:
+    if found == newest:
+        return Check(name="tables", state=State.OK, found=f"revision {found}")
+    if found is None or found < newest:
+        return Check(name="tables", state=State.WARN, found=f"revision {found}", advice="everthread migrate")
+    return Check(name="tables", state=State.FAIL, found=f"revision {found}", advice="upgrade everthread")
+
+
+def check_erasures(unfinished: int) -> Check:
+    if unfinished:
+        return Check(
+            name="erasures",
+            state=State.WARN,
+            found=f"{unfinished} unfinished: their text may still lie in the files",
+            advice="any command that opens the database finishes them, such as everthread stats",
+        )
+    return Check(name="erasures", state=State.OK, found="all finished")
+
+
+def check_jobs(*, waiting: int, dead: int) -> Check:
+    """Work that was given up stays so until somebody looks."""
+    found = f"{waiting:,} waiting, {dead:,} given up"
+    advice = "everthread jobs shows their errors; everthread jobs --retry ID tries again"
+    return Check(name="jobs", state=State.WARN if dead else State.OK, found=found, advice=advice if dead else "")
+
+
+def check_index(*, indexed: int, wanted: int, waiting: int = 0) -> Check:
+    """What waits is indexed by the next search, so it is not wanted yet."""
+    wait = f"; {waiting:,} wait for the next search" if waiting else ""
+    return _judged("search index", indexed == wanted, f"{indexed:,} messages of {wanted:,}{wait}")
+
+
+def check_sample(*, found: int, drawn: int) -> Check:
+    """A message must be found by its own words."""
+    return _judged("search sample", found == drawn, f"{found} of {drawn} are found by their own words")
+
+
+def check_blobs(report: BlobReport) -> Check:
+    """A blob that is missing is a message whose text is gone."""
+    lost = [*report.missing, *report.damaged]
+    if lost:
+        return Check(
+            name="blobs",
+            state=State.DAMAGED,
+            found=f"{len(report.missing)} missing and {len(report.damaged)} damaged of {report.referred}: {lost[0]} …",
+            advice="restore the blob store from its copy; `everthread verify` names every message",
+        )
+    if report.unused:
+        return Check(
+            name="blobs",
+            state=State.WARN,
+            found=f"{report.referred} in order; {len(report.unused)} that nothing refers to",
+            advice="everthread sweep deletes those that are older than a day",
+        )
+    return Check(name="blobs", state=State.OK, found=f"{report.referred} in order")
+
+
+def _judged(name: str, is_good: bool, found: str) -> Check:
+    if is_good:
+        return Check(name=name, state=State.OK, found=found)
+    advice = "the log itself is whole if `everthread verify` says so; restore a backup to have the index back"
+    return Check(name=name, state=State.DAMAGED, found=found, advice=advice)
 
 
 @command(app)
-async def doctor(door: Door) -> None:
+async def doctor(cli: Invocation) -> None:
     """Look for trouble, changing nothing. Exit code 5 when stored data are damaged, 1 when something else fails."""
-    from everthread.cli.checks import State, check_machine  # noqa: PLC0415 - startup
 
-    checks = [*check_machine(door.settings), *[check async for check in _check_database(door)]]
-    if door.settings.blobs is not None and all(check.state in (State.OK, State.WARN) for check in checks):
-        checks.append(await _check_blobs(door))
-    if door.settings.vectors is not None:
-        checks.append(await _check_vectors(door.settings.vectors))
-    if door.out.json:
+    checks = [*check_machine(cli.settings), *[check async for check in _check_database(cli)]]
+    if cli.settings.blobs is not None and all(check.state in (State.OK, State.WARN) for check in checks):
+        checks.append(await _check_blobs(cli))
+    if cli.settings.vectors is not None:
+        checks.append(await _check_external_vectors(cli.settings.vectors))
+    if cli.out.json:
         for check in checks:
-            door.out.document(asdict(check))
+            cli.out.document(asdict(check))
     else:
-        door.out.table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, c.advice) for c in checks])
+        cli.out.table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, c.advice) for c in checks])
     states = {check.state for check in checks}
     if State.DAMAGED in states:
         raise typer.Exit(ExitCode.INTEGRITY)
@@ -39,17 +258,15 @@ async def doctor(door: Door) -> None:
         raise typer.Exit(ExitCode.ERROR)
 
 
-async def _check_blobs(door: Door) -> Check:
-    from everthread.cli.checks import check_blobs  # noqa: PLC0415 - startup
+async def _check_blobs(cli: Invocation) -> Check:
 
-    async with door.open() as et:
+    async with cli.open() as et:
         return check_blobs(await et.check_blobs())
 
 
-async def _check_vectors(address: str) -> Check:
+async def _check_external_vectors(address: str) -> Check:
     """Those outside of the database; whoever holds those inside is asked with it."""
     from everthread.adapters.vectors.choosing import outside_at  # noqa: PLC0415 - startup
-    from everthread.cli.checks import Check, State, check_vectors  # noqa: PLC0415
 
     try:
         vectors = outside_at(address)
@@ -62,22 +279,21 @@ async def _check_vectors(address: str) -> Check:
         return Check(name="vectors", state=State.FAIL, found=str(problem), advice=advice)
 
 
-async def _check_database(door: Door) -> AsyncIterator[Check]:
+async def _check_database(cli: Invocation) -> AsyncIterator[Check]:
     from everthread.adapters.stores.restoring import sqlite_file  # noqa: PLC0415 - startup
-    from everthread.cli.checks import Check, State  # noqa: PLC0415
 
-    file = sqlite_file(door.url)
+    file = sqlite_file(cli.url)
     if file is not None:
-        from everthread.cli.checks_sqlite import check_file  # noqa: PLC0415 - startup
+        from everthread.cli.doctor_sqlite import check_file  # noqa: PLC0415 - startup
 
         for check in check_file(file):
             yield check
-    elif is_postgres(door.url):
+    elif is_postgres(cli.url):
         require_postgres()
-        from everthread.cli.checks_postgres import check_server  # noqa: PLC0415 - an extra
+        from everthread.cli.doctor_postgres import check_server  # noqa: PLC0415 - an extra
 
-        async for check in check_server(door.url):
+        async for check in check_server(cli.url):
             yield check
     else:
-        async with door.open():
+        async with cli.open():
             yield Check(name="database", state=State.OK, found="in memory")

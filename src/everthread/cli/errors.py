@@ -1,4 +1,4 @@
-"""Exit codes, and how an error is told: one line on stderr, never a traceback, never a password."""
+"""Exit codes, and how an error is printed: one line on stderr, never a traceback, never a password."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What a command leaves behind for the shell."""
+    """What the shell sees."""
 
     OK = 0
     ERROR = 1
@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
     """Ctrl-C."""
     BROKEN_PIPE = 141
-    """Whoever read our output went away, as `head` does; what other programs leave in that case."""
+    """The reader of our output went away, as `head` does: 128 + SIGPIPE, like other programs."""
 
 
 EXIT_CODES: Mapping[type[EverthreadError], ExitCode] = {
@@ -61,52 +61,54 @@ EXIT_CODES: Mapping[type[EverthreadError], ExitCode] = {
     errors.StoreGone: ExitCode.ERROR,
     errors.StoreDamaged: ExitCode.INTEGRITY,
 }
-"""Each error by name; a test fails when one is missing."""
+"""Every error class; a test fails if one is missing."""
 
 
 def exit_code(problem: EverthreadError) -> ExitCode:
-    """The code of the error, or of the nearest one above it."""
+    """The code of the error's class or of its nearest listed base class."""
     return next(EXIT_CODES[kind] for kind in type(problem).__mro__ if kind in EXIT_CODES)
 
 
 _LOGGER = logging.getLogger("everthread")
 _HANDLER = StderrHandler()
-_addresses: list[str] = []
-"""Of the databases this process was told of; their passwords are left out of all that is said here."""
+_urls: list[str] = []
+"""URLs of the databases this process knows of; their passwords are removed from everything printed here."""
 
 
-def tell(message: str, *, code: str, retryable: bool = False, as_json: bool) -> None:
-    """Say what failed."""
-    said = one_line(_without_passwords(message))
+def print_error(message: str, *, code: str, retryable: bool = False, as_json: bool) -> None:
+    """Print what failed."""
+    line = one_line(_without_passwords(message))
     if as_json:
-        said = json.dumps({"error": {"code": code, "message": said, "retryable": retryable}})
+        line = json.dumps({"error": {"code": code, "message": line, "retryable": retryable}})
     else:
-        said = f"everthread: {said}"
-    print(said, file=sys.stderr)
+        line = f"everthread: {line}"
+    print(line, file=sys.stderr)
 
 
-def tell_defect(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
-    """What `sys.excepthook` becomes: even a defect of ours is one line, and shows its place only when asked."""
+def report_crash(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
+    """Our `sys.excepthook`: even a bug of ours is one line, and its traceback appears at log level debug only."""
     if _LOGGER.isEnabledFor(logging.DEBUG):
         text = "".join(traceback.format_exception(kind, problem, trace))
         print(_without_passwords(text), file=sys.stderr, end="")
-    message = f"a defect: {kind.__name__}: {problem}; set EVERTHREAD_LOG_LEVEL=debug to see where, and report it"
-    tell(message, code="defect", as_json="--json" in sys.argv)
+    message = (
+        f"internal error: {kind.__name__}: {problem}; please report it; EVERTHREAD_LOG_LEVEL=debug shows the traceback"
+    )
+    print_error(message, code="defect", as_json="--json" in sys.argv)
 
 
-def listen(settings: Settings) -> None:
-    """Log to stderr what the settings ask for (libraries speak up only to warn), and know what is not to be said."""
-    _addresses.append(settings.database)
+def configure_logging(settings: Settings) -> None:
+    """Log to stderr at the level of the settings (libraries: warnings only), and keep the database's password out."""
+    _urls.append(settings.database)
     _HANDLER.setFormatter(LineFormatter(settings.log_format.value, clean=_without_passwords))
-    logging.getLogger().addHandler(_HANDLER)  # once: it is known the second time
+    logging.getLogger().addHandler(_HANDLER)  # adding it twice has no effect
     _LOGGER.setLevel(settings.log_level.upper())
 
 
 def _without_passwords(text: str) -> str:
-    """Before the settings are read, any argument may be an address, also a mistyped one."""
+    """Before the settings are read, any argument may be a URL, even a mistyped one."""
     from everthread.settings import PREFIX, without_passwords  # noqa: PLC0415 - startup
 
     suspects = [argument for argument in sys.argv[1:] if "@" in argument or "password" in argument]
     values = [suspect.partition("=")[2] if suspect.startswith("--") else suspect for suspect in suspects]
     variable = os.environ.get(f"{PREFIX}DATABASE", "")
-    return without_passwords(text, [known for known in (*_addresses, *values, variable) if known])
+    return without_passwords(text, [known for known in (*_urls, *values, variable) if known])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.door import Door
-from everthread.cli.output import size
+from everthread.cli.invocation import Invocation
+from everthread.cli.output import format_bytes
 
 if TYPE_CHECKING:
     from everthread.settings import Settings
@@ -22,7 +22,7 @@ app.add_typer(models, name="models")
 
 @command(models)
 def fetch(
-    door: Door,
+    cli: Invocation,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME…]", help="Which models; if none, all that are for everybody.")
     ] = None,
@@ -32,12 +32,12 @@ def fetch(
 
     chosen = [weights.named(name) for name in names] if names else weights.for_everybody()
     for model in chosen:
-        is_new = weights.fetch(door.settings.models_dir, model, say=door.out.note)
-        folder = weights.folder_of(door.settings.models_dir, model)
-        if door.out.json:
-            door.out.document({"name": model.name, "version": model.version, "path": str(folder), "fetched": is_new})
+        is_new = weights.fetch(cli.settings.models_dir, model, say=cli.out.note)
+        folder = weights.folder_of(cli.settings.models_dir, model)
+        if cli.out.json:
+            cli.out.document({"name": model.name, "version": model.version, "path": str(folder), "fetched": is_new})
         else:
-            door.out.text(f"{model.name} {model.version}: {folder}{'' if is_new else ' (was here)'}")
+            cli.out.text(f"{model.name} {model.version}: {folder}{'' if is_new else ' (was here)'}")
 
 
 def is_local_absent(settings: Settings) -> bool:
@@ -47,25 +47,25 @@ def is_local_absent(settings: Settings) -> bool:
     return settings.model is None and not weights.folder_of(settings.models_dir, weights.named(LOCAL)).is_dir()
 
 
-def fetch_local(door: Door) -> None:
+def fetch_local(cli: Invocation) -> None:
     """The weights of the small model, where nobody named another one."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
-    if is_local_absent(door.settings):
-        door.out.note("no model is set: fetching a small one for this machine (EVERTHREAD_MODEL names a better one)")
-        weights.fetch(door.settings.models_dir, weights.named(LOCAL), say=door.out.note)
+    if is_local_absent(cli.settings):
+        cli.out.note("no model is set: fetching a small one for this machine (EVERTHREAD_MODEL names a better one)")
+        weights.fetch(cli.settings.models_dir, weights.named(LOCAL), say=cli.out.note)
 
 
 @command(models, "ls")
-def list_models(door: Door) -> None:
+def list_models(cli: Invocation) -> None:
     """List the models, and read those that are here through."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
-    rows = [(model, weights.state_of(door.settings.models_dir, model)) for model in weights.CATALOGUE.values()]
-    if door.out.json:
+    rows = [(model, weights.state_of(cli.settings.models_dir, model)) for model in weights.CATALOGUE.values()]
+    if cli.out.json:
         for model, state in rows:
-            folder = str(weights.folder_of(door.settings.models_dir, model))
-            door.out.document(
+            folder = str(weights.folder_of(cli.settings.models_dir, model))
+            cli.out.document(
                 {
                     "name": model.name,
                     "version": model.version,
@@ -77,7 +77,7 @@ def list_models(door: Door) -> None:
                 }
             )
     else:
-        door.out.table(
+        cli.out.table(
             ("name", "state", ">size", "licence", "use"),
-            [(model.name, state, size(model.bytes), model.licence, model.use) for model, state in rows],
+            [(model.name, state, format_bytes(model.bytes), model.licence, model.use) for model, state in rows],
         )

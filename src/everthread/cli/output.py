@@ -1,8 +1,8 @@
 """What a command prints: text and tables for people, JSON for programs.
 
-Messages hold anything: what a terminal would obey rather than show (escape sequences, NUL, half surrogate pairs,
-marks that turn the direction of text) is shown escaped. Colours are for terminals only, and not where `NO_COLOR`
-is set. Where stdout cannot encode a character, its escape is printed instead.
+Messages may contain anything: what a terminal would obey rather than display (escape sequences, NUL, lone surrogates,
+marks that change the direction of text) is printed escaped. Colours are for terminals only, and never if `NO_COLOR` is
+set. A character that stdout cannot encode is printed as its escape.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Styled = tuple[str, str]
-"""A piece of text and its style, such as "bold"; "" for none."""
+"""Text and its rich style, such as "bold"; "" for none."""
 
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNBOUNDED = 100_000
-"""Columns of what is no terminal: there a row is never cut or folded."""
+"""The width if stdout is not a terminal: a row is never cut or folded there."""
 
 
 def printable(text: str) -> str:
-    """The text with what a terminal would obey shown escaped; lines and tabs stay."""
+    """The text with control characters escaped; newlines and tabs stay."""
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """The same on a single line."""
+    """The same, on a single line."""
     return " ".join(printable(text).split("\n")).replace("\t", " ")
 
 
-def moment(at: datetime | None) -> str:
-    """A time as people read it, in UTC."""
+def format_time(at: datetime | None) -> str:
+    """A time for people, in UTC."""
     return "" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def size(count: int) -> str:
-    """Bytes as people read them."""
+def format_bytes(count: int) -> str:
+    """A number of bytes for people."""
     amount = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if amount < 1000:
@@ -57,52 +57,52 @@ def size(count: int) -> str:
 
 
 def prepare_streams() -> None:
-    """Never fail on a character, whatever the locale. (A test's own streams need no care.)"""
+    """Never fail on a character, whatever the locale. (A test's own streams are left alone.)"""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def let_go_of_stdout() -> None:
-    """After a broken pipe: what is still buffered goes nowhere, so that leaving raises nothing."""
+def discard_stdout() -> None:
+    """After a broken pipe: send what is still buffered nowhere, so that the exit does not raise again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Output:
-    """Where a command's results go. With `json`, stdout holds JSON and nothing else."""
+    """Where a command's results go. With `json`, stdout carries JSON and nothing else."""
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
 
     def document(self, value: object) -> None:
-        """One JSON value on a line of its own; ASCII, so that it survives any locale."""
-        sys.stdout.write(json.dumps(value, default=_plain) + "\n")
+        """One JSON value on a line of its own, in ASCII so that it survives any locale."""
+        sys.stdout.write(json.dumps(value, default=_jsonable) + "\n")
 
     def text(self, text: str) -> None:
         """A line for people."""
         sys.stdout.write(printable(text) + "\n")
 
     def flush(self) -> None:
-        """Let whoever waits for it read what was printed, while the command goes on."""
+        """Hand what was printed to whoever reads it, while the command goes on."""
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """A line beside the result, which a pipe does not carry on."""
+        """A line on stderr for people, beside the result."""
         if not self.json:
             sys.stdout.flush()
             print(one_line(text), file=sys.stderr)
 
     def pieces(self, pieces: Iterable[Styled]) -> None:
-        """Text with styles. Without colours it is only written: 100,000 messages pass here."""
+        """Styled text. Without colours rich is bypassed: `show` may print 100,000 messages."""
         if _has_colours():
             from rich.text import Text  # noqa: PLC0415 - startup
 
-            self.drawn(lambda console: console.print(Text.assemble(*pieces), end="", soft_wrap=True))
+            self.draw(lambda console: console.print(Text.assemble(*pieces), end="", soft_wrap=True))
         else:
             sys.stdout.write("".join(text for text, _ in pieces))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Rows under their columns; a column named ">…" is aligned to the right."""
+        """A table; a column named ">…" is right-aligned."""
         from rich.table import Table  # noqa: PLC0415 - startup
         from rich.text import Text  # noqa: PLC0415
 
@@ -113,18 +113,18 @@ class Output:
             )
         for row in rows:
             table.add_row(*(Text(one_line(str(cell))) for cell in row))
-        self.drawn(lambda console: console.print(table))
+        self.draw(lambda console: console.print(table))
 
-    def drawn(self, draw: Callable[[Console], None]) -> None:
-        """What rich draws. It is written by us, because rich ends the program at a broken pipe."""
+    def draw(self, paint: Callable[[Console], None]) -> None:
+        """Print with rich. We write what it captured, because rich exits the program on a broken pipe."""
         console = _console()
         with console.capture() as captured:
-            draw(console)
+            paint(console)
         sys.stdout.write("".join(line.rstrip(" ") + "\n" for line in captured.get().removesuffix("\n").split("\n")))
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
-        """A bar on stderr while the block runs, if there is a terminal to show it; call with each step's size."""
+        """A progress bar on stderr if that is a terminal. Yields a function to call with the size of each step."""
         if not sys.stderr.isatty():
             yield lambda _: None
             return
@@ -150,8 +150,8 @@ def _console() -> Console:
     )  # fmt: skip
 
 
-def _plain(value: Any) -> object:
-    """What JSON has no word for."""
+def _jsonable(value: Any) -> object:
+    """Values that JSON has no type for."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes):

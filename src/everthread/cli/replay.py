@@ -12,9 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.door import Door
-from everthread.cli.reading import BranchOption, ConversationArgument, branch_name
-from everthread.cli.viewing import ORDINARY, ReserveOption, WindowOption
+from everthread.cli.invocation import Invocation
+from everthread.cli.options import (
+    ORDINARY,
+    BranchOption,
+    ConversationArgument,
+    ReserveOption,
+    WindowOption,
+    branch_name,
+)
 from everthread.compaction.policy import CompactionPolicy, as_mapping, merged
 from everthread.context.budget import Budget, reserve_of
 from everthread.core.clock import system_clock
@@ -35,7 +41,7 @@ PriceCached = Annotated[
 
 @command(app)
 async def replay(
-    door: Door,
+    cli: Invocation,
     conversation: ConversationArgument,
     policy: Annotated[
         Path, typer.Option("--policy", metavar="FILE", help="The settings to try, as TOML or JSON; the rest stays.")
@@ -51,20 +57,20 @@ async def replay(
     changes = _read_policy(policy)
     prices = _prices(price_in, price_out, price_cached)
     budget = Budget(window=window, output_reserve=reserve_of(window, reserve))
-    async with door.open() as et:
-        found = await et.conversations.get(conversation, door.owner)
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
         present = await et.compaction_config.get(found)
         policies = {policy.name: merged(present, changes), "present policy": present}
-        rows = await _figures(door, et, Ref(found.owner, found.id), branch_name(branch), policies, budget)
-    if door.out.json:
+        rows = await _figures(cli, et, Ref(found.owner, found.id), branch_name(branch), policies, budget)
+    if cli.out.json:
         ways = [_as_json(row, prices, policies.get(row.way)) for row in rows]
-        door.out.document({"conversation_id": found.id, "limit": budget.limit, "ways": ways})
+        cli.out.document({"conversation_id": found.id, "limit": budget.limit, "ways": ways})
     else:
-        _tell(door, rows, prices)
+        _tell(cli, rows, prices)
 
 
 async def _figures(
-    door: Door,
+    cli: Invocation,
     et: Everthread,
     ref: Ref,
     branch: str | int | None,
@@ -72,7 +78,7 @@ async def _figures(
     budget: Budget,
 ) -> list[Figures]:
     total = (await et.store.outlook(ref, branch)).leaf_depth
-    with door.out.progress("replaying", total * (1 + len(policies))) as step:
+    with cli.out.progress("replaying", total * (1 + len(policies))) as step:
         talk = await read(et.store, ref, branch, step)
         trial = Trial(store=et.store, clock=system_clock, ref=ref, budget=budget, step=step)
         tried = [await trial.run(way, policy, talk) for way, policy in policies.items()]
@@ -111,12 +117,12 @@ def _as_json(row: Figures, prices: Prices | None, policy: CompactionPolicy | Non
     }
 
 
-def _tell(door: Door, rows: list[Figures], prices: Prices | None) -> None:
+def _tell(cli: Invocation, rows: list[Figures], prices: Prices | None) -> None:
     head = ["", ">tokens/turn", ">cached", ">facts kept", ">compactions", ">too long"]
     costs = [] if prices is None else [">cost/turn", ">cost"]
-    door.out.table([*head, *costs], [tuple(_cells(row, prices)) for row in rows])
+    cli.out.table([*head, *costs], [tuple(_cells(row, prices)) for row in rows])
     first = rows[0]
-    door.out.note(
+    cli.out.note(
         f"{first.turns:,} turns, {first.requests:,} requests; cached: what a prompt cache would have had; facts kept: "
         f"of {first.facts_total:,}, in the last request; too long: requests that the model would have refused"
     )

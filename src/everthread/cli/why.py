@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.door import Door
+from everthread.cli.invocation import Invocation
 from everthread.cli.output import one_line
 from everthread.context.read_view import SeenContext
 from everthread.conversation import Conversation
@@ -38,7 +38,7 @@ class Place:
 
 @command(app)
 async def why(
-    door: Door,
+    cli: Invocation,
     turn: Annotated[str, typer.Argument(metavar="TURN", help="The turn's id.")],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that were said some time.")],
     conversation: Annotated[
@@ -48,13 +48,13 @@ async def why(
     """Tell whether a model saw a text when it answered: in the window, in a summary, recalled, or left out and why."""
     if not text.strip():
         raise Invalid("is empty; name words that were said", field="text")
-    async with door.open() as et:
-        found, row = await _turn(et, door.owner, conversation, turn)
+    async with cli.open() as et:
+        found, row = await _turn(et, cli.owner, conversation, turn)
         seen = [await found.seen_context(id) for id in await _manifests(found, row)]
         having = [one async for one in _having(found, text)]
         places = [place for at, one in enumerate(seen, 1) for place in places_of(one, at, having, text)]
         told = [one.summary for one in await _summaries(found, seen) if text.casefold() in one.summary.casefold()]
-    _tell(door, row, text, len(seen), places, is_summed_up=bool(told))
+    _tell(cli, row, text, len(seen), places, is_summed_up=bool(told))
 
 
 async def _turn(et: Everthread, owner: str, conversation: str | None, id: str) -> tuple[Conversation, Turn]:
@@ -130,9 +130,11 @@ def _omission(seen: SeenContext, seq: int) -> str | None:
     return None
 
 
-def _tell(door: Door, turn: Turn, text: str, requests: int, places: Sequence[Place], *, is_summed_up: bool) -> None:
-    if door.out.json:
-        door.out.document(
+def _tell(
+    cli: Invocation, turn: Turn, text: str, requests: int, places: Sequence[Place], *, is_summed_up: bool
+) -> None:
+    if cli.out.json:
+        cli.out.document(
             {
                 "turn_id": turn.id,
                 "conversation_id": turn.conversation_id,
@@ -144,17 +146,17 @@ def _tell(door: Door, turn: Turn, text: str, requests: int, places: Sequence[Pla
             }
         )
         return
-    door.out.text(f"turn {turn.id} ({turn.state}) asked the model {requests} times; {one_line(text)!r}:")
+    cli.out.text(f"turn {turn.id} ({turn.state}) asked the model {requests} times; {one_line(text)!r}:")
     if not requests:
-        door.out.text("what the model was shown is not known: the turn ended before an answer, or it was erased")
+        cli.out.text("what the model was shown is not known: the turn ended before an answer, or it was erased")
     elif not places:
-        door.out.text("no message of the conversation has these words")
+        cli.out.text("no message of the conversation has these words")
     else:
-        door.out.table(
+        cli.out.table(
             (">request", ">message", "role", "where", "why"),
             [(one.request, one.seq, one.role, one.where.replace("_", " "), one.why) for one in places[:_SHOWN]],
         )
         if len(places) > _SHOWN:
-            door.out.note(f"{len(places) - _SHOWN} more; --json shows all")
+            cli.out.note(f"{len(places) - _SHOWN} more; --json shows all")
     if is_summed_up:
-        door.out.text("a summary that was shown has these words itself")
+        cli.out.text("a summary that was shown has these words itself")

@@ -1,0 +1,115 @@
+"""`everthread adopt`: archive the threads that a LangGraph saver holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.invocation import Invocation
+from everthread.cli.output import format_bytes
+from everthread.core.errors import Invalid, MissingExtra
+
+if TYPE_CHECKING:
+    from everthread.langgraph.adopting import ThreadAdoption, ThreadReport
+    from everthread.langgraph.foreign import Foreign
+
+
+SaverOption = Annotated[
+    str, typer.Option("--saver", metavar="URL", help="Its database: sqlite:///file or postgresql://…")
+]
+
+
+@command(app)
+async def adopt(
+    cli: Invocation,
+    saver: SaverOption,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look, and say what there is.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Then remove the saver's older checkpoints, and free their space.")
+    ] = False,
+) -> None:
+    """Archive all threads of a SqliteSaver or PostgresSaver, from all their checkpoints. Once more changes nothing."""
+    if dry_run and prune:
+        raise Invalid("a dry run prunes nothing; leave one of them out", field="--prune")
+    if any(find_spec(f"langgraph.checkpoint.{kind}") is None for kind in ("sqlite", "postgres")):
+        raise MissingExtra("adopting needs an extra: pip install 'everthread[adopt]'")
+    from everthread.langgraph.foreign import foreign_at  # noqa: PLC0415 - an extra
+
+    with foreign_at(saver, read_only=not prune) as found:
+        if dry_run:
+            _tell_reports(cli, await _looked_at(cli, found))
+        else:
+            _tell_adoptions(cli, await _adopted(cli, found), await _pruned(cli, found) if prune else None)
+
+
+async def _looked_at(cli: Invocation, found: Foreign) -> list[ThreadReport]:
+    from everthread.langgraph.adopting import report  # noqa: PLC0415 - an extra
+
+    threads = found.threads()
+    with cli.out.progress("looking", sum(len(found.checkpoints(thread)) for thread in threads)) as step:
+        return [await asyncio.to_thread(report, found, thread, step) for thread in threads]
+
+
+async def _adopted(cli: Invocation, found: Foreign) -> list[ThreadAdoption]:
+    from everthread.langgraph.adopting import Adoption  # noqa: PLC0415 - an extra
+
+    threads = found.threads()
+    async with cli.open(create=True) as et:
+        adoption = Adoption(et, found, cli.owner)
+        with cli.out.progress("adopting", sum(len(found.checkpoints(thread)) for thread in threads)) as step:
+            return [await adoption.adopt(thread, step) for thread in threads]
+
+
+async def _pruned(cli: Invocation, found: Foreign) -> dict[str, Any]:
+    """Only what was adopted is pruned: a failure before this leaves the saver as it is."""
+    threads = found.threads()
+    before = sum(found.size_bytes(thread)[0] for thread in threads)
+    kept = [thread for thread in threads if not await asyncio.to_thread(found.prune, thread)]
+    await asyncio.to_thread(found.shrink)
+    after = sum(found.size_bytes(thread)[0] for thread in threads)
+    return {"freed_bytes": before - after, "not_pruned": kept}
+
+
+def _tell_reports(cli: Invocation, reports: Sequence[ThreadReport]) -> None:
+    if cli.out.json:
+        cli.out.document({"threads": [asdict(one) for one in reports]})
+        return
+    rows = [
+        (
+            one.thread_id,
+            one.checkpoints,
+            one.messages,
+            one.lost,
+            format_bytes(one.size_bytes),
+            format_bytes(one.prunable_bytes),
+        )
+        for one in reports
+    ]
+    cli.out.table((("thread"), ">checkpoints", ">messages", ">lost from its state", ">size", ">a prune frees"), rows)
+    total = sum(one.size_bytes for one in reports)
+    freed = sum(one.prunable_bytes for one in reports)
+    cli.out.text(
+        f"{len(reports)} threads, {sum(one.messages for one in reports)} messages, of which "
+        f"{sum(one.lost for one in reports)} are no longer in the newest states; "
+        f"{format_bytes(total)}, a prune would free {format_bytes(freed)}"
+    )
+
+
+def _tell_adoptions(cli: Invocation, adoptions: Sequence[ThreadAdoption], pruned: dict[str, Any] | None) -> None:
+    if cli.out.json:
+        cli.out.document({"threads": [asdict(one) for one in adoptions], "pruned": pruned})
+        return
+    cli.out.table(
+        ("thread", ">messages", ">new entries"), [(one.thread_id, one.messages, one.entries) for one in adoptions]
+    )
+    cli.out.text(f"{len(adoptions)} threads adopted, {sum(one.entries for one in adoptions)} new entries in the log")
+    if pruned is not None:
+        cli.out.text(f"pruned: {format_bytes(pruned['freed_bytes'])} freed")
+        for thread in pruned["not_pruned"]:
+            cli.out.note(f"not pruned: {thread} has checkpoints of a format that does not tell what they need")

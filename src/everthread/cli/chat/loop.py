@@ -1,0 +1,114 @@
+"""The prompt loop: each input is a slash command, or a turn that is shown as it goes and that Ctrl-C stops."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from rich.console import Console as Terminal
+
+from everthread.cli.chat import slash_commands
+from everthread.cli.chat.screen import Screen, TerminalScreen
+from everthread.cli.chat.session import ChatSession
+from everthread.cli.output import printable
+from everthread.core.errors import EverthreadError
+from everthread.core.turn_events import Done, Failed
+from everthread.turn.live import LiveTurn
+
+PROMPT = "› "
+GREETING = "Ask anything. /help shows the commands, Ctrl-C stops an answer, Ctrl-D leaves."
+
+
+class Reader(Protocol):
+    """Where lines come from."""
+
+    async def line(self) -> str | None:
+        """The next input; None at its end."""
+
+
+class PromptReader:
+    """A prompt with a history and names to complete."""
+
+    def __init__(self, history: Path | None) -> None:
+        self._session: PromptSession[str] = PromptSession(
+            history=_history(history), completer=WordCompleter(list(slash_commands.COMMANDS), sentence=True)
+        )
+
+    async def line(self) -> str | None:
+        while True:
+            try:
+                return await self._session.prompt_async(PROMPT)
+            except KeyboardInterrupt:  # throws away what was typed
+                continue
+            except EOFError:
+                return None
+
+
+def _history(file: Path | None) -> History:
+    if file is None:
+        return InMemoryHistory()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(file))
+
+
+async def chat(session: ChatSession, reader: Reader, screen: TerminalScreen) -> None:
+    """Until the end of the input."""
+    console = slash_commands.Console(session=session, details=screen.details)
+    while not console.is_over and (line := await reader.line()) is not None:
+        if not line.strip():
+            continue
+        try:
+            if line.lstrip().startswith("/"):
+                console.details = screen.details
+                told = await slash_commands.run(console, line)
+                _tell(screen.console, told)
+            else:
+                screen.begin()
+                await answer(session, line, screen)
+        except EverthreadError as problem:
+            screen.note(str(problem))
+
+
+async def answer(session: ChatSession, text: str, screen: Screen) -> bool:
+    """One turn, shown; whether it was answered in full."""
+    live = await session.ask(text)
+    is_answered = False
+    with stopped_by_ctrl_c(live):
+        async for event in live.listen():
+            screen.show(event)
+            if isinstance(event, Done | Failed):
+                is_answered = isinstance(event, Done) and event.state == "complete"
+    await live.ended()
+    return is_answered
+
+
+@contextmanager
+def stopped_by_ctrl_c(live: LiveTurn) -> Iterator[None]:
+    """Ctrl-C ends the turn, not the program: what was said is kept."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, live.stop)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def _tell(terminal: Terminal, text: str) -> None:
+    if text:
+        terminal.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+
+
+def terminal() -> Terminal:
+    return Terminal(file=sys.stdout, highlight=False, markup=False, emoji=False)

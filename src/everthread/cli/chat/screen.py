@@ -1,0 +1,288 @@
+"""A turn's events on the screen: for people (Markdown as it comes, thinking and tool calls folded to a line each), as
+plain text in a pipe, or as JSON lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.text import Text
+
+from everthread.cli.output import Output, one_line, printable
+from everthread.core.turn_events import (
+    Compacted,
+    Done,
+    Failed,
+    Recall,
+    Thinking,
+    Token,
+    ToolCall,
+    ToolResult,
+    TurnEvent,
+)
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_BETWEEN_SECONDS = 0.08
+"""No eye sees more often than that, and drawing takes time from the answer."""
+
+
+def finished(text: str) -> int:
+    """How many characters at the beginning are finished blocks: nothing that follows can change them."""
+    end, place, fence = 0, 0, ""
+    for line in text.splitlines(keepends=True):
+        place += len(line)
+        found = _FENCE.match(line)
+        if fence:
+            if found and found[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif found:
+            fence = found[1]
+        elif not line.strip() and line.endswith("\n"):
+            end = place
+    return end
+
+
+class MarkdownStream:
+    """Draws one answer."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._text = ""
+        self._live: Live | None = None
+        self._drawn_at = 0.0
+
+    def feed(self, piece: str) -> None:
+        """Some more of it."""
+        self._text += printable(piece)
+        cut = finished(self._text)
+        if cut:
+            self._print(self._text[:cut])
+            self._text = self._text[cut:]
+        self._draw()
+
+    def end(self) -> None:
+        """All of it is there."""
+        if self._text.strip():
+            self._print(self._text)
+        self._text = ""
+        self._stop()
+
+    def _print(self, block: str) -> None:
+        self._stop()
+        if block.strip():
+            self._console.print(_drawn(block))
+            self._console.print()
+
+    def _draw(self) -> None:
+        now = time.monotonic()
+        if now - self._drawn_at < _BETWEEN_SECONDS or not self._text.strip():
+            return
+        self._drawn_at = now
+        if self._live is None:
+            self._live = Live(console=self._console, transient=True, auto_refresh=False, vertical_overflow="ellipsis")
+            self._live.start()
+        self._live.update(_drawn(self._text), refresh=True)
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _drawn(text: str) -> Markdown:
+    return Markdown(text.strip("\n"), hyperlinks=False)
+
+
+_ARGUMENTS_CHARACTERS = 70
+_RESULT_CHARACTERS = 60
+
+
+def thinking_line(text: str) -> str:
+    """How long it thought."""
+    words = len(text.split())
+    return f"thought for {words:,} word{'' if words == 1 else 's'}"
+
+
+def call_line(call: ToolCall) -> str:
+    """`read_file(path="a.md")`."""
+    arguments = ", ".join(f"{name}={_value(value)}" for name, value in call.arguments.items())
+    return f"{one_line(call.name)}({_cut(one_line(arguments), _ARGUMENTS_CHARACTERS)})"
+
+
+def result_line(result: ToolResult) -> str:
+    """`ok, 0.1 s: 3 files`."""
+    first = _cut(one_line(result.text.strip().partition("\n")[0]), _RESULT_CHARACTERS)
+    return f"{'ok' if result.ok else 'failed'}, {result.seconds:.1f} s{f': {first}' if first else ''}"
+
+
+def recall_line(recall: Recall) -> str:
+    """What came back from before, or could not."""
+    found = [f"{len(recall.seqs)} earlier messages"] if recall.seqs else []
+    found += [f"{len(recall.memories)} memories"] if recall.memories else []
+    found += [f"{recall.passages} passages of documents"] if recall.passages else []
+    said = f"recalled {', '.join(found)}" if found else ""
+    missing = f"without {', '.join(recall.degraded)}, which failed or took too long" if recall.degraded else ""
+    return "; ".join(part for part in (said, missing) if part)
+
+
+def compaction_line(compaction: Compacted) -> str:
+    return f"{compaction.messages:,} older messages are summed up now; nothing is lost"
+
+
+def whole_call(call: ToolCall, result: ToolResult | None) -> str:
+    """A call with everything in it."""
+    told = json.dumps(_plain(call.arguments), ensure_ascii=False, indent=2)
+    return printable(f"{call.name} {told}\n{'(no result)' if result is None else result.text}")
+
+
+def _value(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(arguments)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+class Screen(Protocol):
+    """Somewhere to show a turn."""
+
+    def show(self, event: TurnEvent) -> None:
+        """The next thing that it tells."""
+
+    def note(self, text: str) -> None:
+        """Something beside it."""
+
+
+def as_json(event: TurnEvent) -> dict[str, Any]:
+    """An event as a document."""
+    return {"kind": event.kind, **asdict(event)}
+
+
+class JsonScreen:
+    """One document a line; nothing is folded."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    def show(self, event: TurnEvent) -> None:
+        self._out.document(as_json(event))
+        sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Notes are for people."""
+
+
+class PlainScreen:
+    """The answer's text on stdout as it comes, everything else on stderr."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._message_id = ""
+
+    def show(self, event: TurnEvent) -> None:
+        if isinstance(event, Token):
+            if self._message_id not in ("", event.message_id):
+                sys.stdout.write("\n")
+            self._message_id = event.message_id
+            sys.stdout.write(printable(event.text))
+            sys.stdout.flush()
+        elif isinstance(event, Done | Failed):
+            sys.stdout.write("\n" if self._message_id else "")
+            sys.stdout.flush()
+            for line in _ending(event):
+                self.note(line)
+        elif isinstance(event, ToolCall):
+            self.note(call_line(event))
+
+    def note(self, text: str) -> None:
+        self._out.note(text)
+
+
+def _ending(event: Done | Failed) -> Iterator[str]:
+    if isinstance(event, Failed):
+        yield f"failed: {event.message}"
+    elif event.state != "complete":
+        yield f"{event.state}; what was said until then is kept"
+
+
+@dataclass(slots=True)
+class Details:
+    """What was folded in the last turn."""
+
+    thinking: list[str] = field(default_factory=list)
+    calls: dict[str, tuple[ToolCall, ToolResult | None]] = field(default_factory=dict)
+
+    def whole(self) -> str:
+        """All of it."""
+        thought = ["".join(self.thinking)] if self.thinking else []
+        return "\n\n".join([*thought, *(whole_call(*pair) for pair in self.calls.values())])
+
+
+class TerminalScreen:
+    """For people: Markdown as it comes, thinking and tool calls folded."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.details = Details()
+        self._stream = MarkdownStream(console)
+        self._thinking: list[str] = []
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self.details = Details()
+        self._stream = MarkdownStream(self.console)
+        self._thinking = []
+
+    def show(self, event: TurnEvent) -> None:
+        if isinstance(event, Thinking):
+            self._thinking.append(event.text)
+            self.details.thinking.append(event.text)
+            return
+        self._fold_thinking()
+        if isinstance(event, Token):
+            self._stream.feed(event.text)
+        elif line := self._folded(event):
+            self._stream.end()
+            self._dim(f"  {line}")
+        elif isinstance(event, Done | Failed):
+            self._stream.end()
+            for said in _ending(event):
+                self.note(said)
+
+    def note(self, text: str) -> None:
+        self.console.print(Text(printable(text), style="yellow"))
+
+    def _fold_thinking(self) -> None:
+        if self._thinking:
+            self._stream.end()
+            self._dim(f"  {thinking_line(''.join(self._thinking))}")
+            self._thinking = []
+
+    def _folded(self, event: TurnEvent) -> str:
+        if isinstance(event, ToolCall):
+            self.details.calls[event.id] = (event, None)
+            return f"▸ {call_line(event)}"
+        if isinstance(event, ToolResult):
+            with suppress(KeyError):
+                self.details.calls[event.id] = (self.details.calls[event.id][0], event)
+            return f"  {event.name}: {result_line(event)}"
+        if isinstance(event, Recall):
+            return recall_line(event)
+        return compaction_line(event) if isinstance(event, Compacted) else ""
+
+    def _dim(self, line: str) -> None:
+        self.console.print(Text(printable(line), style="dim"))

@@ -1,0 +1,232 @@
+"""Commands inside the chat, such as /search. Each takes what follows its name and returns the text to show."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from everthread.cli.chat.screen import Details
+from everthread.cli.chat.session import ChatSession
+from everthread.cli.output import format_bytes, format_time, one_line
+from everthread.context import read_view
+from everthread.context.budget import Budget
+from everthread.context.shape import calls_of
+from everthread.core.errors import EverthreadError, Invalid
+from everthread.core.nouns import Message, Ref
+from everthread.history import exporting
+
+Command = Callable[["Console", str], Awaitable[str]]
+NOTHING_YET: Final = "Nothing was said yet."
+NO_FILES: Final = "No files are here; /upload FILE hands one in."
+
+
+@dataclass(slots=True, kw_only=True)
+class Console:
+    """What commands work on."""
+
+    session: ChatSession
+    details: Details
+    """What the last turn folded."""
+    is_over: bool = False
+
+
+async def run(console: Console, line: str) -> str:
+    """Do what a line with a slash says; Invalid when there is no such command."""
+    name, _, rest = line.strip().partition(" ")
+    if name not in COMMANDS:
+        raise Invalid(f"there is no command {name}; /help shows those there are", field="command")
+    return await COMMANDS[name][0](console, rest.strip())
+
+
+async def current(console: Console, _rest: str) -> str:
+    session = console.session
+    (model, _notice) = await session.model_name()
+    if session.conversation is None:
+        return f"{NOTHING_YET}\nmodel      {model}"
+    found = await session.conversation.refresh()
+    policy = await session.et.compaction_config.get(found)
+    view = await read_view.look(session.et.store, Ref(found.owner, found.id), None, policy)
+    return "\n".join(
+        [
+            f"session    {found.id}  {one_line(found.title or '')}",
+            f"messages   {view.uncovered}/{policy.max_message_history} (window), {found.info.entry_count:,} in the log",
+            f"workspace  {await session.workspace_path()}",
+            f"model      {model}",
+            *([f"skill      {session.skill}"] if session.skill else []),
+        ]
+    )
+
+
+async def context(console: Console, _: str) -> str:
+    session = console.session
+    if session.conversation is None:
+        return NOTHING_YET
+    voice = await session.agent.models.voice(session.model, None)
+    policy = await session.et.compaction_config.get(session.conversation)
+    view = await read_view.look(session.et.store, Ref(session.owner, session.conversation.id), None, policy)
+    made = read_view.render(view, voice.budget)
+    rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
+    left_out = len(made.omitted)
+    note = [f"  {left_out:,} messages or stretches are not shown"] if left_out else []
+    count = "exact" if all(part.exact for part in made.parts) else "estimated"
+    full = f"{made.tokens:,} of {made.limit:,} tokens ({made.tokens / made.limit:.1%}, {count})"
+    return "\n".join([f"{full}; from {policy.threshold:.0%} on the old is summed up", *rows, *note])
+
+
+async def compact(console: Console, _: str) -> str:
+    if console.session.conversation is None:
+        return NOTHING_YET
+    outcome = await console.session.conversation.compact(budget=Budget())
+    if not outcome.compacted:
+        return f"Nothing was summed up: {outcome.error or outcome.reason or 'all of it is recent'}."
+    return f"{outcome.original_count:,} messages in view became {outcome.new_count:,}; nothing is lost."
+
+
+async def search(console: Console, words: str) -> str:
+    session = console.session
+    if not words:
+        raise Invalid("say what to look for: /search passport", field="words")
+    hits = await session.et.search(words, owner=session.owner, limit=10)
+    lines = [f"{hit.conversation_id}  {hit.seq:>6}  {one_line(hit.snippet)}" for hit in hits]
+    return "\n".join(lines) or "Nothing has these words."
+
+
+async def resume(console: Console, name: str) -> str:
+    session = console.session
+    if not name:
+        lines = [
+            f"{at:>3}  {format_time(one.updated_at)}  {one_line(one.title or one.id)}"
+            for at, one in enumerate(await session.recent(), start=1)
+        ]
+        return "\n".join([*lines, "/resume NUMBER goes on with one."]) if lines else "There is none yet."
+    found = await session.resume(name)
+    tail = [f"{one.role}: {one_line(one.text)[:100]}" for one in await found.tail(4) if one.text]
+    return "\n".join([f"Going on with {found.id}.", *tail])
+
+
+async def fork(console: Console, seq: str) -> str:
+    conversation = console.session.conversation
+    if conversation is None:
+        return NOTHING_YET
+    if not seq:
+        tail = [one for one in await conversation.tail(20) if one.role in ("user", "assistant")]
+        lines = [f"{one.seq:>6}  {one.role}: {_said(one)}" for one in tail]
+        return "\n".join([*lines, "/fork SEQ goes on from there, on a branch of its own."])
+    if not seq.isdecimal():
+        raise Invalid(f"must be the number of a message, not {seq!r}", field="seq")
+    branch = await conversation.fork(int(seq), activate=True)
+    return f"On branch {branch.id} now, from message {seq}; the other one stays."
+
+
+def _said(message: Message) -> str:
+    """What it says, or which tools it calls when it says nothing."""
+    called = ", ".join(call.name for call in calls_of(message.payload))
+    return one_line(message.text)[:80].strip() or (f"(calls {called})" if called else "(nothing)")
+
+
+async def model(console: Console, name: str) -> str:
+    session = console.session
+    before = session.model
+    session.model = name or before
+    try:
+        called, notice = await session.model_name()
+    except EverthreadError:
+        session.model = before
+        raise
+    return f"model      {called}" + (f"\n{notice}" if notice else "")
+
+
+async def skills(console: Console, name: str) -> str:
+    session = console.session
+    if name:
+        found = session.book.get(name.removeprefix("@"))
+        if found is None and name != "none":
+            raise Invalid(f"there is no skill {name!r}", field="skill")
+        session.skill = None if found is None else found.name
+        return "No skill is active." if found is None else f"{found.name} is active from the next message on."
+    lines = [f"@{one.name:<20} {one.description}" for one in session.book.skills]
+    broken = [f"broken: {one.folder.name}: {one.reason}" for one in session.book.problems]
+    silent = [f"MCP server {name}: {why}" for name, why in session.silent_servers().items()]
+    return "\n".join([*lines, *broken, *silent])
+
+
+async def todos(console: Console, _: str) -> str:
+    signs = {"pending": "[ ]", "in_progress": "[~]", "completed": "[x]"}
+    return "\n".join(f"{signs[one['status']]} {one['content']}" for one in await console.session.todos()) or "None."
+
+
+async def upload(console: Console, file: str) -> str:
+    if not file:
+        found = await console.session.uploads() if console.session.conversation else ()
+        return "\n".join(f"{one.path}  {one.mime}  {format_bytes(one.size_bytes)}" for one in found) or NO_FILES
+    one = await console.session.upload(_path(file))
+    return f"{one.path}  {one.mime}  {format_bytes(one.size_bytes)}"
+
+
+async def clean(console: Console, how: str) -> str:
+    dry_run = how in ("--dry-run", "dry")
+    report = await console.session.et.workspaces.clean(dry_run=dry_run)
+    done = "would be removed" if dry_run else "removed"
+    return (
+        f"{len(report.removed)} workspaces {done} ({format_bytes(report.size_bytes)}); {report.in_use} are in use, "
+        f"{report.recent} were used lately."
+    )
+
+
+async def export(console: Console, file: str) -> str:
+    conversation = console.session.conversation
+    if conversation is None:
+        return NOTHING_YET
+    target = _path(file or f"{conversation.id}.md")
+    written = [piece async for piece in exporting.export(conversation.info, conversation.messages(), "md")]
+    await asyncio.to_thread(_write_new, target, b"".join(written))
+    return f"Written: {target}"
+
+
+def _path(typed: str) -> Path:
+    return Path(typed).expanduser()
+
+
+def _write_new(target: Path, body: bytes) -> None:
+    try:
+        with target.open("xb") as opened:
+            opened.write(body)
+    except FileExistsError:
+        raise Invalid(f"{target} is there already; name another file", field="file") from None
+    except OSError as problem:
+        raise Invalid(f"{target} cannot be written: {problem.strerror}", field="file") from problem
+
+
+async def details(console: Console, _: str) -> str:
+    return console.details.whole() or "Nothing was folded."
+
+
+async def help_(_: Console, __: str) -> str:
+    return "\n".join(f"{name:<10} {told}" for name, (_, told) in COMMANDS.items())
+
+
+async def leave(console: Console, _: str) -> str:
+    console.is_over = True
+    return ""
+
+
+COMMANDS: Final[dict[str, tuple[Command, str]]] = {
+    "/current": (current, "the session, its messages, workspace and model"),
+    "/context": (context, "what a model would see now, and how full it is"),
+    "/compact": (compact, "sum up what is old, for the model's view"),
+    "/search": (search, "WORDS: find messages in all conversations"),
+    "/resume": (resume, "[NUMBER or ID]: go on with another conversation"),
+    "/fork": (fork, "[SEQ]: go on from an earlier message"),
+    "/model": (model, "[NAME]: which model answers, such as openai:gpt-5-mini"),
+    "/skills": (skills, "[NAME]: the skills there are; work by one (none: by none)"),
+    "/todos": (todos, "what is to be done"),
+    "/upload": (upload, "[FILE]: hand in a file"),
+    "/clean": (clean, "[--dry-run]: remove workspaces that nobody used for days"),
+    "/export": (export, "[FILE]: write the conversation as Markdown"),
+    "/details": (details, "what was folded in the last answer: thinking and tool calls"),
+    "/help": (help_, "this list"),
+    "/exit": (leave, "leave; Ctrl-D does it too"),
+}

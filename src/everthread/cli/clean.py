@@ -1,0 +1,77 @@
+"""Remove files that nothing uses any more: clean (workspaces), sweep (blobs)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.invocation import Invocation
+from everthread.cli.output import format_bytes, format_time
+
+if TYPE_CHECKING:
+    pass
+
+
+@command(app)
+async def clean(
+    cli: Invocation,
+    days: Annotated[
+        float | None, typer.Option(min=0, metavar="N", help="Idle for so long; the setting if none.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+) -> None:
+    """Remove the files of workspaces that nobody used for days; never of one in use. Messages stay."""
+    async with cli.open() as et:
+        report = await et.workspaces.clean(idle_days=days, dry_run=dry_run)
+    if cli.out.json:
+        cli.out.document(
+            {
+                "dry_run": report.dry_run,
+                "removed": [
+                    {
+                        "owner": one.ref.owner,
+                        "conversation_id": one.ref.id,
+                        "path": str(one.path),
+                        "files": one.files,
+                        "bytes": one.size_bytes,
+                        "used_at": one.used_at,
+                    }
+                    for one in report.removed
+                ],
+                "in_use": report.in_use,
+                "recent": report.recent,
+            }
+        )
+        return
+    if report.removed:
+        cli.out.table(
+            ("conversation", ">files", ">size", "last used"),
+            [(one.ref.id, one.files, format_bytes(one.size_bytes), format_time(one.used_at)) for one in report.removed],
+        )
+    done = "would be removed" if dry_run else "removed"
+    cli.out.text(
+        f"{len(report.removed)} workspaces {done} ({format_bytes(report.size_bytes)}); {report.in_use} are in use, "
+        f"{report.recent} were used lately"
+    )
+
+
+@command(app)
+async def sweep(
+    cli: Invocation,
+    hours: Annotated[
+        float, typer.Option("--older-than", metavar="HOURS", min=0, help="Leave what was written since.")
+    ] = 24,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+) -> None:
+    """Delete blobs that nothing refers to: a crash between a blob and its commit leaves one."""
+    async with cli.open() as et:
+        gone = await et.sweep_blobs(older_than=timedelta(hours=hours), dry_run=dry_run)
+    if cli.out.json:
+        for one in gone:
+            cli.out.document({"name": one.name, "bytes": one.size_bytes, "written_at": one.written_at})
+    else:
+        done = "would be deleted" if dry_run else "deleted"
+        cli.out.text(f"{len(gone)} blobs {done}, {format_bytes(sum(one.size_bytes for one in gone))}")

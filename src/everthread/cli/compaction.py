@@ -1,0 +1,227 @@
+"""Summaries that stand for old messages: compact, compactions, diff."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.conversations import folded
+from everthread.cli.invocation import Invocation
+from everthread.cli.options import BranchOption, ConversationArgument, branch_name
+from everthread.cli.output import format_time, printable
+from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
+from everthread.conversation import Conversation
+from everthread.core.compactions import Compaction
+from everthread.core.errors import Invalid, NotFound
+from everthread.history.framework_summaries import FRAMEWORK
+
+CompactionArgument = Annotated[
+    str, typer.Argument(metavar="COMPACTION", help="Its number in `compactions`, its id, or the beginning of it.")
+]
+SHOWN_FACTS = 40
+SHOWN_STRETCHES = 20
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+
+
+@command(app)
+async def compact(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be summed up.")] = False,
+    undo: Annotated[
+        str | None, typer.Option("--undo", metavar="COMPACTION", help="Take this summary out of the view again.")
+    ] = None,
+    branch: BranchOption = None,
+) -> None:
+    """Sum up what is old, for the model's view. The log does not change: --undo brings the former view back."""
+    if undo is not None and (dry_run or branch is not None):
+        raise typer.BadParameter("--undo stands alone: leave out --dry-run and --branch")
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
+        if undo is not None:
+            chosen = await _chosen(found, undo)
+            _tell_undone(cli, await found.undo_compaction(chosen.id))
+            return
+        outcome = await _compacted(cli, found, dry_run, branch_name(branch))
+    _tell_outcome(cli, outcome, dry_run)
+
+
+async def _compacted(
+    cli: Invocation, conversation: Conversation, dry_run: bool, branch: str | int | None
+) -> CompactionOutcome:
+    """Each summary is kept when it is made, so whatever interrupts this, those that were made stay."""
+    total = conversation.info.entry_count
+    made: list[CompactionOutcome] = []
+    with cli.out.progress("compacting", total) as step:
+
+        def on_each(one: CompactionOutcome) -> None:
+            made.append(one)
+            step(one.original_count - one.new_count + 1)
+
+        try:
+            return await conversation.compact(dry_run=dry_run, branch=branch, on_each=on_each)
+        except asyncio.CancelledError:  # Ctrl-C
+            kept = f"{_summaries_made(len(made))} kept" if made else "no summary was made yet"
+            cli.out.note(f"interrupted: {kept}; the log is as it was, and the same command goes on")
+            raise
+
+
+def _summaries_made(count: int) -> str:
+    return "the 1 summary made so far is" if count == 1 else f"the {count:,} summaries made so far are"
+
+
+def _tell_outcome(cli: Invocation, outcome: CompactionOutcome, dry_run: bool) -> None:
+    if cli.out.json:
+        cli.out.document({**asdict(outcome), "dry_run": dry_run})
+    elif outcome.compacted:
+        cli.out.text(
+            f"{outcome.original_count:,} messages are {outcome.new_count:,} now in the model's view; what was summed "
+            f"up counts {outcome.tokens_after:,} tokens instead of {outcome.tokens_before:,}"
+        )
+    else:
+        cli.out.text(outcome.error or outcome.reason or "nothing to do")
+        _tell_plan(cli, outcome)
+    for failure in outcome.failures:
+        cli.out.note(f"{failure.stage}: {failure.reason}")
+
+
+def _tell_plan(cli: Invocation, outcome: CompactionOutcome) -> None:
+    """What a dry run would do, stretch by stretch, and what would be left in the end."""
+    if not outcome.planned:
+        return
+    for one in outcome.planned[:SHOWN_STRETCHES]:
+        cli.out.text(f"  {one.first_seq} to {one.last_seq}: {one.messages:,} messages, {one.tokens:,} tokens")
+    if len(outcome.planned) > SHOWN_STRETCHES:
+        cli.out.text(f"  … and {len(outcome.planned) - SHOWN_STRETCHES:,} more (--json names them)")
+    cli.out.text(
+        f"{outcome.original_count:,} messages would be {outcome.new_count:,} in the model's view; what is summed up "
+        f"would count {outcome.tokens_after:,} tokens at most instead of {outcome.tokens_before:,}"
+    )
+
+
+def _tell_undone(cli: Invocation, undone: Compaction) -> None:
+    if cli.out.json:
+        cli.out.document(undone)
+    else:
+        stretch = f"messages {undone.first_seq} to {undone.last_seq}"
+        shown = f"the {len(undone.children):,} summaries of {stretch}" if undone.children else stretch
+        cli.out.text(f"undone {undone.id}: the model's view has {shown} again")
+
+
+async def _chosen(conversation: Conversation, given: str) -> Compaction:
+    """A compaction by its number in the list, by its id, or by the beginning of one."""
+    every = [one async for one in conversation.compactions()]
+    if _NUMBER.fullmatch(given) and 1 <= int(given) <= len(every):
+        return every[int(given) - 1]
+    known = [one for one in every if one.id.startswith(given)]
+    exact = [one for one in known if one.id == given]
+    if not known or not given:
+        raise NotFound(f"no compaction {given!r} in conversation {conversation.id!r}; see: everthread compactions")
+    if len(known) > 1 and not exact:
+        raise Invalid(f"{len(known)} compactions begin with {given!r}; write more of the id", field="compaction")
+    return (exact or known)[0]
+
+
+@command(app)
+async def compactions(cli: Invocation, conversation: ConversationArgument) -> None:
+    """List the summaries of a conversation, oldest first, with what each stands for."""
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
+        known = [one async for one in found.compactions()]
+        in_view = {one.id for one in await found.summaries()}
+    condensed = {child for one in known if one.is_live for child in one.children}
+    states = [(one, _state(one, in_view, condensed)) for one in known]
+    if cli.out.json:
+        for number, (one, state) in enumerate(states, start=1):
+            cli.out.document({"number": number, **asdict(one), "state": state})
+    else:
+        cli.out.table(
+            (">nr", "id", ">level", "messages", "tokens", "facts kept", "written by", "why", ">s", "made", "state"),
+            [_row(number, one, state) for number, (one, state) in enumerate(states, start=1)],
+        )
+
+
+def _state(one: Compaction, in_view: set[str], condensed: set[str]) -> str:
+    """`waiting`: of another branch, or after a gap that is still to be summed up again. `theirs`: in the state of a
+    framework, which views of ours do not use."""
+    if one.trigger == FRAMEWORK:
+        return "theirs"
+    if one.undone_at is not None:
+        return "undone"
+    if one.invalid_at is not None:
+        return "invalid"
+    return "in use" if one.id in in_view else "condensed" if one.id in condensed else "waiting"
+
+
+def _row(number: int, one: Compaction, state: str) -> tuple[object, ...]:
+    return (
+        number,
+        one.id,
+        one.level,
+        f"{one.first_seq}–{one.last_seq}",
+        f"{one.tokens_before:,} → {one.tokens_after:,}",
+        f"{one.facts_kept:,} of {one.facts_total:,}",
+        one.model or one.strategy,
+        one.trigger,
+        f"{one.seconds:.1f}",
+        format_time(one.created_at),
+        state,
+    )
+
+
+@command(app)
+async def diff(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    compaction: CompactionArgument,
+    full: Annotated[bool, typer.Option("--full", help="Show long messages and all facts.")] = False,
+) -> None:
+    """Show a summary beside what it stands for, and the facts that are only in the originals."""
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
+        chosen = await _chosen(found, compaction)
+        compared = await found.compaction_diff(chosen.id)
+    if cli.out.json:
+        cli.out.document(_diff_as_json(compared))
+    else:
+        _tell_diff(cli, compared, full)
+
+
+def _diff_as_json(compared: CompactionDiff) -> dict[str, Any]:
+    return {
+        "compaction": asdict(compared.compaction),
+        "originals": [
+            {"seq": one.seq, "id": one.id, "role": one.role, "name": one.name, "text": one.text, "tokens": one.tokens}
+            for one in compared.originals
+        ],
+        "summary": compared.summary,
+        "facts_kept": list(compared.facts_kept),
+        "facts_only_in_originals": list(compared.facts_only_in_originals),
+    }
+
+
+def _tell_diff(cli: Invocation, compared: CompactionDiff, full: bool) -> None:
+    one = compared.compaction
+    cli.out.pieces([(f"{len(compared.originals):,} messages, {one.tokens_before:,} tokens\n", "bold")])
+    for message in compared.originals:
+        text = message.text if full else folded(message.text)
+        said = printable(text).replace("\n", "\n  ")
+        cli.out.pieces([(f"- {message.seq} {message.name or message.role}\n", "red"), (f"  {said}\n", "")])
+    cli.out.pieces([(f"\ntheir summary, {one.tokens_after:,} tokens\n", "bold")])
+    cli.out.pieces((f"+ {line}\n", "green") for line in printable(compared.summary).split("\n"))
+    _tell_facts(cli, "facts in both", compared.facts_kept, full)
+    _tell_facts(cli, "facts only in the originals", compared.facts_only_in_originals, full)
+
+
+def _tell_facts(cli: Invocation, head: str, facts: Sequence[str], full: bool) -> None:
+    some = facts if full else facts[:SHOWN_FACTS]
+    left = f" … and {len(facts) - len(some):,} more (--full shows them)" if len(some) < len(facts) else ""
+    cli.out.pieces([(f"\n{head}, {len(facts):,}\n", "bold")])
+    if facts:
+        cli.out.text("  " + " · ".join(" ".join(fact.split()) for fact in some) + left)

@@ -1,0 +1,197 @@
+"""`everthread context`: what a model would see now, as a gauge and a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.invocation import Invocation
+from everthread.cli.options import (
+    ORDINARY,
+    BranchOption,
+    ConversationArgument,
+    ReserveOption,
+    WindowOption,
+    branch_name,
+)
+from everthread.cli.output import Styled
+from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.context import read_view
+from everthread.context.assemble import Context, Part
+from everthread.context.budget import Budget, reserve_of
+from everthread.context.manifest import Omission
+from everthread.core.nouns import Ref
+
+GAUGE_CELLS = 60
+FactorOption = Annotated[
+    float, typer.Option("--factor", metavar="F", help="The model's tokens per token of our count; 1: an OpenAI model.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What a turn would find now; looking changes nothing."""
+
+    made: Context
+    policy: CompactionPolicy
+    due: Trigger | None
+    uncovered: int
+    exact: bool
+
+    @property
+    def mark_tokens(self) -> int:
+        return int(self.policy.threshold * self.made.limit)
+
+
+@command(app)
+async def context(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    window: WindowOption = ORDINARY.window,
+    reserve: ReserveOption = None,
+    factor: FactorOption = ORDINARY.factor,
+    branch: BranchOption = None,
+) -> None:
+    """Show what a model would see now, part by part, and how full it is. Nothing is changed."""
+    budget = Budget(window=window, output_reserve=reserve_of(window, reserve), factor=factor)
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
+        policy = await et.compaction_config.get(found)
+        view = await read_view.look(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
+    made = read_view.render(view, budget)
+    look = _Look(
+        made=made,
+        policy=policy,
+        due=read_view.is_due(view, made, budget),
+        uncovered=view.uncovered,
+        exact=factor == 1.0 and all(part.exact for part in made.parts),
+    )
+    if cli.out.json:
+        cli.out.document({"conversation_id": found.id, **_as_json(look, budget)})
+    else:
+        _tell(cli, look)
+
+
+def _as_json(look: _Look, budget: Budget) -> dict[str, Any]:
+    made = look.made
+    return {
+        "tokens": made.tokens,
+        "limit": made.limit,
+        "window": budget.window,
+        "output_reserve": budget.output_reserve,
+        "exact": look.exact,
+        "wanted_tokens": made.wanted_tokens,
+        "threshold": look.policy.threshold,
+        "threshold_tokens": look.mark_tokens,
+        "due": look.due,
+        "messages": len(made.messages),
+        "uncovered": look.uncovered,
+        "max_message_history": look.policy.max_message_history,
+        "parts": list(made.parts),
+        "omitted": list(made.omitted),
+    }
+
+
+def _tell(cli: Invocation, look: _Look) -> None:
+    made = look.made
+    signs = signs_for(getattr(sys.stdout, "encoding", None))
+    count = "exact" if look.exact else "estimated"
+    cli.out.text(f"{made.tokens:,} of {made.limit:,} tokens ({_share(made.tokens, made.limit)}), {count}")
+    cli.out.pieces(_bar(look, signs))
+    cli.out.table(
+        ("", "part", ">tokens", ">of the limit", "messages"),
+        [_row(at, part, made.limit, signs) for at, part in enumerate(made.parts)],
+    )
+    if made.omitted:
+        cli.out.text("\nnot shown:")
+        cli.out.table(("messages", "why"), list(_stretches(made.omitted)))
+    cli.out.text(_marks(look))
+
+
+def _bar(look: _Look, signs: Signs) -> Iterator[Styled]:
+    parts = [(part.kind, part.tokens) for part in look.made.parts]
+    yield from gauge(parts, look.made.limit, look.policy.threshold, width=GAUGE_CELLS, signs=signs)
+    yield "\n", ""
+
+
+def _row(at: int, part: Part, limit: int, signs: Signs) -> tuple[object, ...]:
+    span = f"{min(part.seqs)}–{max(part.seqs)}" if part.seqs else ""
+    count = len(part.summary_ids)
+    summaries = "" if not count else ", 1 summary" if count == 1 else f", {count:,} summaries"
+    return legend(at, signs), part.kind, f"{part.tokens:,}", _share(part.tokens, limit), span + summaries
+
+
+def _stretches(omitted: Sequence[Omission]) -> Iterator[tuple[str, str]]:
+    """Neighbours that are left out for the same reason, as one."""
+    for reason, run in groupby(omitted, key=lambda one: one.reason):
+        found = list(run)
+        first, last = found[0].seq, found[-1].last_seq or found[-1].seq
+        yield (str(first) if first == last else f"{first}–{last}"), reason.replace("_", " ")
+
+
+def _marks(look: _Look) -> str:
+    policy = look.policy
+    said = (
+        f"\n{look.uncovered:,} messages are in no summary; compaction begins at {policy.message_mark + 1:,} of them "
+        f"or at {policy.threshold:.0%} of the limit ({look.mark_tokens:,} tokens)"
+    )
+    return f"{said}: one is due" if look.due is not None else said
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %"
+
+
+_STYLES = {
+    "system": "magenta", "memory": "red", "pinned": "yellow", "summary": "cyan", "recalled": "blue", "window": "green",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """The characters of a gauge: a shade for each part in turn, so that it can be read without colours."""
+
+    shades: str
+    free: str
+    mark: str
+
+
+BLOCKS = Signs(shades="█▓▒░", free="·", mark="│")
+ASCII = Signs(shades="#=+~", free=".", mark="|")
+
+
+def signs_for(encoding: str | None) -> Signs:
+    """Blocks where the terminal can show them."""
+    try:
+        (BLOCKS.shades + BLOCKS.free + BLOCKS.mark).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return BLOCKS
+
+
+def gauge(parts: Sequence[tuple[str, int]], limit: int, mark: float, *, width: int, signs: Signs) -> Iterator[Styled]:
+    """The bar: each part (kind, tokens) as wide as its share of the limit, a part that has any at least one cell."""
+    cells = _cells([tokens for _, tokens in parts], limit, width)
+    drawn = [(legend(at, signs), _STYLES.get(kind, "")) for at, (kind, _) in enumerate(parts) for _ in range(cells[at])]
+    drawn += [(signs.free, "dim")] * (width - len(drawn))
+    drawn.insert(min(width, round(mark * width)), (signs.mark, "bold red"))
+    for (_, style), run in groupby(drawn):
+        yield "".join(sign for sign, _ in run), style
+
+
+def legend(at: int, signs: Signs) -> str:
+    """The shade of the part in this place."""
+    return signs.shades[at % len(signs.shades)]
+
+
+def _cells(tokens: Sequence[int], limit: int, width: int) -> list[int]:
+    cells = [max(1, round(width * size / limit)) if size else 0 for size in tokens]
+    while sum(cells) > width:  # rounding up: the widest gives way
+        cells[cells.index(max(cells))] -= 1
+    return cells

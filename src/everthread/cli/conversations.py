@@ -1,0 +1,367 @@
+"""Read and write conversations: ls, show, search, append, fork, pin, delete."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.invocation import Invocation
+from everthread.cli.options import BranchOption, ConversationArgument, branch_name
+from everthread.cli.output import Styled, format_time, one_line, printable
+from everthread.conversation import Conversation
+from everthread.core import payloads
+from everthread.core.compactions import Compaction
+from everthread.core.errors import Invalid, NotFound
+from everthread.core.ids import new_id
+from everthread.core.nouns import Message, Receipt, Ref
+from everthread.instance import MAX_PAGE, Everthread
+
+FOLDED_LINES = 8
+FOLDED_CHARACTERS = 700
+
+
+@command(app)
+async def ls(
+    cli: Invocation,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Show deleted ones too.")] = False,
+    parent: Annotated[str | None, typer.Option(metavar="ID", help="Only the children of this conversation.")] = None,
+) -> None:
+    """List conversations, newest first."""
+    async with cli.open() as et:
+        shown = [found async for found in _listed(et, cli.owner, limit, deleted, parent)]
+    if cli.out.json:
+        for conversation in shown:
+            cli.out.document(_row(conversation))
+    else:
+        cli.out.table(
+            ("id", "title", ">entries", "updated", ""),
+            [(c.id, c.title or "", c.info.entry_count, format_time(c.updated_at), _standing(c)) for c in shown],
+        )
+    if len(shown) == limit:
+        cli.out.note(f"the newest {limit}; --limit shows more")
+
+
+async def _listed(
+    et: Everthread, owner: str, limit: int, deleted: bool, parent: str | None
+) -> AsyncIterator[Conversation]:
+    cursor = None
+    while limit > 0:
+        page = await et.conversations.list(
+            owner, limit=min(limit, MAX_PAGE), cursor=cursor, include_deleted=deleted, parent_id=parent
+        )
+        for conversation in page.items:
+            yield conversation
+        limit -= len(page.items)
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _standing(conversation: Conversation) -> str:
+    if conversation.is_deleted:
+        return "deleted"
+    return "off the record" if conversation.off_record else "" if conversation.is_active else "not active"
+
+
+def _row(conversation: Conversation) -> dict[str, Any]:
+    info = conversation.info
+    return {
+        "owner": info.owner,
+        "id": info.id,
+        "parent_id": info.parent_id,
+        "title": info.title,
+        "metadata": info.metadata,
+        "is_active": info.is_active,
+        "is_deleted": conversation.is_deleted,
+        "off_record": info.off_record,
+        "entry_count": info.entry_count,
+        "created_at": info.created_at,
+        "updated_at": info.updated_at,
+    }
+
+
+@command(app)
+async def show(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    full: Annotated[bool, typer.Option("--full", help="Show long messages whole.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N messages.")] = None,
+    after: Annotated[int, typer.Option(min=0, metavar="SEQ", help="Only what comes after this seq.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="How many at most.")] = None,
+    branch: BranchOption = None,
+    revisions: Annotated[bool, typer.Option("--revisions", help="Show older revisions too.")] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Show deleted messages too.")] = False,
+    level: Annotated[
+        int | None, typer.Option(min=1, metavar="L", help="Summaries of this level in place of what they stand for.")
+    ] = None,
+) -> None:
+    """Show the messages of a conversation. Any length needs little memory."""
+    if tail is not None and (after or limit is not None or revisions):
+        raise typer.BadParameter("--tail stands alone: leave out --after, --limit and --revisions")
+    if level is not None and (tail is not None or after):
+        raise typer.BadParameter("--level tells the history from its beginning: leave out --tail and --after")
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
+        if level is not None:
+            after = _tell_summaries(cli, await found.summaries(branch=branch_name(branch), level=level))
+        if tail is not None:
+            messages = _each(await found.tail(tail, branch=branch_name(branch), include_deleted=deleted))
+        else:
+            messages = found.messages(
+                after=after, limit=limit, branch=branch_name(branch), revisions=revisions, include_deleted=deleted
+            )
+        async for message in messages:
+            if cli.out.json:
+                cli.out.document(_as_json(message))
+            else:
+                cli.out.pieces(_as_text(message, full))
+
+
+def _tell_summaries(cli: Invocation, told: Sequence[Compaction]) -> int:
+    """Show them; gives the seq of the last message they stand for."""
+    for one in told:
+        if cli.out.json:
+            cli.out.document(
+                {
+                    "kind": "summary",
+                    "compaction_id": one.id,
+                    "level": one.level,
+                    "first_seq": one.first_seq,
+                    "last_seq": one.last_seq,
+                    "text": one.summary,
+                    "tokens": one.tokens_after,
+                }
+            )
+        else:
+            cli.out.pieces(_summary_as_text(one))
+    return told[-1].last_seq if told else 0
+
+
+def _summary_as_text(one: Compaction) -> Iterator[Styled]:
+    yield f"{one.first_seq:>6} ", "dim"
+    yield f"to {one.last_seq}, summed up", "bold cyan"
+    yield f"  level {one.level}  {one.id}\n", "dim"
+    yield from ((f"       {line}\n", "") for line in printable(one.summary).split("\n"))
+
+
+async def _each(messages: list[Message]) -> AsyncIterator[Message]:
+    for message in messages:
+        yield message
+
+
+def _as_json(message: Message) -> dict[str, Any]:
+    return {
+        "seq": message.seq,
+        "id": message.id,
+        "role": message.role,
+        "name": message.name,
+        "text": message.text,
+        "tokens": message.tokens,
+        "created_at": message.created_at,
+        "said_at": message.said_at,
+        "updated_at": message.updated_at,
+        "parent_seq": message.parent_seq,
+        "entry_seq": message.entry_seq,
+        "revision": message.revision,
+        "is_deleted": message.is_deleted,
+        "is_pinned": message.is_pinned,
+        "has_secret": message.has_secret,
+        "payload": message.payload,
+    }
+
+
+def _as_text(message: Message, full: bool) -> Iterator[Styled]:
+    yield f"{message.seq:>6} ", "dim"
+    yield one_line(message.role), "bold"
+    if message.name is not None:
+        yield f" ({one_line(message.name)})", ""
+    yield f"  {format_time(message.said_at or message.created_at)}  {one_line(message.id)}", "dim"
+    for mark in _marks(message):
+        yield f"  [{mark}]", "yellow"
+    yield "\n", ""
+    text = printable(payloads.searchable(message.payload))
+    yield from ((f"       {line}\n", "") for line in (text if full else folded(text)).split("\n"))
+
+
+def _marks(message: Message) -> Iterator[str]:
+    if message.revision > 1:
+        yield f"revision {message.revision}"
+    if message.is_pinned:
+        yield "pinned"
+    if message.is_deleted:
+        yield "deleted"
+    if message.has_secret:
+        yield "holds a secret"
+
+
+def folded(text: str) -> str:
+    """The beginning of a long text, and how much is left."""
+    shown = "\n".join(text[:FOLDED_CHARACTERS].split("\n")[:FOLDED_LINES])
+    left = len(text) - len(shown)
+    return text if left <= 0 else f"{shown}\n… {left:,} more characters (--full shows them)"
+
+
+@command(app)
+async def search(
+    cli: Invocation,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to look for, in any language.")],
+    conversation: Annotated[str | None, typer.Option(metavar="ID", help="Only in this conversation.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 20,
+    meaning: Annotated[bool, typer.Option("--meaning", help="Also what says the same in other words.")] = False,
+) -> None:
+    """Find messages by their words, best first."""
+    async with cli.open() as et:
+        text = " ".join(words)
+        hits = await et.search(text, owner=cli.owner, conversation=conversation, limit=limit, meaning=meaning)
+    if cli.out.json:
+        cli.out.document(
+            {
+                "hits": list(hits),
+                "truncated": hits.truncated,
+                "by_meaning": hits.by_meaning,
+                "why_words_alone": hits.why_words_alone,
+                "is_behind": hits.is_behind,
+            }
+        )
+        return
+    cli.out.table(("conversation", ">seq", "text"), [(hit.conversation_id, hit.seq, hit.snippet) for hit in hits])
+    if hits.truncated:
+        cli.out.note("many messages match: only the newest were ranked; more words find better")
+    if hits.why_words_alone:
+        cli.out.note(f"words alone were searched: {hits.why_words_alone}")
+    elif hits.is_behind:
+        cli.out.note("some messages are found by their words only until their vectors are made: everthread reindex")
+
+
+MessageArgument = Annotated[str, typer.Argument(metavar="MESSAGE", help="The message's id, or its seq.")]
+
+
+@command(app)
+def append(
+    cli: Invocation,
+    conversation: Annotated[
+        str | None, typer.Argument(metavar="[CONVERSATION]", help="Its id; made if it is new. None: a new one.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The title of a new conversation.")] = None,
+    parent: Annotated[str | None, typer.Option(metavar="ID", help="The parent of a new conversation.")] = None,
+    branch: BranchOption = None,
+    key: Annotated[str | None, typer.Option(help="An idempotency key: a retry with it adds nothing.")] = None,
+    expected_head: Annotated[
+        int | None, typer.Option(min=0, metavar="SEQ", help="The seq the branch must end at; 0: still empty.")
+    ] = None,
+) -> None:
+    """Append messages from stdin, all or none. They are a JSON array, one JSON object, or one object a line."""
+    if sys.stdin.isatty():
+        cli.out.note("reading messages as JSON; end them with Ctrl-D")
+    # Before the event loop runs, because there Ctrl-C would wait for the end of the input.
+    messages = _messages(sys.stdin.buffer.read())
+    id = new_id() if conversation is None else conversation
+    new = {"title": title, "parent_id": parent}
+    how = {"idempotency_key": key, "expected_head": expected_head, "branch": branch_name(branch)}
+    receipts = asyncio.run(_append(cli, id, new, messages, how))
+    if cli.out.json:
+        cli.out.document({"conversation_id": id, "receipts": [receipt._asdict() for receipt in receipts]})
+    else:
+        count = sum(receipt.new for receipt in receipts)
+        cli.out.text(f"{id}: {count} new of {len(receipts)} messages")
+
+
+async def _append(
+    cli: Invocation, id: str, new: dict[str, Any], messages: list[Any], how: dict[str, Any]
+) -> list[Receipt]:
+    async with cli.open(create=True) as et:
+        found = await et.conversations.ensure(id, cli.owner, **new)
+        return await found.append(messages, **how)
+
+
+def _messages(given: bytes) -> list[Any]:
+    """What came in as a line or alone is kept in its very bytes; what came in an array, as it decodes."""
+    try:
+        value = json.loads(given)
+    except (ValueError, RecursionError):
+        messages: list[Any] = [line for line in given.split(b"\n") if line.strip()]
+    else:
+        messages = value if isinstance(value, list) else [given.strip()]
+    if not messages:
+        raise Invalid("there is no message on stdin; nothing was stored")
+    return messages
+
+
+@command(app)
+async def fork(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    seq: Annotated[int, typer.Argument(min=0, metavar="SEQ", help="The last message to share; 0: none.")],
+    activate: Annotated[
+        bool, typer.Option("--activate", help="Make it the branch that is shown and extended.")
+    ] = False,
+) -> None:
+    """Make a branch that shares everything up to a message."""
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
+        branch = await found.fork(seq, activate=activate)
+    if cli.out.json:
+        cli.out.document(asdict(branch))
+    else:
+        cli.out.text(f"branch {branch.id}, from seq {branch.fork_seq}{', active' if branch.is_active else ''}")
+
+
+@command(app)
+async def pin(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    message: MessageArgument,
+    remove: Annotated[bool, typer.Option("--remove", help="Unpin it.")] = False,
+) -> None:
+    """Keep a message in the model's view, whatever is compacted."""
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
+        id = await _message_id(et, found, message)
+        await (found.unpin(id) if remove else found.pin(id))
+    _tell_mark(cli, conversation, id, "is_pinned", not remove, "pinned" if not remove else "unpinned")
+
+
+@command(app)
+async def delete(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    message: Annotated[str | None, typer.Argument(metavar="[MESSAGE]", help="One message of it, by id or seq.")] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
+) -> None:
+    """Hide a conversation or a message. Nothing is removed: --undo brings it back."""
+    async with cli.open() as et:
+        found = await et.conversations.get(conversation, cli.owner)
+        id = None if message is None else await _message_id(et, found, message)
+        if id is None:
+            await (found.restore() if undo else found.delete())
+        else:
+            await (found.restore_message(id) if undo else found.delete_message(id))
+    _tell_mark(cli, conversation, id, "is_deleted", not undo, "deleted" if not undo else "restored")
+
+
+async def _message_id(et: Everthread, conversation: Conversation, given: str) -> str:
+    """The id of a message given by its id or, where no message has that id, by its seq."""
+    try:
+        return (await conversation.message(given)).id
+    except NotFound:
+        if not given.isdecimal():
+            raise
+    ref = Ref(conversation.owner, conversation.id)
+    for entry in await et.store.find(ref, seqs=[int(given)]):
+        return entry.id
+    raise NotFound(f"no message with the id or seq {given!r} in conversation {conversation.id!r}")
+
+
+def _tell_mark(cli: Invocation, conversation: str, message: str | None, name: str, value: bool, word: str) -> None:
+    if cli.out.json:
+        cli.out.document({"conversation_id": conversation, "message_id": message, name: value})
+    else:
+        cli.out.text(f"{word} {message or conversation}")

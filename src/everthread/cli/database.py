@@ -1,0 +1,174 @@
+"""Look after the database as a whole: stats, migrate, backup, restore."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.errors import ExitCode
+from everthread.cli.invocation import Invocation, is_postgres, require_postgres
+from everthread.cli.output import format_bytes, format_time
+from everthread.cli.verify import as_json, tell_report
+from everthread.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from everthread.adapters.stores.restoring import Erasure, Restored
+
+
+@command(app)
+async def stats(cli: Invocation) -> None:
+    """Count what the database holds, of all owners."""
+    async with cli.open() as et:
+        counted = await et.stats()
+    if cli.out.json:
+        cli.out.document(dict(counted))
+    else:
+        cli.out.table(
+            ("", ""),
+            [
+                (name, format_bytes(count) if name.endswith("_bytes") else f"{count:,}")
+                for name, count in counted.items()
+            ],
+        )
+
+
+@command(app)
+async def migrate(cli: Invocation) -> None:
+    """Bring the database to today's tables. Where there is none, it is made."""
+    ran = await _migrate(cli)
+    if cli.out.json:
+        cli.out.document({"steps": ran})
+    else:
+        cli.out.text(f"ran {', '.join(ran)}" if ran else "up to date: nothing to do")
+
+
+async def _migrate(cli: Invocation) -> Sequence[str]:
+    from everthread.adapters.stores.restoring import sqlite_file  # noqa: PLC0415 - startup
+
+    file = sqlite_file(cli.url)
+    if file is not None:
+        return _migrate_file(file)
+    if not is_postgres(cli.url):
+        async with cli.open():
+            return []
+    require_postgres()
+    from everthread.adapters.stores.postgres import address, tables  # noqa: PLC0415 - an extra
+
+    return await tables.migrate(address.parse(cli.url))
+
+
+def _migrate_file(file: Path) -> Sequence[str]:
+    from everthread.adapters.stores import migrating  # noqa: PLC0415 - startup
+    from everthread.adapters.stores.sqlite import files  # noqa: PLC0415
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    revision = files.revision_of(file)
+    if revision is not None:
+        migrating.refuse_newer(revision)
+    return files.migrate(file)
+
+
+@command(app)
+async def backup(
+    cli: Invocation, target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write; a new one.")]
+) -> None:
+    """Write a consistent copy of the database. Others may go on working meanwhile."""
+    from everthread.adapters.stores.restoring import back_up  # noqa: PLC0415 - startup
+
+    async with cli.open() as et:
+        written = await back_up(et.store, target)
+    if cli.out.json:
+        cli.out.document({"target": str(target), "bytes": written})
+    else:
+        cli.out.text(f"{target}: {format_bytes(written)}")
+
+
+@command(app)
+async def restore(
+    cli: Invocation,
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A file that `everthread backup` wrote.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace the database that is there.")] = False,
+    keep_old: Annotated[
+        bool, typer.Option("--keep-old", help="Keep the replaced database beside the new one.")
+    ] = False,
+    erasures: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What `everthread erasures` printed, to be erased again too.")
+    ] = None,
+) -> None:
+    """Put a backup in the place of the database. What was erased since it was taken is erased again."""
+    more = [] if erasures is None else _read_erasures(erasures)
+    restored = await _restore(cli, source, more, force, keep_old)
+    if cli.out.json:
+        cli.out.document(_as_json(restored))
+    else:
+        _tell(cli, restored)
+    if not restored.report.ok:
+        raise typer.Exit(ExitCode.INTEGRITY)
+
+
+async def _restore(cli: Invocation, source: Path, more: Sequence[Erasure], force: bool, keep_old: bool) -> Restored:
+    from everthread.adapters.blobs import blobs_at  # noqa: PLC0415 - startup
+    from everthread.adapters.stores.restoring import restore_sqlite, sqlite_file  # noqa: PLC0415
+
+    target = sqlite_file(cli.url)
+    blobs = None if cli.settings.blobs is None else blobs_at(cli.settings.blobs)
+    if target is not None:
+        return await restore_sqlite(source, target, erasures=more, force=force, keep_old=keep_old, blobs=blobs)
+    if not is_postgres(cli.url):
+        raise Invalid("only a SQLite file or a PostgreSQL database can be restored")
+    require_postgres()
+    from everthread.adapters.stores.restoring_postgres import restore_postgres  # noqa: PLC0415 - an extra
+
+    return await restore_postgres(cli.url, source, erasures=more, force=force, keep_old=keep_old, blobs=blobs)
+
+
+def _as_json(restored: Restored) -> dict[str, object]:
+    return {
+        "restored": restored.report.ok,
+        "erased_again": [erasure._asdict() for erasure in restored.erasures],
+        "is_old_list_read": restored.is_old_list_read,
+        "kept": restored.kept,
+        "verify": as_json(restored.report),
+    }
+
+
+def _tell(cli: Invocation, restored: Restored) -> None:
+    tell_report(cli, restored.report)
+    if not restored.report.ok:
+        cli.out.text("the backup does not verify: nothing was changed")
+        return
+    cli.out.text(f"restored; {len(restored.erasures)} erasures applied again")
+    if restored.erasures:
+        cli.out.table(
+            ("owner", "conversation", "message", "erased"),
+            [
+                (e.owner, e.conversation_id or "all", e.message_id or "all", format_time(e.erased_at))
+                for e in restored.erasures
+            ],
+        )
+    if not restored.is_old_list_read:
+        cli.out.note(
+            "the replaced database could not be read: what was erased in it is back unless --erasures named it"
+        )
+    if restored.kept is not None:
+        cli.out.text(f"the old database is kept as {restored.kept}")
+
+
+def _read_erasures(file: Path) -> list[Erasure]:
+    from everthread.adapters.stores.restoring import Erasure  # noqa: PLC0415 - startup
+
+    found = []
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            fields = json.loads(line)
+            at = datetime.fromisoformat(fields["erased_at"]).astimezone(UTC)
+            found.append(Erasure(**{**fields, "erased_at": at}))
+        except (ValueError, TypeError, KeyError) as problem:
+            raise Invalid(f"{file}, line {number} is no line of `everthread erasures`: {problem}") from problem
+    return found

@@ -1,0 +1,117 @@
+"""Carry conversations out and in: export, import."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.invocation import Invocation
+from everthread.core.errors import Conflict, Invalid
+from everthread.history.exporting import Parts, check_parts
+
+if TYPE_CHECKING:
+    from everthread.instance import Everthread
+
+
+_PIECE_BYTES = 1024 * 1024
+
+
+@command(app)
+async def export(
+    cli: Invocation,
+    conversation: Annotated[
+        str | None, typer.Argument(metavar="[CONVERSATION]", help="Its id; all of the owner's if none.")
+    ] = None,
+    format: Annotated[
+        Literal["md", "html", "pdf", "json", "jsonl", "archive"],
+        typer.Option("--format", "-f", help="`archive` keeps everything, and `import` reads it."),
+    ] = "archive",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; stdout if nowhere.")
+    ] = None,
+    no_thinking: Annotated[bool, typer.Option("--no-thinking", help="Leave out thinking: md, html, pdf.")] = False,
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="Leave out tools and their results: the same.")] = False,
+) -> None:
+    """Write a conversation to a file: Markdown, a page, PDF, JSON, or an archive."""
+    parts = Parts(not no_thinking, not no_tools)
+    check_parts(format, parts)
+    if conversation is None and format != "archive":
+        raise Invalid("name a conversation; all of them together are an archive", field="format")
+    if output is not None and output.exists():
+        raise Conflict(f"{output} exists already; nothing was written: choose another name")
+    if output is None and format in ("archive", "pdf") and sys.stdout.isatty():
+        raise Invalid("is no text for a terminal; name a file with --output", field="format")
+    async with cli.open() as et:
+        size = await _write(output, _pieces(cli, et, conversation, format, parts))
+    if cli.out.json and output is not None:
+        cli.out.document({"path": str(output), "format": format, "bytes": size})
+    else:
+        cli.out.note(f"{size:,} bytes")
+
+
+async def _pieces(
+    cli: Invocation, et: Everthread, conversation: str | None, format: str, parts: Parts
+) -> AsyncIterator[bytes]:
+    if format == "archive" or conversation is None:
+        async for piece in et.archive(owner=cli.owner, conversations=None if conversation is None else [conversation]):
+            yield piece
+        return
+    found = await et.conversations.get(conversation, cli.owner)
+    if format == "pdf":
+        from everthread.adapters.printing import printed  # noqa: PLC0415 - startup
+
+        yield await printed(found.info, found.messages(), cli.settings.models_dir, parts)
+        return
+    written = found.export(format, thinking=parts.thinking, tools=parts.tools)  # type: ignore[arg-type]  # checked above
+    async for piece in written:
+        yield piece
+
+
+async def _write(output: Path | None, pieces: AsyncIterator[bytes]) -> int:
+    """Give the bytes written. A file that could not be ended is not left there."""
+    size = 0
+    if output is None:
+        async for piece in pieces:
+            sys.stdout.buffer.write(piece)
+            size += len(piece)
+        return size
+    part = output.with_name(f".{output.name}.part")
+    try:
+        with part.open("wb") as file:
+            async for piece in pieces:
+                file.write(piece)
+                size += len(piece)
+        part.replace(output)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    return size
+
+
+@command(app, "import")
+async def import_archive(
+    cli: Invocation, archive: Annotated[Path, typer.Argument(metavar="FILE", help="An archive that `export` wrote.")]
+) -> None:
+    """Read an archive in, for the owner of --owner. What is here already is left as it is."""
+    async with cli.open(create=True) as et:
+        report = await et.read_archive(_read(archive), owner=cli.owner)
+    if cli.out.json:
+        cli.out.document(report)
+    else:
+        cli.out.text(
+            f"{len(report.imported):,} conversations read in, {report.messages:,} messages in {report.entries:,} "
+            f"entries; {len(report.skipped):,} were here already"
+        )
+
+
+async def _read(path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+            yield piece

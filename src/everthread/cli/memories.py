@@ -1,0 +1,178 @@
+"""What is remembered of a user: memories ls, add, forget, erase, search."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.erase import tell
+from everthread.cli.invocation import Invocation
+from everthread.cli.options import YesOption, confirm
+from everthread.cli.output import format_time
+from everthread.core.memories import Memory
+from everthread.core.nouns import EraseReport
+from everthread.recall.memories import MAX_PAGE
+
+memories = typer.Typer(no_args_is_help=True, help="What is remembered of a user.")
+app.add_typer(memories, name="memories")
+
+
+InConversation = Annotated[
+    str | None, typer.Option("--conversation", metavar="ID", help="Only what holds in this conversation.")
+]
+
+
+@command(memories, "ls")
+async def list_memories(
+    cli: Invocation,
+    conversation: InConversation = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only those that every context shows.")] = False,
+    past: Annotated[bool, typer.Option("--past", help="Show superseded and forgotten ones too.")] = False,
+    habits: Annotated[bool, typer.Option("--habits", help="The tools and skills used most, instead.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 100,
+) -> None:
+    """List what is remembered, newest first."""
+    if habits:
+        await _habits(cli, limit)
+        return
+    async with cli.open() as et:
+        page = await et.memories.list(
+            cli.owner, conversation=conversation, pinned=pinned, include_past=past, limit=limit
+        )
+    _show(cli, page.items)
+    if page.next_cursor is not None:
+        cli.out.note(f"the newest {limit}; --limit shows more")
+
+
+async def _habits(cli: Invocation, limit: int) -> None:
+    async with cli.open() as et:
+        found = await et.memories.habits(cli.owner, limit=limit)
+    if cli.out.json:
+        for habit in found:
+            cli.out.document(habit)
+    else:
+        rows = [(one.kind, one.name, one.uses, one.conversations, format_time(one.last_used_at)) for one in found]
+        cli.out.table(("kind", "name", ">uses", ">conversations", "last used"), rows)
+
+
+@command(memories, "add")
+async def add_memory(
+    cli: Invocation,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to remember.")],
+    kind: Annotated[str, typer.Option(help="fact, preference, profile or instruction.")] = "fact",
+    subject: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What it is about: of one subject the newest counts.")
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option("--conversation", metavar="ID", help="It holds in this conversation only.")
+    ] = None,
+    pin: Annotated[bool, typer.Option("--pin", help="Every context shows it.")] = False,
+) -> None:
+    """Remember something."""
+    async with cli.open(create=conversation is None) as et:
+        made = await et.memories.add(
+            cli.owner,
+            " ".join(words),
+            kind=kind,
+            scope="user" if conversation is None else "conversation",
+            conversation=conversation,
+            subject=subject,
+            pinned=pin or None,
+        )
+    if cli.out.json:
+        cli.out.document(as_json(made))
+    else:
+        past = f", in the place of {made.supersedes}" if made.supersedes else ""
+        cli.out.text(f"remembered as {made.id}{past}")
+
+
+@command(memories, "forget")
+async def forget_memory(
+    cli: Invocation,
+    memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The memory's id.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
+) -> None:
+    """Take a memory out of every search and context; its text stays until it is erased."""
+    async with cli.open() as et:
+        changed = await (et.memories.restore if undo else et.memories.forget)(cli.owner, memory)
+    if cli.out.json:
+        cli.out.document(as_json(changed))
+    else:
+        cli.out.text(f"{changed.id} is {changed.state}")
+
+
+@command(memories, "erase")
+def erase_memory(
+    cli: Invocation,
+    memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The memory's id.")],
+    yes: YesOption = False,
+) -> None:
+    """Destroy a memory for good, with the words and the vector it is found by."""
+    confirm(f"Erase the memory {memory!r} of the owner {cli.owner!r}?", yes)
+    tell(cli, asyncio.run(_erase(cli, memory)))
+
+
+async def _erase(cli: Invocation, memory: str) -> EraseReport:
+    async with cli.open() as et:
+        return await et.memories.erase(cli.owner, memory)
+
+
+@command(memories, "search")
+async def search_memories(
+    cli: Invocation,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to look for, in any language.")],
+    conversation: InConversation = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 20,
+) -> None:
+    """Find memories by their words, best first."""
+    async with cli.open() as et:
+        hits = await et.memories.search(cli.owner, " ".join(words), conversation=conversation, limit=limit)
+    _show(cli, [hit.memory for hit in hits])
+
+
+def _show(cli: Invocation, found: Sequence[Memory]) -> None:
+    if cli.out.json:
+        for memory in found:
+            cli.out.document(as_json(memory))
+        return
+    rows = [(one.id, one.kind, _standing(one), one.text, _from(one), format_time(one.created_at)) for one in found]
+    cli.out.table(("id", "kind", "", "text", "from", "noted"), rows)
+
+
+def _standing(memory: Memory) -> str:
+    held = "" if memory.conversation_id is None else f"{memory.scope} {memory.conversation_id}"
+    return " ".join(filter(None, ["pinned" if memory.is_pinned else "", "" if memory.is_live else memory.state, held]))
+
+
+def _from(memory: Memory) -> str:
+    if memory.source is None:
+        return ""
+    return f"{memory.source.conversation} #{memory.source.seq}" if memory.source.seq else memory.source.conversation
+
+
+def as_json(memory: Memory) -> dict[str, Any]:
+    """A memory as programs read it."""
+    source = memory.source
+    return {
+        "id": memory.id,
+        "owner": memory.owner,
+        "text": memory.text,
+        "kind": memory.kind,
+        "scope": memory.scope,
+        "conversation_id": memory.conversation_id,
+        "subject": memory.subject,
+        "source": None if source is None else {"conversation_id": source.conversation, "seq": source.seq or None},
+        "origin": memory.origin,
+        "confidence": memory.confidence,
+        "is_pinned": memory.is_pinned,
+        "state": memory.state,
+        "supersedes": memory.supersedes,
+        "superseded_by": memory.superseded_by,
+        "tokens": memory.tokens,
+        "created_at": memory.created_at,
+        "updated_at": memory.updated_at,
+    }

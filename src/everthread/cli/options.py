@@ -1,0 +1,43 @@
+"""Arguments and options that several commands take, and how their values are read."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from everthread.cli.errors import ExitCode
+from everthread.context.budget import Budget
+from everthread.core.errors import Invalid
+
+ConversationArgument = Annotated[str, typer.Argument(metavar="CONVERSATION", help="The conversation's id.")]
+BranchOption = Annotated[
+    str | None, typer.Option("--branch", metavar="NAME", help="A branch (main, b1 …) or the seq it ends at.")
+]
+
+
+def branch_name(given: str | None) -> str | int | None:
+    """A branch's id, or the seq of a message."""
+    return int(given) if given is not None and given.isdecimal() else given
+
+
+ORDINARY = Budget()
+WindowOption = Annotated[int, typer.Option("--window", min=1, metavar="N", help="The model's context window.")]
+ReserveOption = Annotated[
+    int | None,
+    typer.Option("--reserve", min=0, metavar="N", help="Tokens kept free for the answer: 4,096, or a quarter of less."),
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Asked before the event loop runs, so that Ctrl-C ends it."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Invalid("nothing was erased: there is no terminal to ask on, so say --yes")
+    print(f"{question} It cannot be undone. [y/N]", end=" ", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        print("nothing was erased", file=sys.stderr)
+        raise typer.Exit(ExitCode.ERROR)

@@ -1,0 +1,112 @@
+"""Prove that nothing was lost or changed: heads, verify."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.errors import ExitCode
+from everthread.cli.invocation import Invocation
+from everthread.core.entries import Entry
+from everthread.core.errors import Invalid
+from everthread.core.nouns import Head, Problem, Ref, VerifyReport
+from everthread.core.ports import Store
+from everthread.history import verifying
+
+
+@command(app)
+async def heads(cli: Invocation) -> None:
+    """Print the end of every log, to be kept elsewhere. A line of JSON each, for `verify --against`."""
+    async with cli.open() as et:
+        for head in await et.heads():
+            cli.out.document(asdict(head))
+
+
+@command(app)
+async def verify(
+    cli: Invocation,
+    against: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Heads taken earlier: nothing of them may be missing.")
+    ] = None,
+) -> None:
+    """Hash every entry anew and follow every chain. Exit code 5 when something is wrong."""
+    earlier = None if against is None else _read_heads(against)
+    async with cli.open() as et:
+        total = sum(info.entry_count for info in await et.store.heads())
+        with cli.out.progress("verifying", total) as step:
+            report = await verifying.verify(watched(et.store, step), earlier)
+    if cli.out.json:
+        cli.out.document(as_json(report, earlier))
+    else:
+        tell_report(cli, report)
+        if earlier is not None:
+            cli.out.text(f"compared with {len(earlier)} earlier heads")
+    if not report.ok:
+        raise typer.Exit(ExitCode.INTEGRITY)
+
+
+def as_json(report: VerifyReport, earlier: Sequence[Head] | None = None) -> dict[str, Any]:
+    """A report for programs."""
+    compared = {} if earlier is None else {"heads": len(earlier)}
+    return {"ok": report.ok, **asdict(report), **compared}
+
+
+def tell_report(cli: Invocation, report: VerifyReport) -> None:
+    """A report for people."""
+    cli.out.text(
+        f"{report.conversations:,} conversations, {report.entries:,} entries, {report.messages:,} messages, "
+        f"{report.erased:,} erased: {'all chains hold' if report.ok else f'{len(report.problems)} problems'}"
+    )
+    if report.problems:
+        cli.out.table(("problem", "owner", "conversation", ">seq", "what"), [_row(found) for found in report.problems])
+
+
+def _row(problem: Problem) -> tuple[object, ...]:
+    seq = "" if problem.seq is None else problem.seq
+    return problem.kind, problem.owner, problem.conversation_id, seq, problem.detail
+
+
+def _read_heads(file: Path) -> list[Head]:
+    heads = []
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            heads.append(_head(json.loads(line)))
+        except (ValueError, TypeError) as problem:
+            raise Invalid(f"{file}, line {number} is no line of `everthread heads`: {problem}") from problem
+    return heads
+
+
+def _head(fields: dict[str, Any]) -> Head:
+    head = Head(**fields)
+    if not isinstance(head.count, int) or not all(
+        isinstance(text, str) for text in (head.owner, head.conversation_id, head.chain)
+    ):
+        raise TypeError("its fields have other types")
+    return head
+
+
+class _Watched:
+    """A store that tells how far the reading of its logs has come."""
+
+    def __init__(self, store: Store, step: Callable[[int], None]) -> None:
+        self._store = store
+        self._step = step
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
+        page = await self._store.scan(ref, after=after, limit=limit)
+        self._step(len(page))
+        return page
+
+
+def watched(store: Store, step: Callable[[int], None]) -> Store:
+    """The same store; `step` is called with the size of each page that is scanned."""
+    return cast(Store, _Watched(store, step))
