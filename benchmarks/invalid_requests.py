@@ -23,7 +23,7 @@ from typing import Any
 from langchain_core.messages import convert_to_messages, convert_to_openai_messages, trim_messages
 
 from benchmarks import report
-from everthread.context import Budget, Provider, cut_window, faults, fit, repair, units
+from everthread.context import Budget, Provider, cut_window, find_violations, fit, repair, units
 from tests.context.random_histories import (
     DIALECTS,
     INTERRUPTIONS_ONLY,
@@ -138,7 +138,7 @@ def counted(
             continue
         finally:
             seconds += time.process_time() - began
-        refused += any(faults(request, provider) for provider in providers)
+        refused += any(find_violations(request, provider) for provider in providers)
     return {
         "system": system,
         "histories": weather,

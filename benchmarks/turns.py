@@ -29,7 +29,7 @@ from benchmarks.context_cost import filled
 from benchmarks.context_cost import turn as told_turn
 from benchmarks.report import Row
 from everthread import Conversation, Everthread
-from everthread.context.budget import message_tokens
+from everthread.context.tokens import message_tokens
 from everthread.core.turn_events import Done, Token
 from everthread.testing import Reply, ScriptedModel
 from everthread.testing.scripted import Step

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from everthread.context.clamp import SHOWN_BLOCKS, media_reference
-from everthread.context.dialect import as_text
-from everthread.context.excerpt import safe_cut
-from everthread.context.ingredients import short
-from everthread.context.quote import quoted
-from everthread.context.shape import blocks_of, calls_of
+from everthread.context.clamp import SHOWN_BLOCKS, media_reference, safe_cut
+from everthread.context.message_format import as_text, blocks_of, calls_of
+from everthread.context.quotes import quoted, short
 from everthread.context.tokens import count_tokens
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction

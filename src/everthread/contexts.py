@@ -24,11 +24,11 @@ from everthread.compaction.view import one_below
 from everthread.context import manifest as manifests
 from everthread.context import read_view
 from everthread.context.assemble import Context, tools_text
-from everthread.context.budget import Budget, message_tokens
+from everthread.context.budget import Budget
 from everthread.context.ingredients import Recalled
+from everthread.context.message_format import Provider, check_provider
 from everthread.context.read_view import SeenContext
-from everthread.context.shape import Provider, check_provider
-from everthread.context.tokens import count_tokens
+from everthread.context.tokens import count_tokens, message_tokens
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction

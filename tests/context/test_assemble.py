@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from everthread.context import Budget, Message, faults
+from everthread.context import Budget, Message, find_violations
 from everthread.context.assemble import Context, assemble
 from everthread.context.ingredients import Ingredients, Recalled, Stored, Summed
 from everthread.context.manifest import dump, load
@@ -48,7 +48,7 @@ def test_i7_i8_every_request_is_valid_and_within_the_limit(
     except ContextOverflow:
         assert budget.limit < 200
         return
-    assert faults(context.messages) == []
+    assert find_violations(context.messages) == []
     assert context.tokens <= budget.limit
     assert sum(part.tokens for part in context.parts) == context.tokens
     left_out = {one.seq for one in context.omitted}

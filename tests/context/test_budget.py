@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from everthread.context import Budget, Calibration, Message, calibrated, message_tokens, overflowed, with_calibration
-from everthread.context.budget import ANSWER_TOKENS, CALL_TOKENS, IMAGE_TOKENS, MESSAGE_TOKENS
+from everthread.context.tokens import ANSWER_TOKENS, CALL_TOKENS, IMAGE_TOKENS, MESSAGE_TOKENS
 from everthread.core.errors import Invalid
 from tests.context.histories import forall, histories
 from tests.context.openai_shape import ai, call, result, user

@@ -16,13 +16,12 @@ from everthread.context import (
     count_tokens,
     elide,
     excerpt,
-    faults,
+    find_violations,
     message_tokens,
     repair,
 )
-from everthread.context.clamp import elided
-from everthread.context.excerpt import safe_cut, short_arguments
-from everthread.context.shape import answers_of, blocks_of, calls_of
+from everthread.context.clamp import elided, safe_cut, short_arguments
+from everthread.context.message_format import answers_of, blocks_of, calls_of
 from everthread.core.errors import ContextOverflow, Invalid
 from tests.context.histories import forall, histories
 from tests.context.openai_shape import ai, result, system, user
@@ -137,7 +136,9 @@ def test_a_list_of_clamped_messages_stays_valid(history: list[Message], max_toke
     view = repair(history)
     before = copy.deepcopy(view)
     assert (
-        faults([message if message.get("role") == "system" else clamp_message(message, max_tokens) for message in view])
+        find_violations(
+            [message if message.get("role") == "system" else clamp_message(message, max_tokens) for message in view]
+        )
         == []
     )
     assert view == before
@@ -219,7 +220,7 @@ def test_what_is_said_beside_a_long_result_stays_whole() -> None:
 def test_eliding_twice_is_eliding_once_and_keeps_a_list_valid(history: list[Message], old_before: int) -> None:
     view = repair(history)
     once = elide(view, old_before=old_before).messages
-    assert faults(once) == []
+    assert find_violations(once) == []
     assert elide(once, old_before=old_before).messages == once
 
 

@@ -7,8 +7,8 @@ import copy
 import pytest
 from hypothesis import strategies as st
 
-from everthread.context import Budget, Message, cut_window, faults, fit, message_tokens, repair, units
-from everthread.context.shape import is_system, is_user_turn
+from everthread.context import Budget, Message, cut_window, find_violations, fit, message_tokens, repair, units
+from everthread.context.message_format import is_system, is_user_turn
 from everthread.core.errors import ContextOverflow
 from tests.context.histories import budgets, forall, histories
 from tests.context.openai_shape import ai, result, system, user
@@ -32,7 +32,7 @@ def test_i8_what_is_sent_is_valid_and_within_the_limit(
     pinned = data.draw(st.sets(st.integers(0, max(0, len(view) - 1)), max_size=2))
     fitted = fit(units(view), budget, pinned=pinned)
     assert sum(map(message_tokens, fitted.messages)) == fitted.tokens <= fitted.limit
-    assert faults(fitted.messages) == []
+    assert find_violations(fitted.messages) == []
 
 
 @forall(histories(), budgets(smallest=60))
@@ -81,7 +81,7 @@ def test_a_window_that_is_fitted_is_valid_too(history: list[Message], keep: int,
     window = cut_window(repair(history), keep)
     fitted = fit(units(window.messages), budget)
     assert fitted.tokens <= budget.limit
-    assert faults(fitted.messages) == []
+    assert find_violations(fitted.messages) == []
 
 
 # --- the order in which things give way ------------------------------------------------------
@@ -169,7 +169,7 @@ def test_recorded_runs_fit_any_budget_turn_by_turn(limit: int) -> None:
                 view = repair([system("short"), *run[1:end]])
                 fitted = fit(units(view), limited(limit))
                 assert fitted.tokens <= limit
-                assert faults(fitted.messages) == []
+                assert find_violations(fitted.messages) == []
 
 
 def test_recorded_coding_runs_fit_a_small_budget() -> None:
@@ -177,4 +177,4 @@ def test_recorded_coding_runs_fit_a_small_budget() -> None:
         view = repair([message for message in run if message["role"] != "system"])
         fitted = fit(units(view), limited(2_000))
         assert fitted.tokens <= 2_000
-        assert faults(fitted.messages) == []
+        assert find_violations(fitted.messages) == []

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from everthread.context import faults, repair, units
-from everthread.context.openai import to_openai
+from everthread.context import find_violations, repair, units
+from everthread.context.message_format import to_openai
 
 Payload = dict[str, Any]
 
@@ -37,7 +37,7 @@ def test_an_older_call_and_its_result_are_one_unit(history: list[Payload]) -> No
 @pytest.mark.parametrize("history", [OPENAI, LANGCHAIN])
 def test_an_older_call_is_sent_in_the_newer_words(history: list[Payload]) -> None:
     sent = repair([message for one in history for message in to_openai(one)])
-    assert faults(sent) == []
+    assert find_violations(sent) == []
     (call,) = sent[1]["tool_calls"]
     assert call["function"] == {"name": "weather", "arguments": '{"town": "Turin"}'}
     assert (sent[2]["role"], sent[2]["tool_call_id"], sent[2]["content"]) == ("tool", call["id"], "11 degrees")
@@ -46,12 +46,12 @@ def test_an_older_call_is_sent_in_the_newer_words(history: list[Payload]) -> Non
 @pytest.mark.parametrize("history", [OPENAI, LANGCHAIN])
 def test_older_calls_are_repaired_as_they_stand(history: list[Payload]) -> None:
     sent = repair(history)
-    assert faults(sent) == []
+    assert find_violations(sent) == []
     assert len(sent) == 4
     assert repair(sent) == sent
 
 
 def test_an_older_call_of_a_dead_run_is_answered() -> None:
     sent = repair([*OPENAI[:2], OPENAI[0]])
-    assert faults(sent) == []
+    assert find_violations(sent) == []
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "user"]

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from everthread.context import Message, Provider, faults, repair, repair_report
-from everthread.context.answering import INTERRUPTED, NOT_RUN
-from everthread.context.repair import OPENING
-from everthread.context.shape import answers_of, calls_of, role_of
+from everthread.context import Message, Provider, find_violations, repair, repair_report
+from everthread.context.message_format import answers_of, calls_of, role_of
+from everthread.context.repair import INTERRUPTED, NOT_RUN, OPENING
 from everthread.core import payloads
 from tests.context.histories import forall, histories, sound_histories
 from tests.context.openai_shape import ai, call, result, system, user
@@ -52,8 +51,8 @@ def kinds(messages: Sequence[Message], **options: Any) -> list[str]:
 def test_every_history_becomes_a_request_the_provider_accepts(
     provider: Provider | None, history: list[Message]
 ) -> None:
-    assert faults(repair(history), provider) == []
-    assert faults(repair(history, provider=provider), provider) == []
+    assert find_violations(repair(history), provider) == []
+    assert find_violations(repair(history, provider=provider), provider) == []
 
 
 @ANY_PROVIDER
@@ -73,7 +72,7 @@ def test_the_input_is_left_as_it_was(history: list[Message]) -> None:
 
 @forall(sound_histories())
 def test_a_valid_request_is_not_touched(history: list[Message]) -> None:
-    assert faults(history) == []
+    assert find_violations(history) == []
     assert repair(history) == history
 
 
@@ -115,7 +114,7 @@ def test_calls_of_a_live_run_are_left_alone(history: list[Message], data: st.Dat
     ids = sorted({made.id for message in history for made in calls_of(message)} - {""})
     live = data.draw(st.sets(st.sampled_from(ids)) if ids else st.just(set[str]()))
     view = repair(history, live)
-    unanswered = {found.message for found in faults(view, "openai") if found.kind == "unanswered_call"}
+    unanswered = {found.message for found in find_violations(view, "openai") if found.kind == "unanswered_call"}
     assert unanswered <= {f"call {call_id!r} has no result directly after it" for call_id in live}
 
 
@@ -335,7 +334,7 @@ def test_a_block_in_another_dialect_is_said_in_the_providers_words(
     history = [user([block])]
     assert repair(history, provider=provider) == [user([sent])]
     assert kinds(history, provider=provider) == ["block_rewritten"]
-    assert faults([user([sent])], provider) == []
+    assert find_violations([user([sent])], provider) == []
 
 
 @pytest.mark.parametrize(
@@ -354,7 +353,7 @@ def test_a_block_the_provider_does_not_take_leaves_a_line_in_its_place(
 ) -> None:
     history = [user([block, {"type": "text", "text": "see?"}])]
     (view,) = repair(history, provider=provider)
-    assert faults([view], provider) == []
+    assert find_violations([view], provider) == []
     assert [one["type"] for one in view["content"]] == ["text", "text"]
     assert "left out" in view["content"][0]["text"]
     assert kinds(history, provider=provider)[0] in ("block_left_out", "image_left_out")
@@ -364,7 +363,7 @@ def test_a_refusal_is_kept_as_words_and_foreign_reasoning_is_not_said() -> None:
     said = claude({"type": "reasoning", "summary": []}, {"type": "refusal", "refusal": "I will not."})
     view = repair([user(), said, user()], provider="anthropic")
     assert view[1]["content"] == [{"type": "text", "text": "I will not."}]
-    assert faults(view, "anthropic") == []
+    assert find_violations(view, "anthropic") == []
 
 
 def test_openai_gets_no_reasoning() -> None:
@@ -468,24 +467,24 @@ def test_instructions_in_mid_conversation_move_to_the_start_by_name() -> None:
 def test_recorded_runs_interrupted_anywhere_are_valid() -> None:
     for run in tau_bench_runs()[::10]:
         for at in range(1, len(run)):
-            assert faults(repair(run[:at])) == []
+            assert find_violations(repair(run[:at])) == []
 
 
 def test_recorded_runs_beginning_anywhere_are_valid() -> None:
     for run in tau_bench_runs()[::10]:
         for at in range(1, len(run)):
-            assert faults(repair(run[at:])) == []
+            assert find_violations(repair(run[at:])) == []
 
 
 def test_every_recorded_run_is_valid_and_keeps_every_message() -> None:
     for run in tau_bench_runs():
         view = repair(run)
-        assert faults(view) == []
+        assert find_violations(view) == []
         assert [message["content"] for message in view] == [message["content"] for message in run]
 
 
 def test_coding_runs_whose_results_name_no_call_keep_every_result() -> None:
     for run in swe_agent_runs():
         report = repair_report(run)
-        assert faults(report.messages) == []
+        assert find_violations(report.messages) == []
         assert {found.kind for found in report.repairs} <= {"blank_left_out", "renamed_call", "trimmed"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from everthread.context import spans, units
-from everthread.context.pairing import pair
+from everthread.context.units import pair
 from tests.context.histories import forall, histories
 from tests.context.openai_shape import ai, result, system, user
 from tests.context.random_histories import Message

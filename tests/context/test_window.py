@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import strategies as st
 
-from everthread.context import Message, cut_window, faults, message_tokens, repair, units
-from everthread.context.shape import is_system, is_user_turn
+from everthread.context import Message, cut_window, find_violations, message_tokens, repair, units
+from everthread.context.message_format import is_system, is_user_turn
 from everthread.core.errors import Invalid
 from tests.context.histories import forall, histories
 from tests.context.openai_shape import ai, result, system, user
@@ -32,7 +32,7 @@ def test_a_window_of_a_valid_list_is_valid(
     view = repair(history)
     pinned = data.draw(st.sets(st.integers(0, max(0, len(view) - 1)), max_size=2))
     window = cut_window(view, max_messages, max_tokens or None, pinned=pinned)
-    assert faults(window.messages) == []
+    assert find_violations(window.messages) == []
 
 
 @forall(histories(), BOUNDS, TOKENS, st.booleans())
@@ -82,7 +82,7 @@ def test_what_fits_is_not_cut(history: list[Message]) -> None:
 def test_flaw_001_2_a_kept_result_brings_all_results_of_its_message() -> None:
     history = [user("one"), ai("", "a", "b"), result("a"), result("b"), user("two"), ai("done")]
     for keep in range(1, len(history) + 1):
-        assert faults(cut_window(history, keep).messages) == []
+        assert find_violations(cut_window(history, keep).messages) == []
 
 
 def test_flaw_001_3_keeping_more_than_there_is_keeps_all() -> None:
@@ -99,7 +99,7 @@ def test_flaw_001_4_no_call_is_kept_without_its_result() -> None:
     filler = [message for at in range(22) for message in (user(f"q{at}"), ai(f"a{at}"))]
     history = [system(), user("first"), ai("", "call_1"), result("call_1"), *filler, user("last")]
     window = cut_window(history, 10)
-    assert faults(window.messages) == []
+    assert find_violations(window.messages) == []
     assert 2 not in window.indexes
     assert 3 not in window.indexes
 
@@ -168,4 +168,4 @@ def test_recorded_runs_cut_at_every_length_are_valid() -> None:
     for run in tau_bench_runs()[::20]:
         view = repair(run)
         for keep in range(1, len(view)):
-            assert faults(cut_window(view, keep).messages) == []
+            assert find_violations(cut_window(view, keep).messages) == []

@@ -15,7 +15,7 @@ from everthread import Compaction, CompactionOutcome, Conflict, Conversation, Ev
 from everthread.adapters.stores.sqlite import compactions
 from everthread.compaction.view import shown
 from everthread.context import read_view
-from everthread.context.ingredients import summary_block
+from everthread.context.quotes import summary_block
 from everthread.core import failpoints
 from tests.contracts.talk import appended, entry_count, history, says
 from tests.contracts.views import IMAGE, check, live, tell, text_of, tight

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from everthread import Context, Conversation, Everthread
-from everthread.context import faults
+from everthread.context import find_violations
 from tests.contracts.talk import says
 from tests.contracts.views import check, tell, text_of, tight
 
@@ -32,7 +32,7 @@ async def test_what_was_said_long_ago_is_quoted_before_the_newest_question(conv:
     assert asked["content"] == "Where is the harpsichord?"
     assert (block["role"], SECRET_WORD in block["content"]) == ("user", True)
     assert '<recalled message="1" speaker="user" said="' in block["content"]
-    assert faults(context.messages, "anthropic") == []
+    assert find_violations(context.messages, "anthropic") == []
 
 
 async def test_without_a_question_nothing_is_recalled(conv: Conversation) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from everthread import Budget, Compaction, Context, Conversation
-from everthread.context import faults
+from everthread.context import find_violations
 from tests.context.random_histories import PIXEL
 from tests.contracts.talk import history, says
 
@@ -63,7 +63,7 @@ def accounted(context: Context, compactions: list[Compaction]) -> set[int]:
 async def check(conv: Conversation, context: Context, *, branch: Any = None) -> None:
     """What must hold of every context: a provider takes it, it is within the limit, and there is no silent hole."""
     for provider in (None, "openai", "anthropic"):
-        assert faults(context.messages, provider) == []
+        assert find_violations(context.messages, provider) == []
     assert context.tokens <= context.limit
     assert sum(part.tokens for part in context.parts) == context.tokens
     known = [compaction async for compaction in conv.compactions()]

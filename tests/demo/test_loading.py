@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from everthread import Everthread
-from everthread.context import faults
+from everthread.context import find_violations
 from everthread.demo.loading import COMPACTIONS, ERRAND_ID, load
 from everthread.demo.more_story import CLOSING
 
@@ -18,7 +18,7 @@ async def test_the_demo_conversation_has_something_for_every_screen(et: Everthre
     assert len([branch async for branch in conversation.branches()]) == 2
     assert [child.id async for child in conversation.children()] == [ERRAND_ID]
     assert [turn.state.value for turn in await conversation.turns()] == ["complete"] * len(CLOSING)
-    assert faults((await conversation.context()).messages) == []
+    assert find_violations((await conversation.context()).messages) == []
 
 
 async def test_loaded_again_it_is_the_same(et: Everthread) -> None:

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 
 import everthread
 from everthread import CompactionPolicy, Conversation, Everthread, Pace, TurnState
-from everthread.context import faults
+from everthread.context import find_violations
 from everthread.core.turn_events import Done
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import Agent
@@ -112,5 +112,5 @@ async def every_request_was_valid(conv: Conversation) -> None:
     for id in manifests:
         seen = await conv.seen_context(id)
         assert seen.is_same
-        assert faults(seen.context.messages) == []
+        assert find_violations(seen.context.messages) == []
         assert seen.context.tokens <= seen.context.limit

@@ -8,13 +8,12 @@ from typing import Any
 
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.sources import CallSketch, Source
-from everthread.context.blocks import media_named
-from everthread.context.budget import message_tokens
-from everthread.context.dialect import as_text
-from everthread.context.growth import coverage_end
+from everthread.context.content_blocks import media_named
 from everthread.context.ingredients import Stored
-from everthread.context.shape import blocks_of, calls_of, inner, is_user_turn, leading, role_of
+from everthread.context.message_format import as_text, blocks_of, calls_of, inner, is_user_turn, leading, role_of
+from everthread.context.tokens import message_tokens
 from everthread.context.units import spans
+from everthread.context.window import coverage_end
 from everthread.core import payloads
 
 LEAST_TOKENS = 100

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final, Literal, cast, get_args
 
 from everthread.context.budget import Budget, check_range
-from everthread.context.growth import WindowBounds
+from everthread.context.window import WindowBounds
 from everthread.core.errors import Invalid
 
 Strategy = Literal["auto", "chat", "tool-heavy", "coding"]

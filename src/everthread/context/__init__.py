@@ -1,31 +1,30 @@
-"""What a model is shown: units, repair, window, tokens and budget. Pure functions, above `core` only.
+"""What a model is shown. Pure rules, and one module that acts: `read_view` reads a path from the store and renders it.
 
-A list of messages becomes a request in this order: `repair` (valid), `growth` or `window` (which part of it), `elide`
-(long things by reference), `fit` (within the budget, whatever is left to do). `faults` says what a provider would
-refuse, and judges all the others.
+A list of messages becomes a request in this order: `repair` makes it valid, `window` chooses which part of it is
+shown, `clamp` shows long things by reference, `fit` gets the rest within the budget; `assemble` runs them all.
+`find_violations` says what a provider would refuse, and is the judge of all the others.
 """
 
 from __future__ import annotations
 
-from everthread.context.budget import (
-    Budget,
-    Calibration,
-    calibrated,
-    message_tokens,
-    overflowed,
-    with_calibration,
-)
-from everthread.context.clamp import Clamp, ClampPolicy, Elision, clamp_message, elide
-from everthread.context.excerpt import excerpt
-from everthread.context.faults import Fault, faults
+from everthread.context.budget import Budget, Calibration, calibrated, overflowed, with_calibration
+from everthread.context.clamp import Clamp, ClampPolicy, Elision, clamp_message, elide, excerpt
 from everthread.context.fit import Fitted, fit
-from everthread.context.growth import WindowBounds, WindowStart, coverage_end, jump, window_start
-from everthread.context.repair import repair, repair_report
-from everthread.context.repairs import Repair, RepairReport
-from everthread.context.shape import Message, Provider
-from everthread.context.tokens import count_tokens
+from everthread.context.message_format import Message, Provider
+from everthread.context.provider_rules import Violation, find_violations
+from everthread.context.repair import Repair, RepairReport, repair, repair_report
+from everthread.context.tokens import count_tokens, message_tokens
 from everthread.context.units import spans, units
-from everthread.context.window import Omitted, Window, cut_window
+from everthread.context.window import (
+    Omitted,
+    Window,
+    WindowBounds,
+    WindowStart,
+    coverage_end,
+    cut_window,
+    jump,
+    window_start,
+)
 
 __all__ = [
     "Budget",
@@ -33,13 +32,13 @@ __all__ = [
     "Clamp",
     "ClampPolicy",
     "Elision",
-    "Fault",
     "Fitted",
     "Message",
     "Omitted",
     "Provider",
     "Repair",
     "RepairReport",
+    "Violation",
     "Window",
     "WindowBounds",
     "WindowStart",
@@ -50,7 +49,7 @@ __all__ = [
     "cut_window",
     "elide",
     "excerpt",
-    "faults",
+    "find_violations",
     "fit",
     "jump",
     "message_tokens",

@@ -18,25 +18,32 @@ from typing import Any, Literal
 
 import orjson
 
-from everthread.context.budget import Budget, has_media, message_tokens
+from everthread.context.budget import Budget
 from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
-from everthread.context.dialect import Fields, encodable
-from everthread.context.digest import digest
 from everthread.context.fit import fit
-from everthread.context.ingredients import (
-    Ingredients,
+from everthread.context.ingredients import Ingredients, Stored
+from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields, digest, text_digest
+from everthread.context.message_format import (
+    Fields,
+    Provider,
+    content_of,
+    encodable,
+    is_system,
+    is_user_turn,
+    to_openai,
+)
+from everthread.context.quotes import (
     Quotes,
-    Stored,
+    given_at,
     memories_tokens,
     memory_block,
     quotes_within,
     recalled_block,
+    recollection,
+    record,
 )
-from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields, text_digest
-from everthread.context.openai import to_openai
-from everthread.context.quote import given_at, recollection, record
 from everthread.context.repair import repair_report
-from everthread.context.shape import Provider, content_of, is_system, is_user_turn
+from everthread.context.tokens import has_media, message_tokens
 from everthread.context.units import spans
 from everthread.core.errors import ContextOverflow
 from everthread.core.jobs import NewJob

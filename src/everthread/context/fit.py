@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from everthread.context.budget import Budget, TokenCounter, message_tokens
+from everthread.context.budget import Budget
 from everthread.context.clamp import (
     DEFAULT_POLICY,
     Clamp,
@@ -29,8 +29,8 @@ from everthread.context.clamp import (
     elided,
     even_share,
 )
-from everthread.context.shape import Message, is_system
-from everthread.context.tokens import count_tokens
+from everthread.context.message_format import Message, is_system
+from everthread.context.tokens import TokenCounter, count_tokens, message_tokens
 from everthread.context.window import Omitted, questions
 from everthread.core.errors import ContextOverflow
 

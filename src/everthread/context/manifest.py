@@ -1,12 +1,13 @@
 """What a model was shown, by reference: small enough to keep for every call, enough to render it again.
 
 It names entries and summaries instead of holding their text, so what is erased from the log is gone from here too.
-The system prompt and the tool schemas, the same in a thousand requests, are named by their hash and kept once.
+The system prompt and the tool schemas, the same in a thousand requests, are named by their hash and kept once. The
+digest of the rendered messages shows whether a context rendered again is what was sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -93,3 +94,40 @@ def load(stored: bytes) -> Manifest:
     fields["passed_over"] = fields["passed_over"] and tuple(fields["passed_over"])
     fields["omitted"] = tuple(Omission(**omission) for omission in fields["omitted"])
     return Manifest(**fields)
+
+
+_PIECE = 2_048
+"""Characters of a text that are written at once: for each, orjson asks for eight bytes or more."""
+
+
+def digest(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The hash of rendered messages as one JSON list with sorted keys, without ever holding that list as text."""
+    hashed = sha256(b"[")
+    for at, message in enumerate(messages):
+        hashed.update(b"," if at else b"")
+        content = message.get("content")
+        if not isinstance(content, str) or len(content) <= _PIECE:
+            hashed.update(orjson.dumps(message, option=orjson.OPT_SORT_KEYS))
+            continue
+        for piece in _with_long_text(message):
+            hashed.update(piece)
+    hashed.update(b"]")
+    return hashed.hexdigest()
+
+
+def _with_long_text(message: Mapping[str, Any]) -> Iterator[bytes]:
+    """The same JSON, a part after the other."""
+    for at, key in enumerate(sorted(message)):
+        yield b"%c%b:" % (b"," if at else b"{", orjson.dumps(key))
+        if key == "content":
+            yield from _text(message[key])
+        else:
+            yield orjson.dumps(message[key], option=orjson.OPT_SORT_KEYS)
+    yield b"}"
+
+
+def _text(text: str) -> Iterator[bytes]:
+    yield b'"'
+    for start in range(0, len(text), _PIECE):
+        yield orjson.dumps(text[start : start + _PIECE])[1:-1]
+    yield b'"'

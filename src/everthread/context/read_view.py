@@ -19,11 +19,11 @@ from everthread.compaction.policy import CompactionPolicy, Load, Trigger, due, l
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
 from everthread.context.budget import Budget
-from everthread.context.growth import WindowBounds, jump
 from everthread.context.ingredients import Ingredients, Recalled, Remembered, Stored, Summed
 from everthread.context.manifest import Manifest
-from everthread.context.shape import MOST_LEADING, Provider, is_system, is_user_turn, leading
+from everthread.context.message_format import MOST_LEADING, Provider, is_system, is_user_turn, leading
 from everthread.context.units import spans
+from everthread.context.window import WindowBounds, jump
 from everthread.core import payloads
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction

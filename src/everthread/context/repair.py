@@ -4,10 +4,10 @@ Agents are interrupted, runs die between a call and its result, models reuse cal
 in the order of completion. Each of these is an HTTP 400 at the next request, for ever, because the history is
 sent again every turn. So the *view* is put in order here; the log is never touched.
 
+- every message is made valid by itself (`repair_message`)
 - every call is answered once, right after it; a call of a dead run by a synthetic "interrupted" result
 - a result without a call, and a second result of the same call, are left out of the view
 - call ids are unique in the request, and such as both providers take
-- a content block that the provider does not take is said in its words, or left out
 - one system slot, at the start; keyed by name, the newest of a key stands
 - a message with nothing in it is left out; a view that starts with the assistant gets an opening
 
@@ -17,25 +17,37 @@ input message each message of the view comes, so that a manifest can name it.
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from everthread.context.answering import Answering
-from everthread.context.dialect import Fields, as_json, user_message
-from everthread.context.mend import mend
-from everthread.context.repairs import Item, Ledger, RepairReport
-from everthread.context.shape import (
+from everthread.context.message_format import (
+    INVALID_ARGUMENTS,
+    Call,
+    Fields,
     Message,
     Provider,
+    answer_block,
+    answer_message,
+    answers_of,
+    as_json,
     calls_of,
     check_messages,
     check_provider,
     is_message,
     is_system,
+    read_arguments,
     role_of,
     says_something,
+    user_message,
+    with_answer_ids,
+    with_calls,
 )
+from everthread.context.repair_message import MendKind, mend
+from everthread.context.units import Pairing, Ref, pair
 
 OPENING = "[the conversation starts with the assistant]"
 
@@ -157,3 +169,263 @@ def _opened(items: list[Item], ledger: Ledger) -> list[Item]:
         return items
     ledger.note("opened", items[0])
     return [Item(user_message(items[0].message, OPENING), ()), *items]
+
+
+RepairKind = (
+    MendKind
+    | Literal[
+        "interrupted",  # a call of a dead run, answered by us
+        "orphan_result",  # a result without a call, left out
+        "second_result",  # a second result of the same call, left out
+        "moved_result",  # a result that stood apart from its call
+        "renamed_call",  # a call id that was empty, taken, or not to a provider's taste
+        "system_moved",  # a standing instruction in mid conversation, moved to the start
+        "system_superseded",  # a standing instruction that a newer one of its key replaces, left out
+        "empty_message",  # a message with nothing in it, left out
+        "unknown_role",  # a message no provider has a role for, left out
+        "opened",  # a user's word put before a conversation that the assistant begins
+        "trimmed",  # white space at the end of a closing assistant message
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One thing that was put right."""
+
+    kind: RepairKind
+    index: int
+    """Position of the message in the input."""
+    call_id: str = ""
+    """The id in the input, where a call or a result is concerned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReport:
+    """The repaired view and how it came about."""
+
+    messages: tuple[Fields, ...]
+    sources: tuple[tuple[int, ...], ...]
+    """For each message of the view the positions in the input it comes from; none when it is ours."""
+    repairs: tuple[Repair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A message of the view, and the positions in the input it comes from."""
+
+    message: Fields
+    sources: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What has been done so far."""
+
+    repairs: list[Repair] = field(default_factory=list)
+
+    def note(self, kind: RepairKind, item: Item, call_id: str = "") -> None:
+        self.repairs.append(Repair(kind=kind, index=item.sources[0] if item.sources else 0, call_id=call_id))
+
+
+INTERRUPTED = "[interrupted: this call was not completed and has no result]"
+NOT_RUN = "[not run: the arguments of this call were not a JSON object]"
+
+CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
+"""OpenAI takes up to 40 characters; Anthropic takes no others."""
+
+
+class Answering:
+    """Puts every result right after its call. A group that is in order is left exactly as it is; one that is
+    not is rebuilt in the order of its calls."""
+
+    def __init__(self, items: list[Item], live: frozenset[str], ledger: Ledger) -> None:
+        self.items = items
+        self.ledger = ledger
+        self.calls = [calls_of(item.message) for item in items]
+        self.answers = [answers_of(item.message) for item in items]
+        self.pairing: Pairing = pair([item.message for item in items])
+        self.live = _live_refs(self.calls, self.pairing, live)
+        self.ids = _unique_ids(self.calls, self.live)
+        self.call_of = {answer: call for call, answer in self.pairing.answers.items()}
+        self.placed: set[int] = set()
+        """Messages that were already written, beside their call."""
+
+    def answered(self) -> list[Item]:
+        out: list[Item] = []
+        for at, item in enumerate(self.items):
+            if self.calls[at]:
+                out.extend(self._group(at))
+            elif at in self.placed:
+                continue
+            elif self.answers[at]:
+                out.extend(self._leftover(at))
+            else:
+                out.append(item)
+        self._note_unplaced()
+        return out
+
+    def _group(self, at: int) -> Iterator[Item]:
+        """A caller, and all its results."""
+        run = self._run_after(at)
+        yield self._renamed(at)
+        if self._in_order(at, run):
+            self.placed.update(run)
+            yield from map(self._with_ids, run)
+            return
+        blocks: list[Item] = []
+        for slot, call in enumerate(self._sent_calls(at)):
+            ref = Ref(at, slot)
+            if ref in self.pairing.answers:
+                result = self._found(self.pairing.answers[ref], run)
+            elif ref in self.live:
+                continue
+            else:
+                result = self._made(at, call, self.calls[at][slot].id)
+            if _is_block(result):
+                blocks.append(result)
+            else:
+                yield result
+        if blocks:
+            yield self._carrier(at, run, blocks)
+
+    def _found(self, answer: Ref, run: range) -> Item:
+        """A result that is there: a message, or a block of one."""
+        item = self._with_ids(answer.message)
+        told = self.answers[answer.message][answer.slot]
+        if answer.message not in run:
+            self.ledger.note("moved_result", item, told.call_id)
+        if told.block is not None:
+            return replace(item, message=item.message["content"][told.block])
+        self.placed.add(answer.message)
+        return item
+
+    def _made(self, at: int, call: Call, former_id: str) -> Item:
+        """A result for a call that never got one."""
+        self.ledger.note("interrupted", self.items[at], former_id)
+        was_invalid = set(read_arguments(call.arguments) or ()) == {INVALID_ARGUMENTS}
+        excuse = NOT_RUN if was_invalid else INTERRUPTED
+        if call.in_blocks_only:
+            return Item(answer_block(call, excuse), ())
+        return Item(answer_message(self.items[at].message, call, excuse), ())
+
+    def _carrier(self, at: int, run: range, blocks: list[Item]) -> Item:
+        """Results as blocks: all in one user message, before whatever the user says in it."""
+        results = [block.message for block in blocks]
+        sources = {source for block in blocks for source in block.sources}
+        host = next((carrier for carrier in run if self.answers[carrier][0].block is not None), None)
+        if host is None:
+            return Item(user_message(self.items[at].message, list(results)), tuple(sorted(sources)))
+        self.placed.add(host)
+        item = self.items[host]
+        content = [*results, *self._said_beside(host)]
+        return Item({**item.message, "content": content}, tuple(sorted({*sources, *item.sources})))
+
+    def _run_after(self, at: int) -> range:
+        """The messages directly after a caller that carry results, up to the first that says more."""
+        end = at + 1
+        while end < len(self.items) and self.answers[end]:
+            end += 1
+            if self._said_beside(end - 1):
+                break
+        return range(at + 1, end)
+
+    def _in_order(self, at: int, run: range) -> bool:
+        expected = {Ref(at, slot) for slot in range(len(self.calls[at]))} - self.live
+        found = [self.call_of.get(Ref(carrier, slot)) for carrier in run for slot in range(len(self.answers[carrier]))]
+        answered = {ref for ref in found if ref is not None and ref.message == at}
+        carriers = [carrier for carrier in run if self.answers[carrier][0].block is not None]
+        return (
+            len(answered) == len(found)
+            and expected <= answered
+            and carriers in ([], [run[-1]] if run else [])
+            and all(self._results_first(carrier) for carrier in carriers)
+        )
+
+    def _results_first(self, carrier: int) -> bool:
+        places = [answer.block for answer in self.answers[carrier]]
+        return places == list(range(len(places)))
+
+    def _said_beside(self, carrier: int) -> list[Any]:
+        """What a carrier of results says besides."""
+        content = self.items[carrier].message.get("content")
+        taken = {answer.block for answer in self.answers[carrier]}
+        if taken == {None} or not isinstance(content, list):
+            return []
+        return [block for at, block in enumerate(content) if at not in taken]
+
+    def _leftover(self, at: int) -> Iterator[Item]:
+        said = self._said_beside(at)
+        if said:
+            yield replace(self.items[at], message={**self.items[at].message, "content": said})
+
+    def _sent_calls(self, at: int) -> list[Call]:
+        return [call._replace(id=self.ids[Ref(at, slot)]) for slot, call in enumerate(self.calls[at])]
+
+    def _renamed(self, at: int) -> Item:
+        item, sent = self.items[at], self._sent_calls(at)
+        if all(before.id == after.id for before, after in zip(self.calls[at], sent, strict=True)):
+            return item
+        for before, after in zip(self.calls[at], sent, strict=True):
+            if before.id != after.id:
+                self.ledger.note("renamed_call", item, before.id)
+        return replace(item, message=with_calls(item.message, sent))
+
+    def _with_ids(self, carrier: int) -> Item:
+        """A carrier whose results answer the ids their calls now have."""
+        item = self.items[carrier]
+        changed = []
+        for slot, answer in enumerate(self.answers[carrier]):
+            call = self.call_of.get(Ref(carrier, slot))
+            if call is not None and self.ids[call] != answer.call_id:
+                changed.append(replace(answer, call_id=self.ids[call]))
+        return replace(item, message=with_answer_ids(item.message, changed)) if changed else item
+
+    def _note_unplaced(self) -> None:
+        for ref in sorted(self.pairing.orphans | self.pairing.repeats):
+            call_id = self.answers[ref.message][ref.slot].call_id
+            kind: RepairKind = "orphan_result" if ref in self.pairing.orphans else "second_result"
+            self.ledger.note(kind, self.items[ref.message], call_id)
+
+
+def _is_block(item: Item) -> bool:
+    return item.message.get("type") == "tool_result"
+
+
+def _live_refs(calls: Sequence[Sequence[Call]], pairing: Pairing, live: frozenset[str]) -> frozenset[Ref]:
+    """The calls that are still running: the newest of each live id, if it has no result yet."""
+    newest = {
+        call.id: Ref(at, slot) for at, made in enumerate(calls) for slot, call in enumerate(made) if call.id in live
+    }
+    return frozenset(ref for ref in newest.values() if ref not in pairing.answers)
+
+
+def _unique_ids(calls: Sequence[Sequence[Call]], live: frozenset[Ref]) -> dict[Ref, str]:
+    """An id for every call that no other call of the request has. A live call keeps its own: its result is
+    still to come."""
+    ids = {ref: calls[ref.message][ref.slot].id for ref in live}
+    taken = set(ids.values())
+    copies: Counter[str] = Counter()
+    for at, made in enumerate(calls):
+        for slot, call in enumerate(made):
+            ref = Ref(at, slot)
+            if ref not in ids:
+                ids[ref] = _free_id(call, taken, copies)
+                taken.add(ids[ref])
+    return ids
+
+
+def _free_id(call: Call, taken: Collection[str], copies: Counter[str]) -> str:
+    if CALL_ID.fullmatch(call.id) and call.id not in taken:
+        return call.id
+    stem = call.id if CALL_ID.fullmatch(call.id) and len(call.id) <= 32 else _made_id(call)
+    candidate = stem
+    while candidate in taken:
+        copies[stem] += 1
+        candidate = f"{stem}-{copies[stem] + 1}"
+    return candidate
+
+
+def _made_id(call: Call) -> str:
+    seed = call.id or f"{call.name} {as_json(call.arguments)}"
+    return f"call_{hashlib.sha256(seed.encode()).hexdigest()[:24]}"

@@ -1,4 +1,5 @@
-"""Count the tokens of a text once, as it enters the log; budget and window only add the stored counts.
+"""Counting tokens, of a text and of a whole message. A text is counted once, as it enters the log; budget and window
+only add the stored counts.
 
 The vocabulary is OpenAI's `o200k_base`, which comes inside rs-bpe: no download, no network. For other models
 the count is an estimate. Counting takes time in proportion to the length whatever the text (10 MB: 0.1 to
@@ -11,9 +12,26 @@ the tokens of an ordinary text are those of its words, most of which were counte
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any
 
 from rs_bpe import openai
+
+from everthread.context.message_format import (
+    CALL_ID_KEYS,
+    FILE_BLOCKS,
+    IMAGE_BLOCKS,
+    Block,
+    Message,
+    answers_of,
+    as_json,
+    as_text,
+    blocks_of,
+    calls_of,
+    content_of,
+)
+from everthread.core import payloads
 
 _ORDINARY_CHARS = 16_384
 """Texts of ASCII up to this length are counted by their words."""
@@ -93,3 +111,92 @@ _count_of_word = _Words().__getitem__
 def _vocabulary() -> openai.Tokenizer:
     """Load the vocabulary at the first count (70 ms); rs-bpe itself keeps one for all threads."""
     return openai.o200k_base()
+
+
+TokenCounter = Callable[[str], int]
+
+MESSAGE_TOKENS = 4
+"""Around every message: its role and its delimiters."""
+CALL_TOKENS = 10
+"""Around every call: its id and its wrapping."""
+ANSWER_TOKENS = 6
+"""Around every result: the id it answers."""
+IMAGE_TOKENS = 1_600
+"""One image of any size: Anthropic scales down to about 1,600 tokens, OpenAI's high detail stays below."""
+LOW_DETAIL_TOKENS = 85
+"""One image that OpenAI is asked to look at with `detail: low`."""
+BASE64_CHARS_PER_TOKEN = 40
+"""A page of a PDF (about 100 kB as base64) costs some 2,000 to 3,000 tokens."""
+
+
+# --- counting a message ----------------------------------------------------------------------
+
+
+def message_tokens(message: Message, count: TokenCounter = count_tokens) -> int:
+    """What a whole message counts to: content, calls, results, reasoning, images by a fixed estimate."""
+    total = MESSAGE_TOKENS + len(answers_of(message)) * ANSWER_TOKENS
+    total += _content_tokens(content_of(message), count)
+    for call in calls_of(message):
+        total += CALL_TOKENS + count(call.name) + count(as_text(call.arguments))
+    fields = payloads.fields(message)
+    for key in ("name", "refusal", "reasoning_content"):
+        value = fields.get(key)
+        total += count(value) if isinstance(value, str) else 0
+    return total
+
+
+def _content_tokens(content: object, count: TokenCounter) -> int:
+    if isinstance(content, str):
+        return count(content)
+    if isinstance(content, list):
+        return sum(block_tokens(block, count) for block in content)
+    return 0 if content is None else count(as_json(content))
+
+
+def block_tokens(block: object, count: TokenCounter = count_tokens) -> int:
+    """What one content block counts to. A call block counts with the calls, so that it counts once."""
+    if not isinstance(block, Mapping):
+        return count(as_text(block))
+    kind = block.get("type")
+    if kind in CALL_ID_KEYS:
+        return 0
+    if kind == "tool_result":
+        return _content_tokens(block.get("content"), count)
+    if kind in IMAGE_BLOCKS:
+        return _image_tokens(block)
+    if kind in FILE_BLOCKS:
+        return _file_tokens(block, count)
+    for key in ("text", "thinking", "reasoning"):
+        if isinstance(block.get(key), str):
+            return count(block[key])
+    return count(as_json(block))
+
+
+def has_media(message: Message) -> bool:
+    """Whether it holds an image or a file, whose tokens can only be estimated."""
+    return any(
+        block.get("type") in IMAGE_BLOCKS | FILE_BLOCKS or (block.get("type") == "tool_result" and has_media(block))
+        for block in blocks_of(message)
+    )
+
+
+def _image_tokens(block: Block) -> int:
+    source = block.get("image_url")
+    detail = source.get("detail") if isinstance(source, Mapping) else block.get("detail")
+    return LOW_DETAIL_TOKENS if detail == "low" else IMAGE_TOKENS
+
+
+def _file_tokens(block: Block, count: TokenCounter) -> int:
+    source: Any = block.get("source")
+    if isinstance(source, Mapping) and source.get("type") == "text":
+        return _content_tokens(source.get("data"), count)
+    return max(IMAGE_TOKENS, payload_chars(block) // BASE64_CHARS_PER_TOKEN)
+
+
+def payload_chars(value: object) -> int:
+    """The length of all texts in a block, most of which is its base64 payload."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(payload_chars(item) for item in value.values())
+    return sum(payload_chars(item) for item in value) if isinstance(value, list) else 0

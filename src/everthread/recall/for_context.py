@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 
-from everthread.context.ingredients import Recalled, Stored, recalled_block
+from everthread.context.ingredients import Recalled, Stored
+from everthread.context.quotes import recalled_block
 from everthread.context.read_view import View, stored
 from everthread.core import payloads
 from everthread.core.nouns import Ref

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from everthread.context.shape import is_user_turn
+from everthread.context.message_format import is_user_turn
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.entries import Entry, Flag, Kind, Revision

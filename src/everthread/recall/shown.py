@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from everthread.context.ingredients import Remembered, memories_tokens, memory_block
+from everthread.context.ingredients import Remembered
+from everthread.context.quotes import memories_tokens, memory_block
 from everthread.core.memories import Memory, MemoryState
 from everthread.core.nouns import Ref
 

@@ -9,9 +9,8 @@ from typing import Final
 from everthread.compaction.facts import Fact, facts_of
 from everthread.compaction.plan import sources
 from everthread.context import read_view
-from everthread.context.budget import message_tokens
-from everthread.context.openai import to_openai
-from everthread.context.shape import is_user_turn
+from everthread.context.message_format import is_user_turn, to_openai
+from everthread.context.tokens import message_tokens
 from everthread.core.entries import Entry
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref

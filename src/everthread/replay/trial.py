@@ -18,8 +18,9 @@ from everthread.compaction.record import KeepCompaction
 from everthread.compaction.view import shown
 from everthread.context import read_view
 from everthread.context.assemble import Context
-from everthread.context.budget import Budget, message_tokens
-from everthread.context.dialect import Fields
+from everthread.context.budget import Budget
+from everthread.context.message_format import Fields
+from everthread.context.tokens import message_tokens
 from everthread.contexts import Means
 from everthread.conversation import Conversation
 from everthread.core.clock import Clock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from everthread.context.shape import IMAGE_BLOCKS, blocks_of
+from everthread.context.message_format import IMAGE_BLOCKS, blocks_of
 from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.errors import Invalid

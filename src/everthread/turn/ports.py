@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from everthread.context.budget import Budget
-from everthread.context.shape import Provider
+from everthread.context.message_format import Provider
 
 if TYPE_CHECKING:
     from everthread.turn.scene import Scene

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from everthread.context.assemble import Context
-from everthread.context.quote import quoted
+from everthread.context.quotes import quoted
 from everthread.context.tokens import count_tokens
 from everthread.turn import skills
 from everthread.turn.scene import Scene

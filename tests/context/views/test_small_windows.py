@@ -9,7 +9,8 @@ import pytest
 import everthread
 from everthread import Budget, CompactionPolicy, Conversation
 from everthread.compaction.later import Found
-from everthread.context.ingredients import Ingredients, Summed, quotes_within
+from everthread.context.ingredients import Ingredients, Summed
+from everthread.context.quotes import quotes_within
 from tests.contracts.views import check, live, tell, text_of, tight
 
 POLICY = CompactionPolicy()

@@ -27,7 +27,7 @@ from everthread.adapters.models.scripted import ScriptedModel, scripted_by_name
 from everthread.adapters.models.summariser import kind_of
 from everthread.adapters.models.voices import AskedModel, Patience, window_of
 from everthread.context.budget import Budget
-from everthread.context.shape import Provider
+from everthread.context.message_format import Provider
 from everthread.core.errors import Invalid, MissingExtra, StoreError
 from everthread.core.ports import Calibrations
 

@@ -18,7 +18,7 @@ from everthread.adapters.models.calibrating import Counting
 from everthread.adapters.models.failing import pause_asked_for, translated
 from everthread.adapters.models.pieces import pieces
 from everthread.context.budget import Budget, with_calibration
-from everthread.context.shape import Provider
+from everthread.context.message_format import Provider
 from everthread.core.errors import EverthreadError, ModelTimeout
 
 _CHECK_SECONDS: Final = 1.0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from everthread.context.shape import calls_of
+from everthread.context.message_format import calls_of
 from everthread.core import payloads
 from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs, blob_name

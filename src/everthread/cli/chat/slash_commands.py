@@ -13,7 +13,7 @@ from everthread.cli.chat.session import ChatSession
 from everthread.cli.output import format_bytes, format_time, one_line
 from everthread.context import read_view
 from everthread.context.budget import Budget
-from everthread.context.shape import calls_of
+from everthread.context.message_format import calls_of
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.nouns import Message, Ref
 from everthread.history import exporting

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from everthread.context import read_view
 from everthread.context.assemble import Context
-from everthread.context.budget import Budget, message_tokens, reserve_of
+from everthread.context.budget import Budget, reserve_of
+from everthread.context.tokens import message_tokens
 from everthread.core.nouns import Ref
 from everthread.history.arguments import check_branch
 from everthread.http.asking import Et, Named

@@ -9,7 +9,7 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from everthread import agent_tools
-from everthread.context.quote import quoted
+from everthread.context.quotes import quoted
 from everthread.turn.tools.desk import Desk
 from everthread.turn.tools.past import text_of
 from everthread.turn.tools.shaping import as_tool

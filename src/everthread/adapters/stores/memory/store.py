@@ -31,7 +31,7 @@ from everthread.adapters.stores.memory.rows import Kept, age
 from everthread.adapters.stores.memory.turns import Diary
 from everthread.adapters.vectors.memory import MemoryVectors
 from everthread.compaction.view import shown
-from everthread.context.ingredients import summary_block
+from everthread.context.quotes import summary_block
 from everthread.core.access import ApiKey
 from everthread.core.chain import genesis
 from everthread.core.checkpoints import CheckpointNeeds, CheckpointQuery, CheckpointsSeen, Listed, Saved

@@ -31,7 +31,7 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, Pool
 from everthread.adapters.vectors.postgres import PostgresVectors
-from everthread.context.ingredients import summary_block
+from everthread.context.quotes import summary_block
 from everthread.core.access import ApiKey
 from everthread.core.blobs import Blobs
 from everthread.core.chain import genesis

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from everthread.adapters.stores.layout import compaction_from_row, compaction_values
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.context.ingredients import summary_block
+from everthread.context.quotes import summary_block
 from everthread.core.clock import to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry

@@ -1,20 +1,22 @@
-"""The providers' own rules for a list of messages: one function each, with the reason it exists.
+"""The providers' own rules for a list of messages: what would be refused about a request, before it is sent.
 
-Read from their documentation and their error messages (quoted where there is one). A rule yields the position of a
-message and what is wrong with it; its name is the kind of the fault. They look at the messages as an adapter sends
-them: an OpenAI-shape list can be judged by Anthropic's rules, because calls, results and turns have the same order in
-both. They know nothing of `repair`, so that they can judge it.
+One function for each rule, with the reason it exists, read from their documentation and their error messages (quoted
+where there is one). A rule yields the position of a message and what is wrong with it; its name is the kind of the
+violation. They look at the messages as an adapter sends them: an OpenAI-shape list can be judged by Anthropic's rules,
+because calls, results and turns have the same order in both. They know nothing of `repair`, so that they can judge it.
+
+An empty list, or one of system messages only, is not a request yet: it violates nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from everthread.context.blocks import is_taken
-from everthread.context.dialect import encodable, map_strings, read_arguments
-from everthread.context.shape import (
+from everthread.context.content_blocks import is_taken
+from everthread.context.message_format import (
     SIGNED_BLOCKS,
     Answer,
     Call,
@@ -23,14 +25,55 @@ from everthread.context.shape import (
     answers_of,
     blocks_of,
     calls_of,
+    check_messages,
+    check_provider,
     content_of,
+    encodable,
     is_blank,
+    is_message,
     is_signed,
     is_system,
+    map_strings,
+    read_arguments,
     role_of,
     says_something,
     speaks_langchain,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One reason to refuse the request."""
+
+    kind: str
+    index: int
+    """Position of the message in the request."""
+    message: str
+    """What is wrong, in a sentence."""
+
+
+def find_violations(messages: Sequence[Message], provider: Provider | None = None) -> list[Violation]:
+    """Every reason why the provider (or, without one, either of them) would refuse; [] when it would accept."""
+    check_provider(provider)
+    check_messages(messages)
+    rules = SHARED_RULES + (OPENAI_RULES if provider != "anthropic" else ())
+    rules += ANTHROPIC_RULES if provider != "openai" else ()
+    unreadable = list(_unreadable(messages))
+    if unreadable:
+        return unreadable
+    found = [
+        Violation(kind=rule.__name__, index=index, message=text) for rule in rules for index, text in rule(messages)
+    ]
+    return sorted(found, key=lambda fault: fault.index)
+
+
+def _unreadable(messages: Sequence[Message]) -> Iterator[Violation]:
+    """The other rules only make sense for messages that have a role."""
+    for index, message in enumerate(messages):
+        if not is_message(message):
+            said = role_of(message)
+            yield Violation(kind="unknown_role", index=index, message=f"{said!r} is not a role a provider knows")
+
 
 CALL_ID_LENGTH = 40
 NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")

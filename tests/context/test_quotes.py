@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.context.quote import INTRODUCTION, quoted, record
+from everthread.context.quotes import INTRODUCTION, quoted, record
 
 TAGS = re.compile(r"<\s*/?\s*(record|summary|pinned|recalled)\b", re.IGNORECASE)
 PIECES = st.sampled_from(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from everthread.context import Message, Provider, cut_window, faults, repair, units
-from everthread.context.rules import ANTHROPIC_RULES, OPENAI_RULES, SHARED_RULES
+from everthread.context import Message, Provider, cut_window, find_violations, repair, units
+from everthread.context.provider_rules import ANTHROPIC_RULES, OPENAI_RULES, SHARED_RULES
 from everthread.core.errors import Invalid
 from tests.context.histories import forall, sound_histories
 from tests.context.openai_shape import ai, call, result, system, user
@@ -86,7 +86,7 @@ BROKEN: list[tuple[str, int, list[Message]]] = [
     ("kind", "index", "messages"), BROKEN, ids=[f"{kind}-{at}" for at, (kind, _, _) in enumerate(BROKEN)]
 )
 def test_a_broken_rule_is_named_with_its_place(kind: str, index: int, messages: list[Message]) -> None:
-    assert (kind, index) in [(fault.kind, fault.index) for fault in faults(messages)]
+    assert (kind, index) in [(fault.kind, fault.index) for fault in find_violations(messages)]
 
 
 def test_every_rule_is_broken_by_an_example() -> None:
@@ -96,12 +96,12 @@ def test_every_rule_is_broken_by_an_example() -> None:
 
 @pytest.mark.parametrize("role", ["critic", "", None])
 def test_a_role_nobody_knows_is_a_fault(role: str | None) -> None:
-    assert [fault.kind for fault in faults([user(), {"role": role, "content": "x"}])] == ["unknown_role"]
+    assert [fault.kind for fault in find_violations([user(), {"role": role, "content": "x"}])] == ["unknown_role"]
 
 
 @forall(sound_histories())
 def test_what_both_providers_take_has_no_faults(history: list[Message]) -> None:
-    assert faults(history) == []
+    assert find_violations(history) == []
 
 
 @pytest.mark.parametrize(
@@ -121,41 +121,41 @@ def test_what_both_providers_take_has_no_faults(history: list[Message]) -> None:
     ],
 )
 def test_what_one_provider_refuses_the_other_may_take(provider: Provider, messages: list[Message]) -> None:
-    assert faults(messages, provider) == []
+    assert find_violations(messages, provider) == []
 
 
 def test_a_list_that_asks_nothing_yet_has_no_faults() -> None:
-    assert faults([]) == []
-    assert faults([system()]) == []
+    assert find_violations([]) == []
+    assert find_violations([system()]) == []
 
 
 def test_langchains_words_are_judged_by_the_same_rules() -> None:
     asked = {"type": "human", "content": "go"}
     calls = {"type": "ai", "content": "", "tool_calls": [{"name": "search", "args": {}, "id": "a"}]}
     answer = {"type": "tool", "content": "found", "tool_call_id": "a"}
-    assert faults([asked, calls, answer]) == []
-    assert [fault.kind for fault in faults([asked, calls])] == ["unanswered_call"]
+    assert find_violations([asked, calls, answer]) == []
+    assert [fault.kind for fault in find_violations([asked, calls])] == ["unanswered_call"]
 
 
 def test_invalid_calls_of_langchain_are_calls_that_need_an_answer() -> None:
     invalid = [{"name": "search", "args": "{", "id": "a", "error": None}]
     message = {"type": "ai", "content": "hm", "tool_calls": [], "invalid_tool_calls": invalid}
-    found = {fault.kind for fault in faults([{"type": "human", "content": "go"}, message], "openai")}
+    found = {fault.kind for fault in find_violations([{"type": "human", "content": "go"}, message], "openai")}
     assert found == {"unanswered_call", "bad_arguments"}
 
 
 def test_the_recorded_runs_are_as_openai_took_them() -> None:
     for run in tau_bench_runs():
-        assert faults(run, "openai") == []
+        assert find_violations(run, "openai") == []
 
 
 def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
     with pytest.raises(Invalid, match="openai, anthropic") as refused:
-        faults([user()], "gemini")  # type: ignore[arg-type]
+        find_violations([user()], "gemini")  # type: ignore[arg-type]
     assert refused.value.field == "provider"
 
 
-@pytest.mark.parametrize("read", [faults, repair, units, cut_window])
+@pytest.mark.parametrize("read", [find_violations, repair, units, cut_window])
 @pytest.mark.parametrize(
     ("messages", "field"), [([user(), HumanMessage("x")], "messages[1]"), (None, "messages"), ("x", "messages")]
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from everthread.context import Message, faults, repair
-from everthread.context.openai import to_openai
+from everthread.context import Message, find_violations, repair
+from everthread.context.message_format import to_openai
 from tests.context.histories import forall, histories
 
 
@@ -11,7 +11,7 @@ from tests.context.histories import forall, histories
 def test_every_history_is_valid_in_this_shape_after_repair(history: list[Message]) -> None:
     written = [one for message in history for one in to_openai(message)]
     assert all({"role", "content"} <= one.keys() for one in written)
-    assert faults(repair(written)) == []
+    assert find_violations(repair(written)) == []
 
 
 def test_results_in_blocks_become_tool_messages_before_the_rest() -> None:

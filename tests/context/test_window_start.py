@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from everthread.context import Message, WindowBounds, coverage_end, jump, spans, window_start
-from everthread.context.shape import is_user_turn
+from everthread.context.message_format import is_user_turn
 from everthread.core.errors import Invalid
 from tests.context.histories import forall, sound_histories
 from tests.context.openai_shape import ai, result, user

@@ -1,8 +1,8 @@
 """Content blocks: which of them a provider takes from whom, and how a foreign one is said in its words.
 
-`rules` judges with `is_taken`; `mend` writes with `block_for`. A call and its result are not judged here: the adapters
-of both providers rewrite them, in whichever dialect they stand. So it is with OpenAI's `image_url` and `file` for
-Anthropic.
+`provider_rules` judges with `is_taken`; `repair_message` writes with `block_for`. A call and its result are not judged
+here: the adapters of both providers rewrite them, whatever their format. So it is with OpenAI's `image_url` and `file`
+for Anthropic.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from everthread.context.dialect import Fields
-from everthread.context.shape import (
+from everthread.context.message_format import (
     CALL_ID_KEYS,
     FILE_BLOCKS,
     IMAGE_BLOCKS,
     PROVIDERS,
     SIGNED_BLOCKS,
     Block,
+    Fields,
     Message,
     Provider,
     blocks_of,

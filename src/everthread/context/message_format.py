@@ -1,14 +1,18 @@
-"""Reading one message for the context: which calls it makes, which it answers, whose turn it is.
+"""One message, in whichever of three formats it is written: reading it, writing into it, and converting it to OpenAI's.
 
-Everything else in this room asks its questions here, so the three ways to write a message are known in one
-place: OpenAI's (`role`, `tool_calls`, `tool_call_id`), LangChain's (`type`, `args`, `invalid_tool_calls`) and
-content blocks as Anthropic writes them (`tool_use`, `tool_result`, `thinking`). Nothing here changes a message
-and nothing here fails on a strange one: what cannot be read is not there.
+The formats are OpenAI's (`role`, `tool_calls`, `tool_call_id`), LangChain's (`type`, `args`, `invalid_tool_calls`) and
+content blocks as Anthropic writes them (`tool_use`, `tool_result`, `thinking`). Everything else in this room asks its
+questions here, so they are known in one place.
+
+Reading never fails on a strange message: what cannot be read is not there. Writing returns a new value in the format of
+the message at hand, because the adapter that sends the messages would refuse a mix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any, Literal, NamedTuple, get_args
@@ -254,3 +258,216 @@ def _is_said(block: object) -> bool:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+Fields = dict[str, Any]
+
+INVALID_ARGUMENTS = "invalid_arguments"
+"""The one key of an object that keeps arguments which were none."""
+_PIECE = 4_096
+"""Characters that are looked at in one go, so that a long text needs no second one of its length."""
+
+
+def _block_call(block: Mapping[str, Any], call: Call) -> Fields:
+    if block["type"] == "tool_use":
+        return {**block, "id": call.id, "name": call.name, "input": read_arguments(call.arguments)}
+    if block["type"] == "tool_call":
+        return {**block, "id": call.id, "name": call.name, "args": read_arguments(call.arguments)}
+    return {**block, "call_id": call.id, "name": call.name, "arguments": as_text(call.arguments)}
+
+
+def _langchain_call(entry: Mapping[str, Any], call: Call) -> Fields:
+    if isinstance(entry.get("function"), Mapping):
+        return _openai_call(entry, call)
+    rest = {key: value for key, value in entry.items() if key not in ("error", "type")}
+    written = {**rest, "name": call.name, "args": read_arguments(call.arguments), "id": call.id}
+    return {**written, "type": "tool_call"} if "type" in entry else written
+
+
+def _openai_call(entry: Mapping[str, Any], call: Call) -> Fields:
+    function = entry.get("function")
+    rest = function if isinstance(function, Mapping) else {}
+    outer = {key: value for key, value in entry.items() if key not in ("name", "args", "arguments", "custom")}
+    return {
+        **outer,
+        "id": call.id,
+        "type": "function",
+        "function": {**rest, "name": call.name, "arguments": as_text(call.arguments)},
+    }
+
+
+def with_calls(message: Message, calls: Sequence[Call]) -> Fields:
+    """The message with each of these calls written in all its places."""
+    changed: Fields = {}
+    listed = _langchain_call if speaks_langchain(message) else _openai_call
+    for call in calls:
+        for place in call.places:
+            column = changed.setdefault(place.field, list(message[place.field]))
+            write = _block_call if place.field == "content" else listed
+            column[place.at] = write(column[place.at], call)
+    return {**message, **changed}
+
+
+def entry_at(message: Message, place: Place) -> Mapping[str, Any]:
+    """A call as it is written down."""
+    entry: Mapping[str, Any] = message[place.field][place.at]
+    return entry
+
+
+def answer_message(caller: Message, call: Call, content: str) -> Fields:
+    """A result for a call that has none, as a message in its caller's dialect."""
+    if speaks_langchain(caller):
+        return {"type": "tool", "content": content, "tool_call_id": call.id, "name": call.name, "status": "error"}
+    return {"role": "tool", "tool_call_id": call.id, "content": content}
+
+
+def answer_block(call: Call, content: str) -> Fields:
+    """The same as a content block, for callers that wrote their call as one."""
+    return {"type": "tool_result", "tool_use_id": call.id, "content": content, "is_error": True}
+
+
+def with_answer_ids(message: Message, answers: Sequence[Answer]) -> Fields:
+    """The message with these results answering other ids: each keeps its place."""
+    content = message.get("content")
+    blocks = list(content) if isinstance(content, list) else []
+    changed: Fields = {}
+    for answer in answers:
+        if answer.block is None:
+            changed["tool_call_id"] = answer.call_id
+        else:
+            blocks[answer.block] = {**blocks[answer.block], "tool_use_id": answer.call_id}
+            changed["content"] = blocks
+    return {**message, **changed}
+
+
+def user_message(neighbour: Message, content: str | list[Any]) -> Fields:
+    """A message in the user's name, written like the one it stands beside."""
+    return {"type" if speaks_langchain(neighbour) else "role": _user_word(neighbour), "content": content}
+
+
+def _user_word(neighbour: Message) -> str:
+    return "human" if speaks_langchain(neighbour) else "user"
+
+
+def read_arguments(arguments: object) -> Mapping[str, Any] | None:
+    """The arguments as an object; None when they are none."""
+    if not isinstance(arguments, str):
+        return arguments if is_mapping(arguments) and _is_json(arguments) else None
+    try:
+        read = json.loads(arguments, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def as_text(value: object) -> str:
+    """A text as it is, anything else as JSON: so OpenAI wants arguments."""
+    return value if isinstance(value, str) else as_json(value)
+
+
+def as_json(value: object) -> str:
+    """Any value as JSON that can be sent: Chinese stays Chinese, half a character does not stay."""
+    return encodable(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def encodable(text: str) -> str:
+    """The text with halves of surrogate pairs joined, or replaced where the other half is missing."""
+    if text.isascii():
+        return text
+    try:
+        for start in range(0, len(text), _PIECE):
+            text[start : start + _PIECE].encode("utf-16-le")  # five times as fast as UTF-8
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every string in it changed; the very same object when nothing was."""
+    if isinstance(value, str):
+        return change(value)
+    if is_mapping(value):
+        pairs = {key: map_strings(item, change) for key, item in value.items()}
+        return value if all(pairs[key] is item for key, item in value.items()) else pairs
+    if isinstance(value, list):
+        items = [map_strings(item, change) for item in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return value
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What the API takes as a speaker's name."""
+
+
+def to_openai(message: Message) -> list[Fields]:
+    """The message as the API takes it; more than one where it carries results as blocks."""
+    role = role_of(message)
+    if role == "tool":
+        fields = inner(message)
+        return [{"role": "tool", "tool_call_id": fields.get("tool_call_id"), "content": _content(message)}]
+    if role == "assistant":
+        return [_assistant(message)]
+    if role == "user" and answers_of(message):
+        return _results(message)
+    return [_named({"role": role, "content": _content(message)}, message)]
+
+
+def _assistant(message: Message) -> Fields:
+    written: Fields = {"role": "assistant", "content": _content(message, without=frozenset(CALL_ID_KEYS))}
+    calls = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": as_text({} if call.arguments is None else call.arguments)},
+        }
+        for call in calls_of(message)
+    ]
+    return _named({**written, "tool_calls": calls} if calls else written, message)
+
+
+def _results(message: Message) -> list[Fields]:
+    blocks: list[Any] = list(content_of(message) or ())  # type: ignore[call-overload]
+    answers = {answer.block: answer.call_id for answer in answers_of(message)}
+    results = [
+        {"role": "tool", "tool_call_id": call_id, "content": _result_content(blocks[block])}
+        for block, call_id in answers.items()
+        if block is not None
+    ]
+    rest = [block for index, block in enumerate(blocks) if index not in answers]
+    return [*results, {"role": "user", "content": rest}] if rest else results
+
+
+def _result_content(block: Mapping[str, Any]) -> Any:
+    content = block.get("content")
+    return "" if content is None else content
+
+
+def _content(message: Message, *, without: frozenset[str] = frozenset()) -> Any:
+    content = content_of(message)
+    if not isinstance(content, list) or not without:
+        return content
+    kept = [block for block in content if not (is_mapping(block) and block.get("type") in without)]
+    return kept or None
+
+
+def _named(written: Fields, message: Message) -> Fields:
+    """The speaker: by the API's field where it takes the name, else in front of what is said."""
+    name = inner(message).get("name")
+    if not isinstance(name, str) or not name.strip():
+        return written
+    if _NAME.fullmatch(name):
+        return {**written, "name": name}
+    content = written.get("content")
+    return {**written, "content": f"{name}: {content}"} if isinstance(content, str) and content else written

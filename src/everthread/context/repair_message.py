@@ -1,9 +1,9 @@
-"""One message made sound by itself, before `repair` looks at the order of all of them.
+"""One message made valid by itself, before `repair` looks at the order of all of them.
 
-Everything that can be wrong inside a single message is put right here: an envelope around it, content of a
-strange type, blank text blocks, blocks in another provider's words, reasoning that lost its signature, images where
-none are allowed, call arguments that are no JSON object, names and texts that cannot be sent. What a person or a model
-said is kept.
+Everything that can be wrong inside a single message is put right here: an envelope around it, content of an unexpected
+type, blank text blocks, blocks in another provider's words, reasoning that lost its signature, images where none are
+allowed, call arguments that are not a JSON object, names and texts that cannot be sent. What a person or a model said
+is kept.
 """
 
 from __future__ import annotations
@@ -13,32 +13,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from everthread.context.blocks import block_for, in_words, is_taken
-from everthread.context.dialect import (
-    INVALID_ARGUMENTS,
-    Fields,
-    as_json,
-    as_text,
-    encodable,
-    entry_at,
-    map_strings,
-    read_arguments,
-    with_calls,
-)
-from everthread.context.shape import (
+from everthread.context.content_blocks import block_for, in_words, is_taken
+from everthread.context.message_format import (
     IMAGE_BLOCKS,
+    INVALID_ARGUMENTS,
     REASONING_BLOCKS,
     SIGNED_BLOCKS,
     Call,
+    Fields,
     Message,
     Provider,
+    as_json,
+    as_text,
     calls_of,
+    encodable,
+    entry_at,
     is_blank,
     is_signed,
     legacy_call,
+    map_strings,
+    read_arguments,
     role_of,
     speaks_langchain,
     thinking_of,
+    with_calls,
 )
 from everthread.core import payloads
 from everthread.core.payloads import is_mapping

@@ -11,8 +11,8 @@ import pytest
 
 from everthread.context import Budget, Message
 from everthread.context.assemble import assemble
-from everthread.context.digest import digest
 from everthread.context.ingredients import Ingredients, Stored
+from everthread.context.manifest import digest
 from tests.context.histories import forall, histories
 
 
