@@ -23,7 +23,8 @@ from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Recei
 from everthread.core.ports import NewConversation
 from everthread.core.turn_events import TurnEvent, event_from
 from everthread.core.turns import Turn, TurnQuery, TurnState
-from everthread.history import exporting, ingest, intents, reading, searching, turning
+from everthread.history import exporting, ingest, intents, reading, turning
+from everthread.history import search as searching
 from everthread.history.arguments import check_branch, check_count
 from everthread.recall import search as recalling
 from everthread.recall.memories import Memories

@@ -25,7 +25,8 @@ from everthread.core.jobs import JobReport, Pace
 from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
-from everthread.history import archiving, full_history, importing, searching, sweeping, verifying
+from everthread.history import archiving, full_history, importing, sweeping, verifying
+from everthread.history import search as searching
 from everthread.history.arguments import check_count
 from everthread.history.forgetting import forgotten
 from everthread.history.full_history import FullHistory

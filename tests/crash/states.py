@@ -17,7 +17,7 @@ from everthread import Everthread, NotFound
 from everthread.core.entries import Entry
 from everthread.core.log import BranchRow
 from everthread.core.nouns import ConversationInfo, Ref
-from everthread.history.match import parse
+from everthread.history.search_query import parse_query
 from tests.crash.deeds import Answer, do
 from tests.crash.script import Lane, script
 
@@ -92,7 +92,7 @@ async def _conversation(et: Everthread, info: ConversationInfo, lane: Lane) -> M
 
 async def _seqs_with(et: Everthread, word: str, ref: Ref) -> list[int]:
     """Where a word is found, by the index alone: how hits are ranked and cut to snippets no crash changes."""
-    found = await et.store.candidates(ref.owner, ref.id, parse(word), cap=1000, any_word=False)
+    found = await et.store.candidates(ref.owner, ref.id, parse_query(word), cap=1000, any_word=False)
     return sorted(entry.seq if entry.is_place else entry.revises or entry.seq for _, entry, *_ in found.found)
 
 

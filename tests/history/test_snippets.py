@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.history.match import parse
+from everthread.history.search_query import parse_query
 from everthread.history.snippets import ELLIPSIS, MARK, snippet
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
@@ -14,7 +14,7 @@ FILLER = "Nothing of note was said here. " * 40
 
 
 def shown(text: str, question: str, width: int = 160) -> str:
-    return snippet(text, parse(question), width)
+    return snippet(text, parse_query(question), width)
 
 
 def test_a_short_text_is_shown_whole_with_its_matches_marked() -> None:

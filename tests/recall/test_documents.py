@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from everthread.core.documents import ReadDocument
 from everthread.recall.documents import Cut, cut
-from everthread.text.passages import WHOLE_TOKENS, estimated_tokens
+from everthread.text.passages import WHOLE_TOKENS, estimate_tokens
 
 MARKDOWN = """Before any heading.
 
@@ -50,7 +50,7 @@ def test_a_long_section_is_several_passages_and_a_short_one_is_whole() -> None:
     found = text("# Tea\n\n" + "\n\n".join(f"Paragraph {n}. " + "Leaves and water. " * 20 for n in range(12)))
     assert len(found) > 5
     assert {one.heading for one in found} == {"Tea"}
-    assert all(estimated_tokens(one.text) <= WHOLE_TOKENS for one in found)
+    assert all(estimate_tokens(one.text) <= WHOLE_TOKENS for one in found)
     assert [one.text for one in text("short")] == ["short"]
 
 
@@ -59,7 +59,7 @@ def test_chinese_is_cut_at_its_chapters_and_sentences() -> None:
     found = text(body, "text/plain")
     assert {one.heading for one in found} == {"第一章 总则", "第二章 附则"}
     assert all(one.text.endswith("。") for one in found)
-    assert all(estimated_tokens(one.text) <= WHOLE_TOKENS for one in found)
+    assert all(estimate_tokens(one.text) <= WHOLE_TOKENS for one in found)
 
 
 def test_a_page_of_a_pdf_is_its_heading() -> None:

@@ -14,7 +14,7 @@ from everthread.recall.asking import asked
 from everthread.recall.evidence import Evidence, Heard, RecallWeights
 from everthread.recall.nearness import rarities, telling, worth_reading
 from everthread.recall.ranking import Ranked, rank
-from everthread.text.dates import named_times
+from everthread.text.dates import find_time_ranges
 
 NOW = datetime(2026, 4, 15, 10, tzinfo=UTC)
 Said = tuple[str, str] | tuple[str, str, str]
@@ -44,7 +44,7 @@ def ranked(
         term: [one.order for one in messages if at in dict(wanted.reader().read(one.text).found)]
         for at, term in enumerate(wanted.terms)
     }
-    evidence = Evidence(places=places, rarity=rarities(places, len(messages)), times=named_times(question, NOW))
+    evidence = Evidence(places=places, rarity=rarities(places, len(messages)), times=find_time_ranges(question, NOW))
     return rank(wanted, messages, replace(evidence, **known), weights or RecallWeights())  # type: ignore[arg-type]
 
 

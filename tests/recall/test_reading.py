@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from everthread.core.queries import Term
 from everthread.recall.asking import asked
 from everthread.recall.nearness import worth_reading
-from everthread.text.words import tokens
+from everthread.text.words import tokenize
 
 TEXTS = st.text(alphabet="ab film导演字? '\n．é", max_size=80)
 
@@ -16,7 +16,7 @@ TEXTS = st.text(alphabet="ab film导演字? '\n．é", max_size=80)
 @given(question=TEXTS, text=TEXTS)
 def test_a_reading_counts_the_tokens_of_the_index(question: str, text: str) -> None:
     wanted = asked(question)
-    found = tokens(text)
+    found = tokenize(text)
     reading = wanted.reader().read(text)
     assert reading.length == len(found)
     counts = [

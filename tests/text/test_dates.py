@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everthread.text.dates import fit, named_times
+from everthread.text.dates import date_score, find_time_ranges
 
 ASKED_AT = datetime(2026, 4, 15, 10, tzinfo=UTC)
 
@@ -57,9 +57,9 @@ def day(text: str) -> datetime:
     ],
 )
 def test_a_named_time_fits_messages_of_that_time_and_not_of_others(question: str, within: str, outside: str) -> None:
-    times = named_times(question, ASKED_AT)
-    assert fit(day(within), times) == 1.0
-    assert fit(day(outside), times) == 0.0
+    times = find_time_ranges(question, ASKED_AT)
+    assert date_score(day(within), times) == 1.0
+    assert date_score(day(outside), times) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -74,24 +74,24 @@ def test_a_named_time_fits_messages_of_that_time_and_not_of_others(question: str
     ],
 )
 def test_a_question_that_names_no_time_fits_none(question: str) -> None:
-    assert named_times(question, ASKED_AT) == ()
+    assert find_time_ranges(question, ASKED_AT) == ()
 
 
 def test_a_year_says_less_than_a_month() -> None:
-    assert 0 < fit(day("2023-05-05"), named_times("what did she do in 2023?", ASKED_AT)) < 0.5
+    assert 0 < date_score(day("2023-05-05"), find_time_ranges("what did she do in 2023?", ASKED_AT)) < 0.5
 
 
 def test_what_was_said_soon_after_a_named_time_fits_a_little() -> None:
     said = day("2026-04-14") + timedelta(days=2)
-    assert 0 < fit(said, named_times("what happened yesterday?", ASKED_AT)) < 1
+    assert 0 < date_score(said, find_time_ranges("what happened yesterday?", ASKED_AT)) < 1
 
 
 def test_a_message_without_a_time_fits_nothing() -> None:
-    assert fit(None, named_times("yesterday", ASKED_AT)) == 0
+    assert date_score(None, find_time_ranges("yesterday", ASKED_AT)) == 0
 
 
 @settings(deadline=None)
 @given(st.text(max_size=200), st.datetimes(timezones=st.just(UTC)))
 def test_any_text_at_any_moment_is_read(question: str, asked_at: datetime) -> None:
-    for start, end in named_times(question, asked_at):
+    for start, end in find_time_ranges(question, asked_at):
         assert start < end

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everthread.core.queries import Query, Term
-from everthread.history.match import MAX_QUERY_TERMS, fts5_match, parse, rarer, stretch, tsquery
+from everthread.history.search_query import (
+    MAX_QUERY_TERMS,
+    excerpt,
+    fts5_match,
+    parse_query,
+    tsquery,
+    without_common_words,
+)
 from everthread.text.words import (
     MAX_INDEX_BYTES,
     MAX_TOKEN_CHARS,
@@ -23,7 +30,7 @@ from everthread.text.words import (
     index_text,
     index_tokens,
     scope_token,
-    tokens,
+    tokenize,
 )
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
@@ -49,21 +56,21 @@ OF_VERSION_1 = {
 def test_the_tokens_of_version_1_stay_as_they_are(text: str) -> None:
     """An index built with other tokens could no longer be erased from: change WORDS_VERSION, not this."""
     assert WORDS_VERSION == 1
-    assert " ".join(tokens(text)) == OF_VERSION_1[text]
+    assert " ".join(tokenize(text)) == OF_VERSION_1[text]
 
 
 def test_the_stems_of_version_1_stay_as_they_are() -> None:
     """A newer Snowball that stems otherwise needs a new WORDS_VERSION and an index built anew."""
     endings = ("", "s", "ed", "ing", "ings", "ly", "ation", "ational", "fulness", "ies", "y", "er", "est")
     roots = ("hop", "nation", "happi", "run", "gener", "univers", "commun", "sk", "d", "care", "fli", "organ", "past")
-    stems = " ".join(tokens(" ".join(root + ending for root in roots for ending in endings)))
+    stems = " ".join(tokenize(" ".join(root + ending for root in roots for ending in endings)))
     assert hashlib.sha256(stems.encode()).hexdigest()[:16] == "84ecb9881509eeb8"
 
 
 @given(text=ANY_TEXT)
 def test_any_text_gives_tokens_a_database_takes_as_they_are(text: str) -> None:
-    found = tokens(text)
-    assert found == tokens(text)
+    found = tokenize(text)
+    assert found == tokenize(text)
     for token in found:
         assert 0 < len(token) <= MAX_TOKEN_CHARS
         assert SCOPE_MARK not in token
@@ -95,7 +102,7 @@ def index_of(fed: Sequence[str]) -> Iterator[sqlite3.Connection]:
 
 def matches(text: str, question: str, *, any_term: bool = False) -> bool:
     """Ask FTS5 itself whether a text is found."""
-    expression = fts5_match(parse(question), ["o1"], any_term=any_term)
+    expression = fts5_match(parse_query(question), ["o1"], any_term=any_term)
     with index_of(index_tokens(text, ["o1"])) as connection:
         return bool(connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall())
 
@@ -150,8 +157,8 @@ def test_a_phrase_is_asked_for_even_when_any_word_is_enough() -> None:
 def test_another_scope_is_never_matched() -> None:
     count = "SELECT count(*) FROM words WHERE words MATCH ?"
     with index_of(index_tokens("a red house", ["o1"])) as connection:
-        assert connection.execute(count, (fts5_match(parse("red"), ["o1"]),)).fetchone() == (1,)
-        assert connection.execute(count, (fts5_match(parse("red"), ["o2"]),)).fetchone() == (0,)
+        assert connection.execute(count, (fts5_match(parse_query("red"), ["o1"]),)).fetchone() == (1,)
+        assert connection.execute(count, (fts5_match(parse_query("red"), ["o2"]),)).fetchone() == (0,)
 
 
 @given(text=ANY_TEXT)
@@ -167,8 +174,8 @@ def test_a_scope_is_named_by_letters_and_digits(name: str) -> None:
 
 @given(text=ANY_TEXT, any_term=st.booleans())
 def test_any_question_is_valid_for_fts5(text: str, any_term: bool) -> None:
-    query = parse(text)
-    assert query == parse(text)
+    query = parse_query(text)
+    assert query == parse_query(text)
     assert len(query.terms) <= MAX_QUERY_TERMS
     expression = fts5_match(query, ["o1"], any_term=any_term)
     with index_of(["word"]) as connection:
@@ -177,49 +184,49 @@ def test_any_question_is_valid_for_fts5(text: str, any_term: bool) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "!?", '""', '"', "😀", "\0", "\ud800", '" "', "。，"])
 def test_a_question_without_a_word_is_empty(text: str) -> None:
-    assert parse(text) == Query()
-    assert not parse(text)
+    assert parse_query(text) == Query()
+    assert not parse_query(text)
     assert not matches("a text", text)
     assert not matches("a text", text, any_term=True)
-    assert tsquery(parse(text), ["o1"]) == ""
+    assert tsquery(parse_query(text), ["o1"]) == ""
 
 
 def test_operators_are_only_text() -> None:
-    assert fts5_match(parse('NEAR(a, b) OR "x" AND c* NOT tokens:d ^e')) == fts5_match(
-        parse('near a b or "x" and c not tokens d e')
+    assert fts5_match(parse_query('NEAR(a, b) OR "x" AND c* NOT tokens:d ^e')) == fts5_match(
+        parse_query('near a b or "x" and c not tokens d e')
     )
 
 
 def test_a_question_is_written_for_both_databases() -> None:
-    query = parse('budget "next year" 预算表 钱')
+    query = parse_query('budget "next year" 预算表 钱')
     assert fts5_match(query, ["o7"]) == (
         f'"{SCOPE_MARK}o7" AND "budget" AND "next" AND "year" AND "预算" AND "算表" AND "钱" *'
     )
     assert tsquery(query, ["o7"]) == (f"'{SCOPE_MARK}o7' & 'budget' & 'next' & 'year' & '预算' & '算表' & '钱':*")
     assert tsquery(query, ["o7"], any_term=True) == f"'{SCOPE_MARK}o7' & 'next' & 'year'"
-    assert tsquery(parse("budget 钱"), ["o7"], any_term=True) == f"'{SCOPE_MARK}o7' & ('budget' | '钱':*)"
+    assert tsquery(parse_query("budget 钱"), ["o7"], any_term=True) == f"'{SCOPE_MARK}o7' & ('budget' | '钱':*)"
 
 
 def test_curly_and_wide_quotation_marks_quote_too() -> None:
-    assert parse("“next year”") == parse('"next year"') == parse("＂next year＂")
+    assert parse_query("“next year”") == parse_query('"next year"') == parse_query("＂next year＂")
 
 
 def test_an_odd_quotation_mark_is_only_text() -> None:
-    assert parse('next "year') == parse("next year")
+    assert parse_query('next "year') == parse_query("next year")
 
 
 def test_a_very_long_question_is_cut_not_refused() -> None:
-    query = parse("我们上次讨论的预算到底是多少钱啊" * 1_000)
+    query = parse_query("我们上次讨论的预算到底是多少钱啊" * 1_000)
     assert 0 < len(query.terms) <= MAX_QUERY_TERMS
-    assert len(parse(" ".join(f"word{number}" for number in range(1_000))).terms) == MAX_QUERY_TERMS
+    assert len(parse_query(" ".join(f"word{number}" for number in range(1_000))).terms) == MAX_QUERY_TERMS
 
 
 def test_common_words_can_be_left_out_of_a_question() -> None:
-    query = parse("what is the budget")
+    query = parse_query("what is the budget")
     counted = {"what": 900, "is": 1_000, "the": 1_000, "budget": 12}
-    assert rarer(query, counted, 1_000) == parse("what budget")
-    assert rarer(query, counted, 10) == query
-    assert rarer(parse('"is the" budget'), counted, 1_000) == parse('"is the" budget')
+    assert without_common_words(query, counted, 1_000) == parse_query("what budget")
+    assert without_common_words(query, counted, 10) == query
+    assert without_common_words(parse_query('"is the" budget'), counted, 1_000) == parse_query('"is the" budget')
 
 
 def test_scope_tokens_come_first_and_tokens_once() -> None:
@@ -251,33 +258,33 @@ def test_no_pair_of_characters_is_lost_where_a_long_text_is_cut() -> None:
     source = random.Random(2)
     run = "".join(chr(source.randrange(0x4E00, 0x9FFF)) for _ in range(300_000))
     every_pair = {run[at : at + 2] for at in range(len(run) - 1)}
-    assert every_pair <= set(tokens(run))
+    assert every_pair <= set(tokenize(run))
 
 
 def test_threads_stem_the_same_at_once() -> None:
     texts = [" ".join(f"{word}{number}ing" for number in range(300)) for word in ("plan", "hop", "organiz", "runn")] * 8
     with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(tokens, texts)) == [tokens(text) for text in texts]
+        assert list(threads.map(tokenize, texts)) == [tokenize(text) for text in texts]
 
 
 def test_the_stretch_of_a_long_text_holds_what_was_asked_for() -> None:
     text = "nothing here " * 10_000 + "the budgets are fixed " + "nothing more " * 10_000
-    part = stretch(text, parse("budgeting"), 1_000)
+    part = excerpt(text, parse_query("budgeting"), 1_000)
     assert len(part) == 1_000
     assert "budgets" in part
-    assert stretch("short", parse("budget"), 1_000) == "short"
+    assert excerpt("short", parse_query("budget"), 1_000) == "short"
 
 
 @given(text=ANY_TEXT, question=ANY_TEXT, chars=st.integers(1, 20))
 def test_any_stretch_is_a_part_of_its_text(text: str, question: str, chars: int) -> None:
-    part = stretch(text, parse(question), chars)
+    part = excerpt(text, parse_query(question), chars)
     assert part in text
     assert len(part) == min(chars, len(text)) or len(part) <= chars
 
 
 def test_a_term_that_is_one_character_asks_for_its_beginnings() -> None:
-    assert parse("钱").terms == (Term(token="钱", is_prefix=True),)
-    assert parse("a").terms == (Term(token="a"),)
+    assert parse_query("钱").terms == (Term(token="钱", is_prefix=True),)
+    assert parse_query("a").terms == (Term(token="a"),)
 
 
 @given(text=ANY_TEXT)

@@ -322,7 +322,7 @@ class Placed(NamedTuple):
 
 
 class Search(Protocol):
-    """Finding candidates by words. Ranking is history/ranking.py's, and for recall recall/ranking.py's."""
+    """Finding candidates by words. Ranking is history/search.py's, and for recall recall/ranking.py's."""
 
     async def candidates(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None

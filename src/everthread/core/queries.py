@@ -1,4 +1,4 @@
-"""A question as search understands it; `history/match.py` reads one from text, and writes it for each database."""
+"""A parsed search; `history/search_query.py` parses one, and writes it for each database."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Cut from a message the stretch that shows why it was found: one line, its matches marked.
+"""Cut from a message the line that shows why it was found, its matches marked.
 
-It is a view for people. The words are compared as the index compares them (`words`), so `Budgets` is marked for
+Snippets are for people. The words are compared as the index compares them (`text.words`), so `Budgets` is marked for
 `budget`; but the text itself is shown as it was written, except that white space and control characters become
 single spaces, and a lone surrogate, which no terminal or JSON takes, becomes the replacement character.
 """
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from everthread.core.queries import Query
-from everthread.history.match import stretch
-from everthread.text.words import normal, part_spans, tokens
+from everthread.history.search_query import excerpt
+from everthread.text.words import fold, part_spans, tokenize
 
 MARK = "**"
 """Stands before and after each match."""
@@ -28,7 +28,7 @@ _surrogate = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Spot:
+class _MatchSpan:
     """Where the text has a term of the query."""
 
     start: int
@@ -37,60 +37,56 @@ class _Spot:
 
 
 def snippet(text: str, query: Query, width: int = 160) -> str:
-    """Give the `width` characters of a text with most of the query's terms; marks and ellipses come on top."""
-    near = stretch(text, query, max(_READ_CHARS, width))
+    """The `width` characters of a text with most of the query's terms; marks and ellipses come on top."""
+    near = excerpt(text, query, max(_READ_CHARS, width))
     line = _blank.sub(" ", _surrogate.sub("\ufffd", near)).strip()
-    spots = list(_spots(line, query))
-    start, end = _window(line, spots, width)
+    matches = list(_find_matches(line, query))
+    start, end = _window(line, matches, width)
     begins = ELLIPSIS if start > 0 or not text.startswith(near) else ""
     ends = ELLIPSIS if end < len(line) or not text.endswith(near) else ""
-    return begins + _marked(line, spots, start, end).strip() + ends
+    return begins + _mark_matches(line, matches, start, end).strip() + ends
 
 
-def _spots(line: str, query: Query) -> Iterator[_Spot]:
+def _find_matches(line: str, query: Query) -> Iterator[_MatchSpan]:
     exact = {term.token for term in query.terms if not term.is_prefix}
     prefixes = {term.token for term in query.terms if term.is_prefix}
     for start, end, is_run in part_spans(line):
         part = line[start:end]
-        run = normal(part)
+        run = fold(part)
         if is_run and len(run) == len(part):
-            yield from _spots_in_run(run, start, exact, prefixes)
+            yield from _matches_in_run(run, start, exact, prefixes)
             continue
-        for token in tokens(part):
+        for token in tokenize(part):
             if token in exact or token[0] in prefixes:
-                yield _Spot(start=start, end=end, term=token)
+                yield _MatchSpan(start=start, end=end, term=token)
                 break
 
 
-def _spots_in_run(run: str, start: int, exact: set[str], prefixes: set[str]) -> Iterator[_Spot]:
+def _matches_in_run(run: str, start: int, exact: set[str], prefixes: set[str]) -> Iterator[_MatchSpan]:
     for at in range(len(run)):
         pair = run[at : at + 2]
         if pair in exact:
-            yield _Spot(start=start + at, end=start + at + len(pair), term=pair)
+            yield _MatchSpan(start=start + at, end=start + at + len(pair), term=pair)
         if run[at] in prefixes:
-            yield _Spot(start=start + at, end=start + at + 1, term=run[at])
+            yield _MatchSpan(start=start + at, end=start + at + 1, term=run[at])
 
 
-def _window(line: str, spots: Sequence[_Spot], width: int) -> tuple[int, int]:
-    """Choose the stretch with most different terms, then with most matches, then the first; matches in its midst."""
-    if len(line) <= width or not spots:
+def _window(line: str, matches: Sequence[_MatchSpan], width: int) -> tuple[int, int]:
+    """The part with most different terms, then most matches, then the first; its matches in the middle."""
+    if len(line) <= width or not matches:
         return 0, _word_end(line, min(width, len(line)), 0)
-    first, last = max(_spans(spots, width), key=lambda span: _worth(spots[slice(*span)]))
-    taken = spots[last - 1].end - spots[first].start
-    start = max(0, min(spots[first].start - (width - taken) // 2, len(line) - width))
-    start = _word_start(line, start, spots[first].start)
-    return start, _word_end(line, min(start + width, len(line)), spots[last - 1].end)
+    ends = [match.end for match in matches]
+    # For each match, the matches from it on that fit into the width: at least itself.
+    spans = [(at, max(at + 1, bisect_right(ends, match.start + width))) for at, match in enumerate(matches)]
+    first, last = max(spans, key=lambda span: _match_counts(matches[slice(*span)]))
+    taken = matches[last - 1].end - matches[first].start
+    start = max(0, min(matches[first].start - (width - taken) // 2, len(line) - width))
+    start = _word_start(line, start, matches[first].start)
+    return start, _word_end(line, min(start + width, len(line)), matches[last - 1].end)
 
 
-def _spans(spots: Sequence[_Spot], width: int) -> Iterator[tuple[int, int]]:
-    """Give, for each match, the matches from it on that fit into the width: at least itself."""
-    ends = [spot.end for spot in spots]
-    for first, spot in enumerate(spots):
-        yield first, max(first + 1, bisect_right(ends, spot.start + width))
-
-
-def _worth(spots: Sequence[_Spot]) -> tuple[int, int]:
-    return len({spot.term for spot in spots}), len(spots)
+def _match_counts(matches: Sequence[_MatchSpan]) -> tuple[int, int]:
+    return len({match.term for match in matches}), len(matches)
 
 
 def _word_start(line: str, start: int, limit: int) -> int:
@@ -109,19 +105,19 @@ def _word_end(line: str, end: int, limit: int) -> int:
     return space if space > 0 else end
 
 
-def _marked(line: str, spots: Sequence[_Spot], start: int, end: int) -> str:
+def _mark_matches(line: str, matches: Sequence[_MatchSpan], start: int, end: int) -> str:
     shown, at = [], start
-    for left, right in _merged(spots, start, end):
+    for left, right in _merge_touching(matches, start, end):
         shown += [line[at:left], MARK, line[left:right], MARK]
         at = right
     return "".join([*shown, line[at:end]])
 
 
-def _merged(spots: Sequence[_Spot], start: int, end: int) -> list[tuple[int, int]]:
+def _merge_touching(matches: Sequence[_MatchSpan], start: int, end: int) -> list[tuple[int, int]]:
     """Join the matches within a cut that touch each other, as the pairs of an unspaced run do."""
     merged: list[tuple[int, int]] = []
-    for spot in spots:
-        left, right = max(spot.start, start), min(spot.end, end)
+    for match in matches:
+        left, right = max(match.start, start), min(match.end, end)
         if left >= right:
             continue
         if merged and left <= merged[-1][1]:

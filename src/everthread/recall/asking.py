@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from everthread.core.queries import Term
 from everthread.text.irregular_verbs import other_forms
-from everthread.text.words import normal, pairs, runs_and_words, stem, tokens
+from everthread.text.words import character_pairs, fold, split_runs_and_words, stem, tokenize
 
 MOST_CHARACTERS = 2_000
 """What is read of a question: somebody who pastes a page means its beginning, or nothing in particular."""
@@ -66,12 +66,12 @@ class Reader:
 
     def read(self, text: str) -> Reading:
         """Count the terms in a text."""
-        words = tokens(text)
+        words = tokenize(text)
         found = [(self._at[token], words.count(token)) for token in self._there(words)]
         if self._has_forms and len(found) > 1:
             found = _summed(found)
         if self._firsts and not text.isascii():
-            plain = normal(text)  # each such character of a text begins a token
+            plain = fold(text)  # each such character of a text begins a token
             found += [(at, times) for at, first in self._firsts if (times := plain.count(first))]
         if len(found) > 1:
             found.sort()
@@ -112,7 +112,7 @@ class Asked:
 
 def asked(question: str) -> Asked:
     """Read a question; any text is one. One without a single word has no terms, and finds nothing."""
-    text = normal(question[:MOST_CHARACTERS])
+    text = fold(question[:MOST_CHARACTERS])
     every = tuple(dict.fromkeys(_terms(text)))
     telling = tuple(term for term in every if not _is_function_word(term))
     return Asked(
@@ -123,7 +123,7 @@ def asked(question: str) -> Asked:
 
 
 def _terms(text: str) -> Iterator[Term]:
-    for run, word in runs_and_words(text):
+    for run, word in split_runs_and_words(text):
         if word:
             yield Term(token=stem(word))
             if deed := _DOER.fullmatch(word):
@@ -134,7 +134,7 @@ def _terms(text: str) -> Iterator[Term]:
             elif len(part) == 1:
                 yield Term(token=part, is_prefix=True)
             else:
-                yield from (Term(token=pair) for pair in pairs(part))
+                yield from (Term(token=pair) for pair in character_pairs(part))
 
 
 def _stretches(run: str) -> Iterator[str]:

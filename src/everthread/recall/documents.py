@@ -18,7 +18,7 @@ from everthread.core.clock import from_micros
 from everthread.core.documents import Document, Passage, ReadDocument
 from everthread.core.errors import NotFound
 from everthread.core.notes import Note, NoteDecision, NoteKey, NoteKind, NoteNeeds, NotesSeen, Topic
-from everthread.text.passages import estimated_tokens, passages
+from everthread.text.passages import estimate_tokens, split_passages
 
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
 _CHAPTER = re.compile(r"^\s{0,3}第[一二三四五六七八九十百零〇\d]{1,6}[章节篇部编回]\s*\S{0,30}\s*$")
@@ -49,7 +49,7 @@ def cut(document: ReadDocument) -> list[Cut]:
 
 
 def _parts(body: str) -> Iterator[str]:
-    for start, end in passages(body):
+    for start, end in split_passages(body):
         if part := body[start:end].strip():
             yield part
 
@@ -221,5 +221,5 @@ def as_passage(note: Note) -> Passage:
         heading=heading,
         position=record["position"],
         text=note.text.removeprefix(f"{heading}\n") if heading else note.text,
-        tokens=estimated_tokens(note.text),
+        tokens=estimate_tokens(note.text),
     )

@@ -19,7 +19,7 @@ from everthread.core.notes import Note, NoteKind, NoteQuery, NoteState
 from everthread.core.nouns import ConversationInfo, Message, Ref
 from everthread.core.ports import Store
 from everthread.recall.renewing import Renew
-from everthread.text.passages import passages
+from everthread.text.passages import split_passages
 
 _PAGE = 100
 _BATCH_PASSAGES = 64
@@ -120,7 +120,7 @@ def parts_of(entry: Entry) -> list[str]:
         return []
     name = payloads.name(payload)
     head = f"{name}: " if name and entry.role not in ("tool", "function") else ""
-    return [head + text[span.start : span.end] for span in passages(text)[:_MOST_PASSAGES]]
+    return [head + text[span.start : span.end] for span in split_passages(text)[:_MOST_PASSAGES]]
 
 
 async def _pages(store: Store, ref: Ref, after: int, last: int) -> AsyncIterator[Sequence[Entry]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from everthread.core.queries import Term
 from everthread.recall.nearness import Places
-from everthread.text.dates import Stretch
+from everthread.text.dates import TimeRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,4 +58,4 @@ class Evidence:
     """Of the passages nearest in meaning, by order and number of the passage: the cosine."""
     grasp: float = 0.0
     """Which share of the question the embedder understands."""
-    times: Sequence[Stretch] = ()
+    times: Sequence[TimeRange] = ()

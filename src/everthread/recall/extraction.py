@@ -16,7 +16,7 @@ from everthread.core.errors import ModelError
 from everthread.core.memories import ALWAYS_SHOWN, MemoryKind
 from everthread.recall.remarks import SECRET, Remark
 from everthread.text.secrets import find_secrets
-from everthread.text.words import normal, runs_and_words, stem
+from everthread.text.words import fold, split_runs_and_words, stem
 
 MAX_TOKENS = 600
 _MOST_LINES = 20
@@ -102,6 +102,6 @@ def _is_grounded(text: str, source: str) -> bool:
 
 
 def _words(text: str) -> set[str]:
-    parts = runs_and_words(normal(text))
+    parts = split_runs_and_words(fold(text))
     words = {stem(word) for _, word in parts if word} - _OWN_WORDS
     return words | {char for run, _ in parts for char in run} - _OWN_CHARACTERS

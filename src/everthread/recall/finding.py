@@ -11,8 +11,8 @@ from everthread.core.errors import ModelError, StoreError
 from everthread.core.meaning import Embedder
 from everthread.core.notes import Note, NotesFound
 from everthread.core.queries import Query
-from everthread.history import ranking
-from everthread.history.match import MAX_QUERY_CHARS, parse, rarer
+from everthread.history.search import rank_texts
+from everthread.history.search_query import MAX_QUERY_CHARS, parse_query, without_common_words
 
 CANDIDATE_CAP = 300
 """How many candidates are ranked. Ranking reads their texts, at 30 µs each."""
@@ -50,13 +50,13 @@ class FoundNote(NamedTuple):
 
 async def find(store: FindsNotes, owner: str, shelves: Sequence[str], text: str, *, limit: int) -> list[FoundNote]:
     """Notes that hold all the words, best first; then, to fill up, those that hold some of the rarer ones."""
-    query = parse(text)
+    query = parse_query(text)
     if not query or not limit or not shelves:
         return []
     every = await store.find_notes(owner, shelves, query, cap=CANDIDATE_CAP, any_word=False)
     found = ranked(every, query)
     if len(found) < limit and len(query.terms) > 1 and every.total:
-        telling = rarer(query, every.frequencies, max(_LEAST_COMMON, int(every.total * _COMMON_SHARE)))
+        telling = without_common_words(query, every.frequencies, max(_LEAST_COMMON, int(every.total * _COMMON_SHARE)))
         some = await store.find_notes(owner, shelves, telling, cap=CANDIDATE_CAP, any_word=True)
         known = {one.note.number for one in found}
         found += [one for one in ranked(some, query) if one.note.number not in known]
@@ -66,9 +66,9 @@ async def find(store: FindsNotes, owner: str, shelves: Sequence[str], text: str,
 def ranked(candidates: NotesFound, query: Query) -> list[FoundNote]:
     """The candidates that answer the query, best first."""
     by_number = {note.number: note for note in candidates.found}
-    texts = [ranking.Candidate(key=number, text=note.text) for number, note in by_number.items()]
-    places = ranking.rank(query, texts, candidates.frequencies, candidates.total)
-    return [FoundNote(by_number[place.key], place.score) for place in places]
+    texts = {number: note.text for number, note in by_number.items()}
+    scored = rank_texts(query, texts, candidates.frequencies, candidates.total)
+    return [FoundNote(by_number[number], score) for number, score in scored]
 
 
 async def find_both(

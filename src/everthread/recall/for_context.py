@@ -18,7 +18,7 @@ from everthread.core.paths import is_on
 from everthread.core.ports import PathQuery, Placed, Store
 from everthread.recall.ranking import Ranked
 from everthread.recall.search import Findings, Sources, find
-from everthread.text.passages import WHOLE_TOKENS, Span, estimated_tokens
+from everthread.text.passages import WHOLE_TOKENS, PassageSpan, estimate_tokens
 
 _CONTEXT_HITS = 20
 """Out of so many hits the episodes of a context are made."""
@@ -154,10 +154,10 @@ class _Turns:
 
 
 def _is_short(one: Recalled) -> bool:
-    return 0 < estimated_tokens(one.text) <= WHOLE_TOKENS
+    return 0 < estimate_tokens(one.text) <= WHOLE_TOKENS
 
 
 def _passage(whole: Recalled, ranked: Ranked) -> Recalled:
     """The passage that was found; of a call, which is no text, what was said with it."""
-    span = ranked.span if ranked.span.start < whole.end else Span(0, min(whole.end, WHOLE_TOKENS * 4))
+    span = ranked.span if ranked.span.start < whole.end else PassageSpan(0, min(whole.end, WHOLE_TOKENS * 4))
     return Recalled(stored=whole.stored, start=span.start, end=min(span.end, whole.end))

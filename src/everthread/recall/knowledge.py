@@ -19,7 +19,7 @@ from everthread.core.notes import Note, NoteKind, NoteQuery
 from everthread.core.nouns import Page
 from everthread.core.ports import Store
 from everthread.history.arguments import check_count
-from everthread.history.match import MAX_QUERY_CHARS, parse
+from everthread.history.search_query import MAX_QUERY_CHARS, parse_query
 from everthread.recall.documents import (
     Cut,
     PutDocument,
@@ -198,7 +198,7 @@ class Knowledge:
         """Which of these collections (of all, when none are named) a question is for; for none when no passage has
         half of what it asks for."""
         said = check_query(query)[:MAX_QUERY_CHARS]
-        asked = parse(telling(said))
+        asked = parse_query(telling(said))
         names = await self._names(check_id(owner, "owner"), collections)
         shelves = [passages_shelf(name) for name in names]
         if not asked or not shelves:

@@ -13,7 +13,7 @@ from everthread.core.errors import ModelError
 from everthread.core.meaning import Embedder
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, MemoryState
 from everthread.core.notes import Note, NoteKey, NoteKind, NoteState, Source
-from everthread.text.words import normal
+from everthread.text.words import fold
 
 USER_SHELF = "user"
 _STATES = {
@@ -59,7 +59,7 @@ def topic_of(subject: str | None, text: str) -> str:
 
 def plain(text: str) -> str:
     """A text as it is compared with another: two that say the same in other spacing are one."""
-    return " ".join(normal(text).split()).rstrip(" .!。！")
+    return " ".join(fold(text).split()).rstrip(" .!。！")
 
 
 def memory_key(id: str) -> NoteKey:

@@ -7,9 +7,9 @@ from typing import Final
 
 from everthread.core.errors import Invalid
 from everthread.core.ids import owner_scope
-from everthread.history.match import MAX_QUERY_CHARS
+from everthread.history.search_query import MAX_QUERY_CHARS
 from everthread.text.terms import terms
-from everthread.text.words import normal, runs_and_words
+from everthread.text.words import fold, split_runs_and_words
 
 MAX_QUERY_CHARACTERS: Final = 100_000
 
@@ -27,7 +27,7 @@ def telling(query: str) -> str:
     """The question without the words that any text has; as it is where it has no others. Phrases stay quoted."""
     if '"' in query:
         return query
-    parts = runs_and_words(normal(query[:MAX_QUERY_CHARS]))
+    parts = split_runs_and_words(fold(query[:MAX_QUERY_CHARS]))
     words = dict.fromkeys(word for run, spaced in parts for word in (_of_run(run) if run else _of_word(spaced)))
     return " ".join(words) or query
 

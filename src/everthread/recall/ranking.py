@@ -28,7 +28,7 @@ from typing import overload
 from everthread.recall.asking import Asked
 from everthread.recall.evidence import Evidence, Heard, RecallWeights
 from everthread.recall.scoring import Room
-from everthread.text.passages import Span
+from everthread.text.passages import PassageSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Ranked:
     """A message in its order, and the passage of it that is shown."""
 
     heard: Heard
-    span: Span
+    span: PassageSpan
     score: float
     """Compares only with the others of the same question."""
     is_borrowed: bool

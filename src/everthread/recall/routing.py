@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from everthread.core.notes import NotesFound
 from everthread.core.queries import Query
-from everthread.text.words import is_unspaced, normal, pairs, runs_and_words, stem, tokens
+from everthread.text.words import character_pairs, fold, is_unspaced, split_runs_and_words, stem, tokenize
 
 _FUNCTION = re.compile(
     "[是的了吗呢吧么什怎样多少几哪谁我你他她它们这那请问一下有没在和与或及就都也还要会能可以把被给对为从到啊呀嘛]+"
@@ -45,7 +45,7 @@ def weighed(text: str, query: Query, found: NotesFound) -> Asked:
     spaced = [term.token for term in query.terms if not is_unspaced(term.token) and term.token not in _ASKING]
     rarities = {term: _rarity(found.frequencies.get(term, 0), found.total) for term in spaced}
     most = max(rarities.values(), default=1.0)
-    runs = [run for run, _ in runs_and_words(normal(text)) if run]
+    runs = [run for run, _ in split_runs_and_words(fold(text)) if run]
     stretches = [part for run in runs for part in _FUNCTION.split(run) if part]
     return Asked({term: rarity / most for term, rarity in rarities.items()}, stretches)
 
@@ -60,8 +60,8 @@ def answered(text: str, asked: Asked) -> float:
     """How much of the question a passage has, 0 to 1."""
     if not asked.weight:
         return 0.0
-    there = set(tokens(text)) if asked.words else set()
-    plain = normal(text)
+    there = set(tokenize(text)) if asked.words else set()
+    plain = fold(text)
     had = sum(weight for word, weight in asked.words.items() if word in there)
     had += sum(_weight(stretch) * _share(stretch, plain) for stretch in asked.stretches)
     return had / asked.weight
@@ -76,4 +76,4 @@ def _share(stretch: str, text: str) -> float:
     characters = sum(char in text for char in stretch) / len(stretch)
     if len(stretch) == 1:
         return characters
-    return (characters + sum(pair in text for pair in pairs(stretch)) / (len(stretch) - 1)) / 2
+    return (characters + sum(pair in text for pair in character_pairs(stretch)) / (len(stretch) - 1)) / 2

@@ -10,9 +10,9 @@ from statistics import median
 from everthread.recall.asking import Asked, Reading
 from everthread.recall.evidence import Evidence, Heard, RecallWeights
 from everthread.recall.nearness import REACH, talk_around
-from everthread.text.dates import fit
-from everthread.text.passages import Span, estimated_tokens, passages
-from everthread.text.words import normal, tokens
+from everthread.text.dates import date_score
+from everthread.text.passages import PassageSpan, estimate_tokens, split_passages
+from everthread.text.words import fold, tokenize
 
 _SATURATION, _LENGTH_SHARE = 1.2, 0.75
 """BM25's k1 and b, at their usual values."""
@@ -32,7 +32,7 @@ class Room:
         self.heard = heard
         self.evidence = evidence
         self.weights = weights
-        self.spans = [passages(one.text) for one in heard]
+        self.spans = [split_passages(one.text) for one in heard]
         self.is_of_tool = [one.role in _TOOLS for one in heard]
         read = asked.reader().read
         self.readings = [
@@ -45,13 +45,13 @@ class Room:
     def speakers(self) -> Mapping[str, str]:
         """The names people speak under, by the first token of each; none where speakers are bare roles."""
         names = {one.name for one, is_of_tool in zip(self.heard, self.is_of_tool, strict=True) if not is_of_tool}
-        plain = {normal(name) for name in names if name} - _ROLES
-        return {token: name for name in sorted(plain) for token in tokens(name)[:1]}
+        plain = {fold(name) for name in names if name} - _ROLES
+        return {token: name for name in sorted(plain) for token in tokenize(name)[:1]}
 
     @cached_property
     def named(self) -> frozenset[str]:
         """The speakers that the question names, unless it names all."""
-        words = set(tokens(self.asked.text))
+        words = set(tokenize(self.asked.text))
         named = frozenset(name for token, name in self.speakers.items() if token in words)
         return named if len(named) < len(self.speakers) else frozenset()
 
@@ -72,7 +72,7 @@ class Room:
         if not self.lent:
             return []
         alone = self.weights.alone_tokens
-        needs = [1 / (1 + (estimated_tokens(one.text) / alone) ** 2) for one in self.heard]
+        needs = [1 / (1 + (estimate_tokens(one.text) / alone) ** 2) for one in self.heard]
         lent = [self.lent * 0.5**steps for steps in range(REACH)]
         after_asking = [lent[0] * self.weights.asking, *lent[1:]]
         lent_on = [after_asking if _asks(one.text) else lent for one in self.heard]
@@ -154,9 +154,9 @@ class Room:
     def _priors(self) -> list[float]:
         """What speaks for each message beside what it says: when it was said, and by whom."""
         weights, times = self.weights, self.evidence.times
-        dates = [1 + weights.date * fit(one.said_at, times) if times else 1.0 for one in self.heard]
+        dates = [1 + weights.date * date_score(one.said_at, times) if times else 1.0 for one in self.heard]
         if self.speakers:
-            named = {one.name for one in self.heard if one.name is not None and normal(one.name) in self.named}
+            named = {one.name for one in self.heard if one.name is not None and fold(one.name) in self.named}
             return [
                 date * (1 + weights.speaker * (one.name in named)) for date, one in zip(dates, self.heard, strict=True)
             ]
@@ -168,7 +168,7 @@ class Room:
         is_meant = any((order, part) in self.evidence.likeness for part in range(len(self.spans[at])))
         return not is_meant and not any(reading.found for reading in self.readings[at])
 
-    def span(self, at: int) -> Span:
+    def span(self, at: int) -> PassageSpan:
         """The passage that has most of the question, by words and by meaning."""
         spans = self.spans[at]
         if len(spans) == 1:

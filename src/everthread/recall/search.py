@@ -24,7 +24,7 @@ from everthread.core.nouns import Hit, Hits, Message, Ref
 from everthread.core.paths import is_on, segments
 from everthread.core.ports import Placed, Store, WordPlaces
 from everthread.history.decoding import payload_of
-from everthread.history.match import parse
+from everthread.history.search_query import parse_query
 from everthread.history.snippets import snippet
 from everthread.recall.asking import MOST_CHARACTERS, Asked, asked
 from everthread.recall.embedding import Meaning, is_behind
@@ -32,7 +32,7 @@ from everthread.recall.evidence import Evidence, Heard, RecallWeights
 from everthread.recall.nearness import Places, in_any_form, rarities, telling, worth_reading
 from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
 from everthread.recall.ranking import Ranked, Ranking, rank
-from everthread.text.dates import named_times
+from everthread.text.dates import find_time_ranges
 
 _READ = 300
 """So many messages are read for a question, at some 40 µs each."""
@@ -151,7 +151,7 @@ async def _found(sources: Sources, quest: _Quest, nearby: _Nearby) -> Findings:
         rarity=rarity,
         likeness=_likeness(nearby.found, placed.values()),
         grasp=nearby.grasp,
-        times=named_times(quest.text[:MOST_CHARACTERS], quest.asked_at),
+        times=find_time_ranges(quest.text[:MOST_CHARACTERS], quest.asked_at),
     )
     ranked = await _ranked(wanted, placed.values(), evidence, sources.policy.weights)
     hidden = {one.order for one in placed.values() if one.seq in quest.without} if quest.without else ()
@@ -245,7 +245,7 @@ def _hit(one: Ranked, place: Placed) -> RecallHit:
 async def search(sources: Sources, owner: str, conversation: str | None, text: str, limit: int) -> Hits:
     """What is recalled, in the shape of a search: on whichever branch, with a snippet of each."""
     findings = await find(sources, owner, conversation, text, at_least=limit)
-    query = parse(text)
+    query = parse_query(text)
     return Hits(
         tuple(
             Hit(

@@ -32,16 +32,16 @@ _LONG_STRETCH = 0.3
 _NEAR = 0.4
 
 
-class Stretch(NamedTuple):
+class TimeRange(NamedTuple):
     """A time that was named: from its start up to, not including, its end."""
 
     start: datetime
     end: datetime
 
 
-def named_times(question: str, asked_at: datetime) -> tuple[Stretch, ...]:
+def find_time_ranges(question: str, asked_at: datetime) -> tuple[TimeRange, ...]:
     """The times a question names."""
-    found: list[Stretch] = []
+    found: list[TimeRange] = []
     rest = question.translate(_PLAIN_HAN)
     for pattern, read in _FORMS:
         for match in pattern.finditer(rest):
@@ -51,12 +51,12 @@ def named_times(question: str, asked_at: datetime) -> tuple[Stretch, ...]:
     return tuple(found)
 
 
-def fit(said_at: datetime | None, times: Iterable[Stretch]) -> float:
+def date_score(said_at: datetime | None, times: Iterable[TimeRange]) -> float:
     """How well a message fits to the times that were named, 0 to 1."""
     return max((_fit(said_at, one) for one in times), default=0.0) if said_at is not None else 0.0
 
 
-def _fit(said_at: datetime, one: Stretch) -> float:
+def _fit(said_at: datetime, one: TimeRange) -> float:
     length = one.end - one.start
     if one.start <= said_at < one.end:
         return 1.0 if length < _YEARLY else _LONG_STRETCH
@@ -64,10 +64,10 @@ def _fit(said_at: datetime, one: Stretch) -> float:
     return _NEAR if one.start - slack <= said_at < one.end + slack else 0.0
 
 
-Reader = Callable[[re.Match[str], datetime], Iterator[Stretch]]
+Reader = Callable[[re.Match[str], datetime], Iterator[TimeRange]]
 
 
-def _date(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+def _date(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
     """A day or a month, with its year or without."""
     parts = match.groupdict()
     named = match["month"].lower()
@@ -87,12 +87,12 @@ def _years(parts: Mapping[str, str | None], this: int) -> Sequence[int]:
     return range(this - _EARLIER_YEARS, this + 1)
 
 
-def _year(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+def _year(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
     begin = _midnight(asked_at).replace(year=int(match["year"]), month=1, day=1)
-    yield Stretch(begin, begin.replace(year=begin.year + 1))
+    yield TimeRange(begin, begin.replace(year=begin.year + 1))
 
 
-def _ago(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+def _ago(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
     """`two weeks ago`, 三天前: so long before, with a little room to either side for longer times."""
     unit = match["unit"].lower().removeprefix("个")
     days = {"d": 1, "w": 7, "m": 30, "y": 365, "天": 1, "周": 7, "星": 7, "礼": 7, "月": 30, "年": 365}[unit[0]]
@@ -102,7 +102,7 @@ def _ago(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
     yield _days(asked_at - timedelta(days=_count(match["count"]) * days + room), 1 + 2 * room)
 
 
-def _relative(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+def _relative(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
     """`yesterday`, `last month`, 上周, by how many units before it was."""
     word = re.sub(r"\s+|个", "", match[0].lower())
     unit, before = _RELATIVE[word]
@@ -115,10 +115,10 @@ def _relative(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
         yield _month(asked_at.replace(year=months // 12, month=months % 12 + 1, day=1))
     else:
         begin = _midnight(asked_at).replace(year=asked_at.year - before, month=1, day=1)
-        yield Stretch(begin, begin.replace(year=begin.year + 1))
+        yield TimeRange(begin, begin.replace(year=begin.year + 1))
 
 
-def _weekday(match: re.Match[str], asked_at: datetime) -> Iterator[Stretch]:
+def _weekday(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
     """`last Friday`, `on Friday`, 上周五: the newest one before the day of asking; 上周 says which week."""
     if named := match.groupdict().get("han"):
         weeks = {"上上": 2, "上": 1}.get(match["which"] or "", 0)
@@ -143,14 +143,14 @@ def _midnight(moment: datetime) -> datetime:
     return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _days(moment: datetime, count: int) -> Stretch:
+def _days(moment: datetime, count: int) -> TimeRange:
     begin = _midnight(moment)
-    return Stretch(begin, begin + timedelta(days=count))
+    return TimeRange(begin, begin + timedelta(days=count))
 
 
-def _month(moment: datetime) -> Stretch:
+def _month(moment: datetime) -> TimeRange:
     begin = _midnight(moment)
-    return Stretch(begin, (begin + timedelta(days=32)).replace(day=1))
+    return TimeRange(begin, (begin + timedelta(days=32)).replace(day=1))
 
 
 _RELATIVE = {

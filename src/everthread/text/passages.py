@@ -23,14 +23,14 @@ _WIDE = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U0002
 _ENDS = (re.compile(r"\n[^\S\n]*\n\s*"), re.compile(r"\n\s*"), re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])"))
 
 
-class Span(NamedTuple):
+class PassageSpan(NamedTuple):
     """Where a passage stands in its message's text, by characters."""
 
     start: int
     end: int
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """About what a text counts to: exact enough to cut by, a hundred times as fast as counting."""
     if text.isascii():
         return -(-len(text) // _PLAIN_CHARACTERS)
@@ -39,17 +39,17 @@ def estimated_tokens(text: str) -> int:
 
 def is_short(text: str) -> bool:
     """Whether a message comes whole. None has more tokens than characters, so that most need not be looked at."""
-    return len(text) <= WHOLE_TOKENS or estimated_tokens(text) <= WHOLE_TOKENS
+    return len(text) <= WHOLE_TOKENS or estimate_tokens(text) <= WHOLE_TOKENS
 
 
 def _estimate(wide: int, length: int) -> int:
     return wide - (wide - length) // _PLAIN_CHARACTERS
 
 
-def passages(text: str) -> list[Span]:
+def split_passages(text: str) -> list[PassageSpan]:
     """The passages of a message's text, in order; one, of the whole, unless it is long."""
     if is_short(text):
-        return [Span(0, len(text))]
+        return [PassageSpan(0, len(text))]
     return _Cutter(text).passages()
 
 
@@ -60,16 +60,16 @@ class _Cutter:
         self._text = text
         self._wide: Sequence[int] = () if text.isascii() else [one.start() for one in _WIDE.finditer(text)]
 
-    def passages(self) -> list[Span]:
+    def passages(self) -> list[PassageSpan]:
         """Neighbouring pieces together, as many as go into a passage."""
-        found: list[Span] = []
+        found: list[PassageSpan] = []
         start = held = 0
         for end in self._ends(0, len(self._text), 0):
             if held > start and not self._fits(start, end):
-                found.append(Span(start, held))
+                found.append(PassageSpan(start, held))
                 start = held
             held = end
-        return [*found, Span(start, held)]
+        return [*found, PassageSpan(start, held)]
 
     def _fits(self, start: int, end: int) -> bool:
         wide = bisect_left(self._wide, end) - bisect_left(self._wide, start) if self._wide else 0

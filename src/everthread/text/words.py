@@ -1,11 +1,11 @@
-"""Turn text into search tokens: the one tokeniser of every store, for what is logged and for what is asked.
+"""The one tokeniser: turn text into search tokens, for what is logged and for what is asked, on every store.
 
 Both databases are fed ready-made tokens, so the same question finds the same messages on each. A text is
 read as NFKC in lower case, and then
 
 - scripts written with spaces give words of letters, digits and combining marks, stemmed as English. All else
   separates: `snake_case`, `file.py`, `v1.2.3`, paths and addresses are found by their parts and have no token
-  of their own (`ranking` lifts the messages where the parts stand together); a possessive `'s` is dropped;
+  of their own (`history.search` lifts the messages where the parts stand together); a possessive `'s` is dropped;
 - scripts written without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) give each run's pairs
   of neighbouring characters and its last character, so that any two characters that stood together are one
   token, and a single character is the beginning of one.
@@ -93,15 +93,15 @@ class _Stems(dict[str, str]):
 _stem_of = _Stems().__getitem__
 
 
-def tokens(text: str) -> list[str]:
-    """Give the tokens of a text in their order, repeats included."""
+def tokenize(text: str) -> list[str]:
+    """The tokens of a text in their order, repeats included."""
     if len(text) <= _PIECE_CHARS:
         return _tokens_of_piece(text)
     return [token for piece in _pieces(text) for token in _tokens_of_piece(piece)]
 
 
 def index_tokens(text: str, scope: Sequence[str] = ()) -> list[str]:
-    """Give what an index stores of a text: its scope tokens, then its distinct tokens within the cap."""
+    """What an index stores of a text: its scope tokens, then its distinct tokens within the cap."""
     if len(text) <= _SURELY_WITHIN_CHARS:
         return [*map(scope_token, scope), *dict.fromkeys(_tokens_of_piece(text))]
     distinct: dict[str, None] = {}
@@ -113,20 +113,20 @@ def index_tokens(text: str, scope: Sequence[str] = ()) -> list[str]:
 
 
 def index_text(text: str, scope: Sequence[str] = ()) -> str:
-    """Give `index_tokens` as one text, for the one column of an FTS5 table that is tokenised as `ascii`."""
+    """`index_tokens` as one text, for the one column of an FTS5 table that is tokenised as `ascii`."""
     return " ".join(index_tokens(text, scope))
 
 
 @lru_cache(1_024)
 def scope_token(name: str) -> str:
-    """Give the token that stands for an owner or a bucket of the index, such as `o17`."""
+    """The token that stands for an owner or a bucket of the index, such as `o17`."""
     if not (name.isascii() and name.isalnum()):
         raise ValueError(f"A scope is named by ASCII letters and digits, not by {name!r}.")
     return SCOPE_MARK + name.lower()
 
 
-def normal(text: str) -> str:
-    """Give the form in which texts are compared: NFKC, lower case, straight apostrophes."""
+def fold(text: str) -> str:
+    """Fold a text into the form in which texts are compared: NFKC, lower case, straight apostrophes."""
     if text.isascii():
         return text.lower()
     if len(text) > _HEAP_CHARS:
@@ -134,45 +134,45 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFKC", text).lower().replace("’", "'")
 
 
-def runs_and_words(normal_text: str) -> list[tuple[str, str]]:
-    """Split a text in `normal` form into its parts, in order: each is an unspaced run or a spaced word."""
+def split_runs_and_words(normal_text: str) -> list[tuple[str, str]]:
+    """Split a text in folded form into its parts, in order: each is an unspaced run or a spaced word."""
     found: list[tuple[str, str]] = _part_pattern().findall(normal_text)
     return found
 
 
 def part_spans(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Give where the parts of a text stand, as it was written, and whether each is an unspaced run."""
+    """Where the parts of a text stand, as it was written, and whether each is an unspaced run."""
     for match in _part_pattern().finditer(text):
         run, word = match.span(1), match.span(2)
         yield (*run, True) if run[0] >= 0 else (*word, False)
 
 
-def pairs(run: str) -> Iterator[str]:
-    """Give the pairs of neighbouring characters of an unspaced run."""
+def character_pairs(run: str) -> Iterator[str]:
+    """The pairs of neighbouring characters of an unspaced run."""
     return map(add, run, run[1:])
 
 
 def stem(word: str) -> str:
-    """Give the token of a spaced word in `normal` form."""
+    """The token of a spaced word in folded form."""
     return _stem_of(word)
 
 
 def is_unspaced(token: str) -> bool:
-    """Tell whether a token is of characters that are written without spaces."""
+    """Whether a token is of characters that are written without spaces."""
     return _unspaced_char(token[0]) is not None
 
 
 def _tokens_of_piece(text: str) -> list[str]:
-    lower = normal(text)
+    lower = fold(text)
     if lower.isascii():
         words = _ascii_words(lower) if "'" in lower else lower.translate(_ASCII_SPACES).split()
         return list(map(_stem_of, words))
     found: list[str] = []
-    for run, word in runs_and_words(lower):
+    for run, word in split_runs_and_words(lower):
         if word:
             found.append(_stem_of(word))
         else:
-            found += pairs(run)
+            found += character_pairs(run)
             found.append(run[-1])
     return found
 

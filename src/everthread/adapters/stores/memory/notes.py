@@ -23,7 +23,7 @@ from everthread.core.notes import (
     Topic,
 )
 from everthread.core.queries import Query
-from everthread.history.match import has
+from everthread.history.search_query import has_term
 
 R = TypeVar("R")
 
@@ -105,7 +105,7 @@ class Noticeboard:
         return NotesFound(
             found=found[:cap],
             truncated=len(found) > cap,
-            frequencies={term.token: sum(has(term, some) for some in words.values()) for term in query.terms},
+            frequencies={term.token: sum(has_term(term, some) for some in words.values()) for term in query.terms},
             total=len(there),
         )
 
@@ -134,4 +134,6 @@ def matches(query: Query, words: frozenset[str], any_word: bool) -> bool:
     """Whether a text with these words is one that a search asks for."""
     required = [term for group in query.phrases for term in group.terms] if any_word else query.terms
     others = [term for term in query.terms if term not in required]
-    return all(has(term, words) for term in required) and (not others or any(has(term, words) for term in others))
+    return all(has_term(term, words) for term in required) and (
+        not others or any(has_term(term, words) for term in others)
+    )

@@ -11,7 +11,7 @@ from everthread.core.entries import Entry, Flag, Revision
 from everthread.core.ids import owner_scope
 from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
 from everthread.core.queries import Query, Term
-from everthread.history.match import has
+from everthread.history.search_query import has_term
 from everthread.text.words import scope_token
 
 
@@ -32,7 +32,8 @@ def candidates(rows: Sequence[Kept], owner: str, query: Query, cap: int, any_wor
         ],
         truncated=len(keys) > cap,
         frequencies={
-            term.token: sum(has(term, words) for row in rows for words in row.words.values()) for term in query.terms
+            term.token: sum(has_term(term, words) for row in rows for words in row.words.values())
+            for term in query.terms
         },
         total=sum(len(row.words) for row in rows),
     )
@@ -41,7 +42,9 @@ def candidates(rows: Sequence[Kept], owner: str, query: Query, cap: int, any_wor
 def word_places(rows: Sequence[Kept], terms: Sequence[Term], cap: int) -> WordPlaces:
     """Of each term the entries that have it."""
     found = {
-        term: [row.number << SEQ_BITS | seq for row in rows for seq in sorted(row.words) if has(term, row.words[seq])]
+        term: [
+            row.number << SEQ_BITS | seq for row in rows for seq in sorted(row.words) if has_term(term, row.words[seq])
+        ]
         for term in terms
     }
     is_cut = any(len(having) > cap for having in found.values())

@@ -25,7 +25,7 @@ from everthread.core.notes import (
     UseCount,
 )
 from everthread.core.queries import Group, Query
-from everthread.history.match import tsquery
+from everthread.history.search_query import tsquery
 
 R = TypeVar("R")
 

@@ -1,4 +1,4 @@
-"""Finding candidates by words in the tsvector index; ranking is history/ranking.py's.
+"""Finding candidates by words in the tsvector index; ranking is history/search.py's.
 
 A rare word is found by the index at once; a common one would make it gather hundreds of thousands of rows to keep the
 newest few, while walking an owner's entries from the newest on finds them in no time. PostgreSQL cannot choose (it
@@ -20,7 +20,7 @@ from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
 from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
 from everthread.core.queries import Group, Query, Term
-from everthread.history.match import tsquery
+from everthread.history.search_query import tsquery
 from everthread.text.words import scope_token
 
 _NEWEST = 1 << 62

@@ -28,7 +28,7 @@ from everthread.core.notes import (
     shelf_scope,
 )
 from everthread.core.queries import Group, Query
-from everthread.history.match import fts5_match
+from everthread.history.search_query import fts5_match
 from everthread.text.words import scope_token
 
 R = TypeVar("R")

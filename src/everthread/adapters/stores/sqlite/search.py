@@ -1,4 +1,4 @@
-"""Finding candidates by words in the FTS5 index, over an open connection; ranking is history/ranking.py's and recall's.
+"""Finding candidates by words in the FTS5 index, over an open connection; ranking is history/search.py's and recall's.
 
 The cap comes after the owner. A token in each entry stands for its owner, so that one with few messages among many is
 found at once; but to match the token of one who owns most of them costs a walk through all of those (10 ms in a
@@ -23,7 +23,7 @@ from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
 from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
 from everthread.core.queries import Group, Query, Term
-from everthread.history.match import fts5_match, has
+from everthread.history.search_query import fts5_match, has_term
 
 _NEWEST = 1 << 62
 _LARGE_SHARE = 0.2
@@ -73,7 +73,7 @@ def word_places(
     if conversation is None:
         found = _owned_of(connection, owner, found)
     for term, keys in found.items():
-        keys += [key for key, words in tail.words if has(term, words)]
+        keys += [key for key, words in tail.words if has_term(term, words)]
         del keys[:-cap]
     return WordPlaces(found, total, any(len(having) >= cap for having in found.values()))
 

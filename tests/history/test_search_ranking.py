@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.history.match import parse
-from everthread.history.ranking import Candidate, rank
+from everthread.history.search import rank_texts
+from everthread.history.search_query import parse_query
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
 WORDS = st.lists(st.sampled_from(["budget", "travel", "the", "of", "预算", "旅行"]), min_size=1, max_size=12)
@@ -17,8 +17,8 @@ WORDS = st.lists(st.sampled_from(["budget", "travel", "the", "of", "预算", "�
 
 def ordered(question: str, *texts: str, frequencies: dict[str, int] | None = None, total: int = 1_000) -> list[int]:
     """Give the places of the texts that were hits, best first; a later text is a newer message."""
-    candidates = [Candidate(key=place, text=text) for place, text in enumerate(texts)]
-    return [hit.key for hit in rank(parse(question), candidates, frequencies or {}, total)]
+    hits = rank_texts(parse_query(question), dict(enumerate(texts)), frequencies or {}, total)
+    return [hit.key for hit in hits]
 
 
 def test_a_message_with_more_of_the_words_comes_first() -> None:
@@ -91,17 +91,17 @@ def test_a_long_text_is_a_hit_though_not_all_of_it_is_read() -> None:
 
 
 def test_nothing_is_found_for_nothing() -> None:
-    assert rank(parse(""), [Candidate(key=1, text="a")], {}, 1) == []
-    assert rank(parse("a"), [], {}, 0) == []
+    assert rank_texts(parse_query(""), {1: "a"}, {}, 1) == []
+    assert rank_texts(parse_query("a"), {}, {}, 0) == []
 
 
 @given(question=ANY_TEXT, texts=st.lists(ANY_TEXT), frequency=st.integers(0, 2_000), total=st.integers(0, 1_000))
 def test_any_question_and_texts_give_scores_above_zero_in_order(
     question: str, texts: list[str], frequency: int, total: int
 ) -> None:
-    query = parse(question)
+    query = parse_query(question)
     counted = {term.token: frequency for term in query.terms}
-    hits = rank(query, [Candidate(key=key, text=text) for key, text in enumerate(texts)], counted, total)
+    hits = rank_texts(query, dict(enumerate(texts)), counted, total)
     assert all(hit.score > 0 for hit in hits)
     assert all((one.score, one.key) >= (other.score, other.key) for one, other in pairwise(hits))
 
@@ -110,16 +110,16 @@ def test_any_question_and_texts_give_scores_above_zero_in_order(
 def test_the_order_of_the_candidates_does_not_matter(
     question: list[str], texts: list[list[str]], data: st.DataObject
 ) -> None:
-    query = parse(" ".join(question))
-    candidates = [Candidate(key=key, text=" ".join(words)) for key, words in enumerate(texts)]
-    shuffled = data.draw(st.permutations(candidates))
-    assert [hit.key for hit in rank(query, candidates, {}, 9)] == [hit.key for hit in rank(query, shuffled, {}, 9)]
+    query = parse_query(" ".join(question))
+    candidates = {key: " ".join(words) for key, words in enumerate(texts)}
+    shuffled = dict(data.draw(st.permutations(list(candidates.items()))))
+    assert rank_texts(query, candidates, {}, 9) == rank_texts(query, shuffled, {}, 9)
 
 
 @given(words=WORDS, others=st.lists(WORDS))
 def test_a_text_is_a_hit_for_each_of_its_words(words: list[str], others: list[list[str]]) -> None:
-    candidates = [Candidate(key=key, text=" ".join(text)) for key, text in enumerate([words, *others])]
-    assert all(0 in {hit.key for hit in rank(parse(word), candidates, {}, 100)} for word in words)
+    candidates = {key: " ".join(text) for key, text in enumerate([words, *others])}
+    assert all(0 in {hit.key for hit in rank_texts(parse_query(word), candidates, {}, 100)} for word in words)
 
 
 @pytest.mark.parametrize("total", [0, 1, 10**9])

@@ -1,0 +1,205 @@
+"""Search by words: the store finds candidates, which are ranked here and shown as snippets.
+
+An index says which of the newest messages have the words, and is asked for a bounded number of them. Their texts are
+read again and scored by BM25, on every store alike:
+
+- a rare word weighs more than a common one, by the counted messages that have it and, because such counts are
+  capped, also by the share of the candidates that have it;
+- a word said often counts more, but ever less so, and less in a long text;
+- words that stand together in the question and in the message add to the score;
+- a phrase must be there, word for word by their tokens, or the message is no hit;
+- of equal scores the newer message, which has the greater key, comes first.
+
+Of a long text only the excerpt around its first match is read; a phrase is looked for in the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from everthread.core import payloads
+from everthread.core.nouns import Hit, Hits, Message
+from everthread.core.ports import Candidate, Candidates, Search
+from everthread.core.queries import Query, Term
+from everthread.history.search_query import excerpt, parse_query, without_common_words
+from everthread.history.snippets import snippet
+from everthread.text.bm25 import bm25, idf
+from everthread.text.words import is_unspaced, tokenize
+
+CANDIDATE_CAP = 300
+"""How many candidates are ranked. Ranking reads their texts, at 30 µs each."""
+_COMMON = 10_000
+"""A word in so many messages says little about any of them."""
+_READ_CHARS = 4_000
+_PHRASE_CHARS = 1_000_000
+_MIN_IDF = 0.1
+"""What a word weighs that all messages have, or as many as were counted."""
+_COMMON_AMONG_CANDIDATES = 0.9
+"""How much of its weight a word loses that all candidates have."""
+_NEIGHBOUR_SHARE = 0.5
+"""What two words add by standing together, as a share of the lighter one's weight."""
+_UNSEEN_COUNT = 0.25
+"""What a word counts that the excerpt of a long text does not have; the rest of it may."""
+
+
+async def search(store: Search, text: str, *, owner: str, conversation: str | None, limit: int) -> Hits:
+    """Messages that hold all the words, best first; then, to fill up, those that hold some of the rarer ones."""
+    query = parse_query(text)
+    if not query or not limit:
+        return Hits(())
+    every = await store.candidates(owner, conversation, query, cap=CANDIDATE_CAP, any_word=False)
+    hits = _rank_candidates(every, query)
+    truncated = every.truncated
+    if len(hits) < limit and len(query.terms) > 1:
+        rarer = without_common_words(query, every.frequencies, _COMMON)
+        some = await store.candidates(owner, conversation, rarer, cap=CANDIDATE_CAP, any_word=True, basis=every.basis)
+        known = {hit.candidate.order for hit in hits}
+        hits += [hit for hit in _rank_candidates(some, query) if hit.candidate.order not in known]
+        truncated = truncated or some.truncated
+    return Hits(tuple(_as_hit(hit, query) for hit in hits[:limit]), truncated)
+
+
+class _RankedCandidate(NamedTuple):
+    candidate: Candidate
+    text: str
+    score: float
+
+
+def _rank_candidates(candidates: Candidates, query: Query) -> list[_RankedCandidate]:
+    by_order = {candidate.order: candidate for candidate in candidates.found}
+    texts = {order: payloads.searchable(Message(candidate.entry).payload) for order, candidate in by_order.items()}
+    ranked = rank_texts(query, texts, candidates.frequencies, candidates.total)
+    return [_RankedCandidate(by_order[order], texts[order], score) for order, score in ranked]
+
+
+def _as_hit(ranked: _RankedCandidate, query: Query) -> Hit:
+    entry = ranked.candidate.entry
+    # History shows a revision under the seq of the message it revises; an edit is a message of its own.
+    seq = entry.seq if entry.is_place or entry.revises is None else entry.revises
+    return Hit(
+        conversation_id=ranked.candidate.conversation_id,
+        seq=seq,
+        id=entry.id,
+        snippet=snippet(ranked.text, query),
+        score=ranked.score,
+    )
+
+
+# -- ranking -------------------------------------------------------------------------------------------------------
+
+
+class ScoredText(NamedTuple):
+    """A hit; its score is above zero and compares only with the others of the same search."""
+
+    key: int
+    score: float
+
+
+def rank_texts(query: Query, texts: Mapping[int, str], frequencies: Mapping[str, int], total: int) -> list[ScoredText]:
+    """The hits among these texts, best first; keys rise with newness.
+
+    `frequencies` are the numbers of texts that have a token, as far as they were counted, out of `total`; a token
+    that is not in it is taken to be as frequent as the texts show.
+    """
+    matcher = _Matcher(query)
+    matches = [matcher.match(key, text) for key, text in texts.items() if matcher.has_phrases(text)]
+    matches = [match for match in matches if any(match.counts)]
+    if not matches:
+        return []
+    weights = _term_weights(matcher.terms, matches, frequencies, total)
+    average_length = sum(match.length for match in matches) / len(matches)
+    hits = (ScoredText(match.key, _score(match, weights, average_length)) for match in matches)
+    return sorted(hits, key=lambda hit: (-hit.score, -hit.key))
+
+
+class _Match(NamedTuple):
+    """What a text has of the query."""
+
+    key: int
+    length: int
+    counts: list[float]
+    """How often each term of the query occurs."""
+    neighbours: list[bool]
+    """Whether each term of the query is somewhere followed by the next one."""
+
+
+class _Matcher:
+    """Reads texts for one query: hundreds of them a search, so what it looks for is prepared once."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.terms = query.terms
+        self.phrases = query.phrases
+        self._exact = {term.token: place for place, term in enumerate(self.terms) if not term.is_prefix}
+        self._prefixes = {term.token: place for place, term in enumerate(self.terms) if term.is_prefix}
+        self._is_unspaced = all(is_unspaced(term.token) for term in self.terms)
+        # How two unspaced tokens look that follow each other in a text; pairs of one run overlap.
+        tokens = (term.token for term in self.terms)
+        self._joined = [one + other[1:] if one[-1] == other[0] else one + other for one, other in pairwise(tokens)]
+
+    def match(self, key: int, text: str) -> _Match:
+        part = excerpt(text, self.query, _READ_CHARS)
+        unseen = _UNSEEN_COUNT if len(part) < len(text) else 0
+        if self._is_unspaced and (match := self._match_characters(key, part, unseen)):
+            return match
+        tokens = tokenize(part)
+        positions = self._positions(tokens)
+        return _Match(
+            key,
+            len(tokens),
+            [len(at) or unseen for at in positions],
+            [any(at + 1 in following for at in here) for here, following in pairwise(positions)],
+        )
+
+    def _match_characters(self, key: int, part: str, unseen: float) -> _Match | None:
+        """Count characters as they stand: ten times as fast, but blind to those that NFKC makes of others."""
+        counts = [part.count(term.token) for term in self.terms]
+        if not any(counts):
+            return None
+        neighbours = [joined in part for joined in self._joined]
+        return _Match(key, len(part), [count or unseen for count in counts], neighbours)
+
+    def has_phrases(self, text: str) -> bool:
+        if not self.phrases:
+            return True
+        positions = dict(zip(self.terms, self._positions(tokenize(text[:_PHRASE_CHARS])), strict=True))
+        return all(_is_in_sequence([positions[term] for term in phrase.terms]) for phrase in self.phrases)
+
+    def _positions(self, tokens: Sequence[str]) -> list[set[int]]:
+        """For each term of the query, where it stands among the tokens of a text."""
+        positions: list[set[int]] = [set() for _ in self.terms]
+        exact, prefixes = self._exact, self._prefixes
+        for at, token in [(at, token) for at, token in enumerate(tokens) if token in exact]:
+            positions[exact[token]].add(at)
+        if prefixes:
+            for at, token in [(at, token) for at, token in enumerate(tokens) if token[0] in prefixes]:
+                positions[prefixes[token[0]]].add(at)
+        return positions
+
+
+def _is_in_sequence(positions: Sequence[set[int]]) -> bool:
+    """Whether there is a position from which on each term has the next one."""
+    return any(all(first + distance in at for distance, at in enumerate(positions)) for first in positions[0])
+
+
+def _term_weights(
+    terms: Sequence[Term], matches: Sequence[_Match], frequencies: Mapping[str, int], total: int
+) -> list[float]:
+    weights = []
+    for place, term in enumerate(terms):
+        having = sum(match.counts[place] >= 1 for match in matches)
+        rarity = idf(max(having, frequencies.get(term.token, 0)), total)
+        weights.append(max(rarity, _MIN_IDF) * (1 - _COMMON_AMONG_CANDIDATES * having / len(matches)))
+    return weights
+
+
+def _score(match: _Match, weights: Sequence[float], average_length: float) -> float:
+    words = bm25(enumerate(match.counts), match.length, average_length, weights)
+    together = sum(
+        min(pair) * _NEIGHBOUR_SHARE
+        for pair, are_neighbours in zip(pairwise(weights), match.neighbours, strict=True)
+        if are_neighbours
+    )
+    return words + together
