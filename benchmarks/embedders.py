@@ -25,7 +25,7 @@ from typing import Any
 import everthread
 from benchmarks.report import Row
 from everthread import Conversation, Everthread
-from everthread.adapters.embedders.choosing import embedder_named
+from everthread.adapters.embedders import embedder_named
 from everthread.core.errors import MissingExtra
 from everthread.core.meaning import Embedder, Part, unit
 from everthread.core.nouns import Ref

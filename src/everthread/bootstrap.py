@@ -11,11 +11,11 @@ from urllib.parse import unquote
 
 from everthread.adapters.blobs import blobs_at
 from everthread.adapters.documents import read_document
-from everthread.adapters.embedders.choosing import AUTO, embedder_from, embedder_named
+from everthread.adapters.embedders import AUTO, embedder_from, embedder_named
 from everthread.adapters.models.choosing import NamedSummariser, summariser_from
 from everthread.adapters.observability import LogsAndMetrics
 from everthread.adapters.stores.memory import MemoryStore
-from everthread.adapters.vectors.choosing import vectors_from
+from everthread.adapters.vectors import vectors_from
 from everthread.adapters.workspaces import FolderWorkspaces, TemporaryWorkspaces
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser

@@ -16,7 +16,7 @@ pytest.importorskip("numpy", reason="needs everthread[meaning]")
 import everthread
 from everthread import Conversation, Everthread
 from everthread.adapters.vectors import postgres as on_postgres
-from everthread.adapters.vectors.records import HEAD, record
+from everthread.adapters.vectors.quantised import HEADER, quantise
 from everthread.core.errors import EverthreadError, Invalid, NotFound
 from everthread.core.failpoints import arm
 from everthread.core.meaning import Part, Vectors, unit
@@ -309,7 +309,7 @@ async def test_i22_no_byte_of_an_erased_vector_is_in_the_file(et: Everthread, ve
     conversation = await talk(et)
     told = [Part(seq, 0, unit([dice.gauss(0, 1) for _ in range(64)])) for seq in range(1, 6)]
     await vectors.put(ref(conversation), "fake/64", told)
-    steps = [record(*part)[HEAD.size :] for part in told]
+    steps = [quantise(*part)[HEADER.size :] for part in told]
     assert all(_is_in_files(tmp_path, body) for body in steps)
     await et.erase(conversation=conversation.id, message="m1")
     assert [_is_in_files(tmp_path, body) for body in steps] == [True, False, True, True, True]

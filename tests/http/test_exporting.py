@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from everthread import Everthread
 from everthread.adapters.models import weights
-from everthread.adapters.printing import FONT
+from everthread.adapters.pdf_export import FONT
 from everthread.http.app import create_app
 from everthread.settings import Settings, data_folder
 from tests.http.conftest import client_of, key_for

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 import everthread
 from everthread import Budget, CompactionPolicy, Everthread, ModelError
-from everthread.adapters.observability.formatting import LineFormatter
+from everthread.adapters.observability.log_format import LineFormatter
 from everthread.core import events
 from everthread.core.events import Event
 from tests.context.views.hostile import Hostile, Manner

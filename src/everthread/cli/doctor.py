@@ -138,7 +138,7 @@ def check_weights(models: Path) -> Iterator[Check]:
 
 def check_meaning(settings: Settings) -> Check:
     """What finds by meaning here; whether it works is seen when it is asked."""
-    from everthread.adapters.embedders.choosing import AUTO, embedder_from  # noqa: PLC0415 - startup
+    from everthread.adapters.embedders import AUTO, embedder_from  # noqa: PLC0415 - startup
     from everthread.core.errors import EverthreadError  # noqa: PLC0415
 
     try:
@@ -266,10 +266,10 @@ async def _check_blobs(cli: Invocation) -> Check:
 
 async def _check_external_vectors(address: str) -> Check:
     """Those outside of the database; whoever holds those inside is asked with it."""
-    from everthread.adapters.vectors.choosing import outside_at  # noqa: PLC0415 - startup
+    from everthread.adapters.vectors import vectors_at  # noqa: PLC0415 - startup
 
     try:
-        vectors = outside_at(address)
+        vectors = vectors_at(address)
         try:
             return check_vectors(vectors.about, await vectors.models())
         finally:

@@ -17,7 +17,7 @@ from everthread.adapters.stores.sqlite.blobs import teach_blobs
 from everthread.adapters.stores.sqlite.later import Connection
 from everthread.adapters.stores.sqlite.packing import teach_packing
 from everthread.adapters.vectors import sqlite as vectors
-from everthread.adapters.vectors.records import size_of
+from everthread.adapters.vectors.quantised import record_bytes
 from everthread.cli.doctor import (
     SAMPLE,
     SAMPLE_WORDS,
@@ -109,7 +109,7 @@ def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]
 
 def _check_vectors(connection: sqlite3.Connection) -> Check:
     rows = connection.execute(vectors.ALL_SIZES).fetchall()
-    parts = {name: bytes // size_of(dimension) for name, dimension, bytes in rows}
+    parts = {name: bytes // record_bytes(dimension) for name, dimension, bytes in rows}
     return check_vectors(vectors.SqliteVectors.about, parts)
 
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from everthread.adapters.observability.formatting import LineFormatter, StderrHandler
+from everthread.adapters.observability.log_format import LineFormatter, StderrHandler
 from everthread.cli.output import one_line
 from everthread.core import errors
 from everthread.core.errors import EverthreadError

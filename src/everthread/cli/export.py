@@ -65,9 +65,9 @@ async def _pieces(
         return
     found = await et.conversations.get(conversation, cli.owner)
     if format == "pdf":
-        from everthread.adapters.printing import printed  # noqa: PLC0415 - startup
+        from everthread.adapters.pdf_export import render_pdf  # noqa: PLC0415 - startup
 
-        yield await printed(found.info, found.messages(), cli.settings.models_dir, parts)
+        yield await render_pdf(found.info, found.messages(), cli.settings.models_dir, parts)
         return
     written = found.export(format, thinking=parts.thinking, tools=parts.tools)  # type: ignore[arg-type]  # checked above
     async for piece in written:

@@ -1,4 +1,4 @@
-"""LangChain's `Embeddings` as an embedder: any hosted or local model that it knows."""
+"""LangChain's `Embeddings` as an embedder: any hosted or local model that LangChain supports."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from everthread.adapters.models.summariser import kind_of
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 from everthread.core.meaning import same_dimension, unit
 
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 100_000
 R = TypeVar("R")
 _NAMES = ("model", "model_name", "model_id", "deployment")
 
 
 class LangChainEmbedder:
-    """Vectors are known by the class and the model of the `Embeddings`, and by `name` where one is given."""
+    """Vectors are stored under `name`, or else under the class and the model of the `Embeddings`."""
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:
         self._embeddings = embeddings
@@ -28,14 +28,14 @@ class LangChainEmbedder:
 
     async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
         """A vector for each text."""
-        found = await self._asked(self._embeddings.aembed_documents([text[:MOST_CHARACTERS] for text in texts]))
+        found = await self._call(self._embeddings.aembed_documents([text[:MAX_CHARACTERS] for text in texts]))
         if len(found) != len(texts):
-            raise ModelError(f"{self.name} gave {len(found)} vectors for {len(texts)} texts")
+            raise ModelError(f"{self.name} returned {len(found)} vectors for {len(texts)} texts")
         return self._packed(found)
 
     async def query(self, text: str) -> bytes:
         """The vector of a question."""
-        return self._packed([await self._asked(self._embeddings.aembed_query(text[:MOST_CHARACTERS]))])[0]
+        return self._packed([await self._call(self._embeddings.aembed_query(text[:MAX_CHARACTERS]))])[0]
 
     def grasp(self, text: str) -> float:
         """Most hosted models know most languages."""
@@ -46,12 +46,12 @@ class LangChainEmbedder:
             vectors = [unit(numbers) for numbers in found]
             self.dimension = same_dimension(vectors) or self.dimension
         except (TypeError, Invalid) as problem:
-            raise ModelError(f"{self.name} gave no vectors of one dimension: {problem}") from problem
+            raise ModelError(f"{self.name} returned vectors of different dimensions or none: {problem}") from problem
         return vectors
 
-    async def _asked(self, asked: Awaitable[R]) -> R:
-        """What a provider's client raises, which may be anything and quote a key, is told by its kind only."""
-        (found,) = await asyncio.gather(asked, return_exceptions=True)
+    async def _call(self, call: Awaitable[R]) -> R:
+        """A provider's client may raise anything, and quote a key: only the kind of the error is repeated."""
+        (found,) = await asyncio.gather(call, return_exceptions=True)
         if isinstance(found, BaseException):
             raise ModelError(f"{self.name} failed: {kind_of(found)}") from found
         return found
@@ -64,8 +64,8 @@ def _name_of(embeddings: Embeddings) -> str:
     return f"{kind}:{model}" if model else kind
 
 
-def adapted(given: object) -> LangChainEmbedder:
-    """Embeddings as an embedder; Invalid for what is none."""
+def adapt(given: object) -> LangChainEmbedder:
+    """Embeddings as an embedder; Invalid for any other object."""
     if isinstance(given, Embeddings):
         return LangChainEmbedder(given)
     raise Invalid(
@@ -75,16 +75,16 @@ def adapted(given: object) -> LangChainEmbedder:
     )
 
 
-def built(name: str) -> LangChainEmbedder:
-    """The embeddings of a provider by `provider:model`; what LangChain says of a wrong name may hold a key."""
+def build(name: str) -> LangChainEmbedder:
+    """A provider's embeddings by `provider:model`. LangChain's own message is not repeated: it may contain a key."""
     try:
-        made = init_embeddings(name)
+        embeddings = init_embeddings(name)
     except ImportError as problem:
         raise MissingExtra(f"the embedder {name!r} needs a package that is not installed: {problem}") from problem
     except ValueError as problem:
         raise Invalid(
-            f"no embeddings can be made of {name!r} ({type(problem).__name__}); write provider:model, such as "
-            "openai:text-embedding-3-small, and set what the provider asks for, such as its API key",
+            f"cannot create the embeddings {name!r} ({type(problem).__name__}); write provider:model, such as "
+            "openai:text-embedding-3-small, and set what the provider needs, such as its API key",
             field="embedder",
         ) from problem
-    return LangChainEmbedder(made, name=name)
+    return LangChainEmbedder(embeddings, name=name)

@@ -1,4 +1,4 @@
-"""A static embedder: one row a token, and the mean of them for a text."""
+"""A static embedder: one row per token, and their mean for a text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from everthread.adapters.embedders.reading import plain
+from everthread.adapters.embedders.local_models import clip_text
 
-MOST_CHARACTERS = 20_000
+MAX_CHARACTERS = 20_000
 
 
 class StaticMatrix:
-    """Rows and the tokenizer that numbers them; ready for any thread."""
+    """Rows and the tokenizer that numbers them; safe to use from any thread."""
 
     def __init__(self, rows: Path, tokenizer: Path) -> None:
         (table,) = load_file(rows).values()
@@ -26,9 +26,9 @@ class StaticMatrix:
 
     def vectors(self, texts: Sequence[str]) -> list[bytes]:
         """A vector for each text."""
-        plainly = [plain(text, MOST_CHARACTERS) for text in texts]
-        read = self._tokenizer.encode_batch_fast(plainly, add_special_tokens=False)  # without offsets
-        return [self._mean(tokens.ids) for tokens in read]
+        clipped = [clip_text(text, MAX_CHARACTERS) for text in texts]
+        encoded = self._tokenizer.encode_batch_fast(clipped, add_special_tokens=False)  # without offsets
+        return [self._mean(tokens.ids) for tokens in encoded]
 
     def _mean(self, ids: Sequence[int]) -> bytes:
         rows = self._rows

@@ -1,7 +1,7 @@
-"""The static matrix of the `wordllama` wheel: a text is the mean of its tokens' rows, so ten thousand take a second.
+"""The static matrix of the `wordllama` wheel: a text is the mean of its tokens' rows, so 10,000 texts take a second.
 
-It knows which words keep company, not what a sentence says. Its rows derive from the embeddings of Llama 2, whose
-licence therefore has a say; hence it is never chosen by itself.
+It knows which words occur together, not what a sentence says. Its rows derive from Llama 2's embeddings, whose licence
+may apply; hence it is never chosen by default.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from everthread.adapters.embedders.reading import latin_share
+from everthread.adapters.embedders.local_models import latin_share
 from everthread.adapters.models import weights
 from everthread.core.errors import MissingExtra, ModelError
 
@@ -25,7 +25,7 @@ MODULES = ("numpy", "safetensors", "tokenizers")
 
 
 class WordLlama:
-    """256 numbers a text."""
+    """256 numbers per text."""
 
     name = "wordllama-l2/256"
     dimension = 256
@@ -37,7 +37,7 @@ class WordLlama:
         self._matrix: StaticMatrix | None = None
 
     def require(self) -> None:
-        """MissingExtra when the extra or the weights are not here."""
+        """MissingExtra if the extra or the weights are missing."""
         if any(find_spec(module) is None for module in MODULES):
             raise MissingExtra("the embedder wordllama needs an extra: pip install 'everthread[meaning]'")
         weights.located(self._models, MODEL)
@@ -56,10 +56,10 @@ class WordLlama:
 
     def _vectors(self, texts: Sequence[str]) -> list[bytes]:
         with self._loading:
-            matrix = self._matrix = self._matrix or self._loaded()
+            matrix = self._matrix = self._matrix or self._load()
         return matrix.vectors(texts)
 
-    def _loaded(self) -> StaticMatrix:
+    def _load(self) -> StaticMatrix:
         try:
             self.require()
         except MissingExtra as problem:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from everthread.adapters.vectors import records
-from everthread.adapters.vectors.numpy_extra import nearest
-from everthread.adapters.vectors.records import Place
+from everthread.adapters.vectors import quantised
+from everthread.adapters.vectors.quantised import RecordKey, nearest
 from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
 from everthread.core.nouns import Ref
 
-Shelf = dict[tuple[Ref, str], dict[Place, bytes]]
+Records = dict[tuple[Ref, str], dict[RecordKey, bytes]]
 
 
 class MemoryVectors:
@@ -20,7 +19,7 @@ class MemoryVectors:
 
     def __init__(self, gone: Callable[[Ref], frozenset[int]]) -> None:
         self._gone = gone
-        self._kept: Shelf = {}
+        self._kept: Records = {}
         self._dimensions: dict[str, int] = {}
 
     async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
@@ -29,7 +28,7 @@ class MemoryVectors:
             return
         gone = self._gone(ref)
         check_dimension(dimension, self._dimensions.setdefault(model, dimension), model)
-        new = records.records_of([part for part in parts if part.seq not in gone])
+        new = quantised.quantise_all([part for part in parts if part.seq not in gone])
         self._kept.setdefault((ref, model), {}).update(new)
 
     async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
@@ -79,7 +78,7 @@ class MemoryVectors:
     async def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _meant(self, owner: str, conversation: str | None, model: str | None) -> Shelf:
+    def _meant(self, owner: str, conversation: str | None, model: str | None) -> Records:
         return {
             (ref, name): kept
             for (ref, name), kept in self._kept.items()

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import grpc
 from pymilvus import DataType, MilvusClient, MilvusException
 
-from everthread.adapters.vectors import records
+from everthread.adapters.vectors import quantised
 from everthread.core.errors import Invalid, StoreError, StoreGone
 from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
 from everthread.core.nouns import Ref
@@ -108,7 +108,7 @@ class MilvusVectors:
             check_dimension(dimension, _dimension(client, name), model)
             (found,) = client.search(
                 name,
-                data=[records.floats(vector).tolist()],
+                data=[quantised.floats(vector).tolist()],
                 filter=meant,
                 limit=min(limit, MOST_ROWS),
                 output_fields=["conversation", "seq", "part"],
@@ -246,7 +246,7 @@ def _row(ref: Ref, model: str, part: Part) -> dict[str, Any]:
         "model": model,
         "seq": part.seq,
         "part": part.part,
-        "vector": records.floats(part.vector).tolist(),
+        "vector": quantised.floats(part.vector).tolist(),
     }
 
 

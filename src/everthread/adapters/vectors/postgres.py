@@ -17,8 +17,8 @@ import asyncpg
 from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres.pool import Connection, Pool, Row
 from everthread.adapters.vectors import postgres_statements as sql
-from everthread.adapters.vectors import records
-from everthread.adapters.vectors.numpy_extra import nearest
+from everthread.adapters.vectors import quantised
+from everthread.adapters.vectors.quantised import nearest
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
@@ -149,7 +149,7 @@ async def _new_model(connection: Connection, model: str, dimension: int, has_pgv
 async def _carry_over(connection: Connection) -> int:
     """Some records from before there was pgvector; how many."""
     rows = await connection.fetch(sql.SOME_RECORDS, _BATCH)
-    values = [(*row[:4], records.numbers(row[4])) for row in rows]
+    values = [(*row[:4], quantised.dequantise(row[4])) for row in rows]
     await connection.executemany(sql.CARRY_OVER, values)
     for model, dimension in await connection.fetch(sql.DIMENSIONS):
         if dimension <= MOST_INDEXED_DIMENSIONS:
@@ -179,11 +179,11 @@ async def _near_of_owner(
 
 
 def _columns(part: Part, has_pgvector: bool) -> tuple[object, ...]:
-    return (_numbers(part.vector),) if has_pgvector else (records.record(*part),)
+    return (_numbers(part.vector),) if has_pgvector else (quantised.quantise(*part),)
 
 
 def _numbers(vector: bytes) -> list[float]:
-    return records.floats(vector).tolist()
+    return quantised.floats(vector).tolist()
 
 
 def _version(text: str) -> tuple[int, ...]:

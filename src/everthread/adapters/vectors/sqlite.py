@@ -14,9 +14,8 @@ from contextlib import suppress
 from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.sqlite import log
 from everthread.adapters.stores.sqlite.engine import Engine
-from everthread.adapters.vectors import records
-from everthread.adapters.vectors.numpy_extra import nearest
-from everthread.adapters.vectors.records import Place
+from everthread.adapters.vectors import quantised
+from everthread.adapters.vectors.quantised import RecordKey, nearest
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
@@ -92,7 +91,7 @@ class SqliteVectors:
         dimension = same_dimension(part.vector for part in parts)
         if dimension is None:
             return
-        rows = records.records_of(parts)
+        rows = quantised.quantise_all(parts)
         await self._on().write(lambda c: _put(c, ref, model, dimension, rows))
 
     async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
@@ -117,25 +116,25 @@ class SqliteVectors:
 
     async def models(self) -> Mapping[str, int]:
         rows = await self._on().read(lambda c: c.execute(ALL_SIZES).fetchall())
-        return {name: size // records.size_of(dimension) for name, dimension, size in rows}
+        return {name: size // quantised.record_bytes(dimension) for name, dimension, size in rows}
 
     async def close(self) -> None:
         """The store closes the file."""
 
 
-def _put(connection: sqlite3.Connection, ref: Ref, model: str, dimension: int, rows: Mapping[Place, bytes]) -> None:
+def _put(connection: sqlite3.Connection, ref: Ref, model: str, dimension: int, rows: Mapping[RecordKey, bytes]) -> None:
     number = log.living_head(connection, ref)[0]
     kind = _known(connection, model, dimension)
     gone = {
         seq for seq in {seq for seq, _ in rows} if connection.execute(IS_GONE, (entry_key(number, seq),)).fetchone()
     }
-    pages: dict[int, dict[Place, bytes]] = defaultdict(dict)
+    pages: dict[int, dict[RecordKey, bytes]] = defaultdict(dict)
     for place, row in rows.items():
         if place[0] not in gone:
             pages[place[0] // PAGE_ENTRIES][place] = row
     for page, new in pages.items():
         found = connection.execute(PAGE, (number, kind, page)).fetchone()
-        body = records.merged(b"" if found is None else found[0], dimension, new)
+        body = quantised.merge_records(b"" if found is None else found[0], dimension, new)
         connection.execute(PUT_PAGE, (number, kind, page, ref.owner, body))
         reach("vectors.written")
 
@@ -168,7 +167,9 @@ def _indexed(connection: sqlite3.Connection, ref: Ref) -> Mapping[str, Indexed]:
         number = log.living_head(connection, ref)[0]
         sizes = dict(connection.execute(SIZES, (number,)).fetchall())
         return {
-            name: Indexed(sizes[kind] // records.size_of(dimension), _newest(connection, number, kind, dimension))
+            name: Indexed(
+                sizes[kind] // quantised.record_bytes(dimension), _newest(connection, number, kind, dimension)
+            )
             for kind, name, dimension in connection.execute(MODELS).fetchall()
             if kind in sizes
         }
@@ -177,7 +178,7 @@ def _indexed(connection: sqlite3.Connection, ref: Ref) -> Mapping[str, Indexed]:
 
 def _newest(connection: sqlite3.Connection, number: int, kind: int, dimension: int) -> int:
     (body,) = connection.execute(NEWEST_PAGE, (number, kind)).fetchone()
-    return max(seq for (seq, _), _ in records.split(body, dimension))
+    return max(seq for (seq, _), _ in quantised.split_records(body, dimension))
 
 
 def forget(connection: sqlite3.Connection, number: int, seqs: Sequence[int] | None, model: str | None = None) -> int:
@@ -198,7 +199,7 @@ def forget(connection: sqlite3.Connection, number: int, seqs: Sequence[int] | No
 def _forget_all(connection: sqlite3.Connection, number: int, kind: int, dimension: int) -> int:
     (size,) = connection.execute(SIZE, (number, kind)).fetchone()
     connection.execute(DELETE_ALL, (number, kind))
-    return int(size) // records.size_of(dimension)
+    return int(size) // quantised.record_bytes(dimension)
 
 
 def _forget_some(
@@ -207,9 +208,9 @@ def _forget_some(
     found = connection.execute(PAGE, place).fetchone()
     if found is None:
         return 0
-    left = records.without(found[0], dimension, seqs)
+    left = quantised.remove_records(found[0], dimension, seqs)
     if not left:
         connection.execute(DELETE_PAGE, place)
     elif len(left) < len(found[0]):
         connection.execute(CUT_PAGE, (left, *place))
-    return (len(found[0]) - len(left)) // records.size_of(dimension)
+    return (len(found[0]) - len(left)) // quantised.record_bytes(dimension)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
-from everthread.adapters.printing import printed
+from everthread.adapters.pdf_export import render_pdf
 from everthread.conversation import Conversation
 from everthread.history.archiving import MEDIA_TYPE
 from everthread.history.exporting import MEDIA_TYPES, SUFFIXES, Parts, check_parts
@@ -70,7 +70,7 @@ async def export(
         settings: Settings = request.app.state.settings
         messages = conversation.messages(branch=branch)
         return Response(
-            await printed(conversation.info, messages, settings.models_dir, parts), 200, headers, media_type
+            await render_pdf(conversation.info, messages, settings.models_dir, parts), 200, headers, media_type
         )
     pieces = (
         et.archive(owner=caller.owner, conversations=[conversation.id])

@@ -1,7 +1,7 @@
-"""A conversation as a PDF, set by typst. Text is handed over as data, never as markup, so nothing in it is obeyed.
+"""A conversation as a PDF, typeset by typst. Text is passed as data, never as markup, so nothing in it is executed.
 
-typst brings fonts for Latin, Greek and Cyrillic. Chinese, Japanese and Korean need Noto Sans CJK, which the machine has
-or `everthread models fetch noto-sans-cjk` brings; without it such a text is refused rather than printed as boxes.
+typst brings fonts for Latin, Greek and Cyrillic. Chinese, Japanese and Korean need Noto Sans CJK, installed on the
+machine or by `everthread models fetch noto-sans-cjk`; without it such a text is refused rather than printed as boxes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 from everthread.adapters.models import weights
 from everthread.core.errors import Invalid, MissingExtra, StoreError
 from everthread.core.nouns import ConversationInfo, Message
-from everthread.history.exporting import ALL, Parts, Piece, heading, moment, shown_of, speaker
+from everthread.history.exporting import ALL, Parts, heading, moment, shown_of, speaker
 
 FONT = "noto-sans-cjk"
 MAX_MESSAGES = 20_000
-"""Above this a PDF takes minutes and gigabytes; the other formats have no bound."""
+"""More would take minutes and gigabytes; the other formats have no limit."""
 _CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -50,47 +50,46 @@ _TEMPLATE = """
 """
 
 
-async def printed(info: ConversationInfo, messages: AsyncIterator[Message], models: Path, parts: Parts = ALL) -> bytes:
-    """The PDF. MissingExtra when typst, or a font that the text needs, is not here."""
-    shown = []
+async def render_pdf(
+    info: ConversationInfo, messages: AsyncIterator[Message], models: Path, parts: Parts = ALL
+) -> bytes:
+    """The PDF. MissingExtra if typst, or a font that the text needs, is missing."""
+    rendered: list[dict[str, Any]] = []
     async for message, pieces in shown_of(messages, parts):
-        shown.append(_shown(message, pieces))
-        if len(shown) > MAX_MESSAGES:
+        head = f"{message.seq} · {_clean(speaker(message))} · {moment(message.created_at)}"
+        blocks = [{"kind": piece.kind, "title": _clean(piece.heading), "text": _clean(piece.text)} for piece in pieces]
+        rendered.append({"head": head, "pieces": blocks})
+        if len(rendered) > MAX_MESSAGES:
             raise Invalid(f"a PDF holds at most {MAX_MESSAGES:,} messages; choose another format", field="format")
-    data = {"title": _clean(heading(info)), "messages": shown}
-    return await asyncio.to_thread(_set, data, models)
-
-
-def _shown(message: Message, pieces: Sequence[Piece]) -> dict[str, Any]:
-    written = [{"kind": piece.kind, "title": _clean(piece.heading), "text": _clean(piece.text)} for piece in pieces]
-    return {"head": f"{message.seq} · {_clean(speaker(message))} · {moment(message.created_at)}", "pieces": written}
+    data = {"title": _clean(heading(info)), "messages": rendered}
+    return await asyncio.to_thread(_typeset, data, models)
 
 
 def _clean(text: str) -> str:
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
-def _set(data: dict[str, Any], models: Path) -> bytes:
+def _typeset(data: dict[str, Any], models: Path) -> bytes:
     try:
         typst = import_module("typst")
     except ModuleNotFoundError as problem:
         raise MissingExtra("PDF needs an extra: pip install 'everthread[server]'") from problem
     whole = json.dumps(data, ensure_ascii=False)
-    folders = _folders(models, needed=_CJK.search(whole) is not None, typst=typst)
+    folders = _font_folders(models, needed=_CJK.search(whole) is not None, typst=typst)
     fonts = {"fonts": ["Libertinus Serif", "Noto Sans CJK SC"], "mono": ["DejaVu Sans Mono", "Noto Sans CJK SC"]}
     try:
-        made: bytes = typst.compile(
+        pdf: bytes = typst.compile(
             _TEMPLATE.encode(),
             format="pdf",
             font_paths=[str(folder) for folder in folders],
             sys_inputs={"data": json.dumps(data | fonts, ensure_ascii=False)},
         )
     except RuntimeError as problem:  # typst's own
-        raise StoreError("the PDF could not be set; choose another format") from problem
-    return made
+        raise StoreError("typst could not render the PDF; choose another format") from problem
+    return pdf
 
 
-def _folders(models: Path, *, needed: bool, typst: Any) -> Sequence[Path]:
+def _font_folders(models: Path, *, needed: bool, typst: Any) -> Sequence[Path]:
     folder = weights.folder_of(models, weights.named(FONT))
     if folder.is_dir():
         return (folder,)

@@ -15,7 +15,7 @@ pytest.importorskip("numpy", reason="needs everthread[meaning]")
 
 import numpy as np
 
-from everthread.adapters.embedders.torch_file import load
+from everthread.adapters.embedders.onnx_conversion.torch_file import load
 from everthread.core.errors import ModelError
 
 

@@ -15,8 +15,8 @@ pytest.importorskip("milvus_lite", reason="needs milvus-lite")
 import everthread
 from everthread import Everthread
 from everthread.adapters.vectors import milvus
+from everthread.adapters.vectors.external import ExternalVectors
 from everthread.adapters.vectors.milvus import MilvusVectors, parse
-from everthread.adapters.vectors.outside import OutsideVectors
 from everthread.core.errors import Invalid, StoreError
 from everthread.core.meaning import Part, unit
 from everthread.core.nouns import Ref
@@ -85,9 +85,9 @@ async def test_what_was_erased_while_it_was_down_is_forgotten_by_the_next_proces
         await unaware.erase(conversation=message.id, message="m")
         await unaware.erase(conversation=whole.id)
     async with everthread.open(url, worker=False, embedder=None, vectors=place) as et:
-        assert isinstance(et.vectors, OutsideVectors)
+        assert isinstance(et.vectors, ExternalVectors)
         await et.vectors.near("local", None, "fake", VECTOR, 10)
-        await et.vectors.settled()
+        await et.vectors.catch_up()
         assert await et.vectors.models() == {"fake": 3}
         found = await et.vectors.near("local", None, "fake", VECTOR, 10)
         assert {(near.conversation_id, near.seq) for near in found} == {(message.id, 2), (stays.id, 1), (stays.id, 2)}
@@ -101,9 +101,9 @@ async def test_an_owner_who_begins_anew_keeps_what_is_new(tmp_path: Path) -> Non
         new = await _talk(et)
         await et.vectors.put(new, "fake", [Part(1, 0, VECTOR)])
     async with everthread.open(url, worker=False, embedder=None, vectors=place) as et:
-        assert isinstance(et.vectors, OutsideVectors)
+        assert isinstance(et.vectors, ExternalVectors)
         await et.vectors.near("local", None, "fake", VECTOR, 10)
-        await et.vectors.settled()
+        await et.vectors.catch_up()
         assert await et.vectors.models() == {"fake": 1}
 
 

@@ -1,4 +1,4 @@
-"""Log lines of ours and of libraries as people or programs read them: for the doors, which own the process' stderr."""
+"""How log records look on stderr, ours and those of libraries: for the command line, which owns the process."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Style = Literal["console", "json"]
 
 
 class LineFormatter(logging.Formatter):
-    """One record, one line, drawn by structlog: words for people, or JSON. It is imported for the first record."""
+    """One record, one line, rendered by structlog: text for people, or JSON. It is imported for the first record."""
 
     def __init__(self, style: Style, clean: Callable[[str], str] = str) -> None:
         super().__init__()
-        self._wanted = style
+        self._wanted_style = style
         self._clean = clean
-        """Has the last word on what is written; takes out what must not be said."""
+        """Applied last, to remove passwords."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._clean(self._drawn.format(record))
+        return self._clean(self._formatter.format(record))
 
     @cached_property
-    def _drawn(self) -> logging.Formatter:
+    def _formatter(self) -> logging.Formatter:
         from structlog import dev, processors, stdlib  # noqa: PLC0415 - startup
 
         shared: list[Processor] = [
@@ -36,18 +36,18 @@ class LineFormatter(logging.Formatter):
             stdlib.ExtraAdder(),
             processors.TimeStamper(fmt="iso", utc=True),
         ]
-        last: list[Processor] = (
+        renderer: list[Processor] = (
             [processors.format_exc_info, processors.JSONRenderer(sort_keys=True)]
-            if self._wanted == "json"
+            if self._wanted_style == "json"
             else [dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=dev.plain_traceback)]
         )
         return stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared, processors=[stdlib.ProcessorFormatter.remove_processors_meta, *last]
+            foreign_pre_chain=shared, processors=[stdlib.ProcessorFormatter.remove_processors_meta, *renderer]
         )
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to what is stderr now, not to what it was when logging was set up."""
+    """Writes to the present `sys.stderr`, not to the one that was there when logging was set up."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)

@@ -1,31 +1,37 @@
-"""A sentence embedder of BERT's build as an ONNX graph: published weights in, bytes for onnxruntime out.
+"""A BERT sentence model as an ONNX graph: published weights in, bytes for onnxruntime out.
 
-Matrices are rounded to 7 bits, each column by its own scale, so that their products do not saturate on a processor
-without VNNI. Activations are rounded to 8 bits as they come, before the dense layers each token by its own scale: one
-scale for all would be that of the largest token, and halve the precision of the rest. What is cheap stays float32.
-A text is run by itself: beside others it would share their scale, and its vector would depend on its company.
+Matrices are rounded to 7 bits, each column with its own scale, so that their products do not saturate on a processor
+without VNNI. Activations are rounded to 8 bits at run time; before the dense layers each token has its own scale,
+because one for all would be that of the largest token and halve the precision of the rest. What is cheap stays float32.
+A text is run alone: in a batch it would share the scale of the others, and its vector would depend on them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
-from everthread.adapters.embedders.onnx_file import MICROSOFT, Array, Attribute, Node, Value, model
+from everthread.adapters.embedders.onnx_conversion import torch_file
+from everthread.adapters.embedders.onnx_conversion.onnx_file import MICROSOFT, Array, Attribute, Node, Value, model
 
 EPSILON = 1e-12
-MOST_TOKENS = 256
-"""What MiniLM was trained for; the tables of positions would go on to 512."""
 _WEIGHT_STEPS = 63
 
 Floats = NDArray[np.float32]
 
 
-def build(weights: Mapping[str, Floats], *, heads: int) -> bytes:
+def read_weights(path: Path) -> Mapping[str, Floats]:
+    """The tensors of a file, by name."""
+    return load_file(path) if path.suffix == ".safetensors" else torch_file.load(path)
+
+
+def build(weights: Mapping[str, Floats], *, heads: int, max_tokens: int) -> bytes:
     """The graph: `ids` of the tokens of a text (int32, 1 x tokens) to its `vector` (1 x dimension, of length 1)."""
-    graph = _Graph(weights, heads)
+    graph = _Graph(weights, heads, max_tokens)
     nodes = list(graph.nodes())
     dimension = len(weights["embeddings.LayerNorm.weight"])
     return model(
@@ -36,18 +42,20 @@ def build(weights: Mapping[str, Floats], *, heads: int) -> bytes:
     )
 
 
-def rounded(matrix: Floats, axis: int, steps: int = _WEIGHT_STEPS) -> tuple[NDArray[np.int8], Floats]:
+def quantise(matrix: Floats, axis: int, steps: int = _WEIGHT_STEPS) -> tuple[NDArray[np.int8], Floats]:
     """A matrix as small integers, and the scale of each column (`axis` 0) or row (`axis` 1)."""
     scale = np.maximum(np.abs(matrix).max(axis=axis), np.float32(1e-12)) / np.float32(steps)
     return np.rint(matrix / np.expand_dims(scale, axis)).astype(np.int8), scale
 
 
 class _Graph:
-    """Nodes as they are computed, and the constants they name."""
+    """The nodes in the order of computation, and the constants they use. The names of values are part of the file, and
+    so of the hash in `BertModel.graph_sha256`."""
 
-    def __init__(self, weights: Mapping[str, Floats], heads: int) -> None:
+    def __init__(self, weights: Mapping[str, Floats], heads: int, max_tokens: int) -> None:
         self._weights = weights
         self._heads = heads
+        self._max_tokens = max_tokens
         self._layers = sum(name.endswith(".attention.self.query.weight") for name in weights)
         self.constants: dict[str, Array] = {}
 
@@ -62,9 +70,9 @@ class _Graph:
     def _embeddings(self) -> Iterator[Node]:
         """Words and positions. The table of words is the largest part of the model, so it is rounded too, by row."""
         head = "embeddings"
-        table, scale = rounded(self._weights[f"{head}.word_embeddings.weight"], axis=1, steps=127)
+        table, scale = quantise(self._weights[f"{head}.word_embeddings.weight"], axis=1, steps=127)
         kinds = self._weights[f"{head}.token_type_embeddings.weight"]
-        positions = self._weights[f"{head}.position_embeddings.weight"][:MOST_TOKENS] + kinds[0]
+        positions = self._weights[f"{head}.position_embeddings.weight"][: self._max_tokens] + kinds[0]
         self.constants |= {"words": table, "word_scale": scale[:, None], "positions": positions}
         self._integers(zero=0, one=1, token_axis=1, last_axis=-1)
         yield _node("Gather", ("words", "ids"), "word_steps")
@@ -91,7 +99,7 @@ class _Graph:
         parts = [f"{head}.{part}" for part in ("query", "key", "value")]
         matrix = np.concatenate([self._weights[f"{part}.weight"].T for part in parts], axis=1)
         bias = np.concatenate([self._weights[f"{part}.bias"] for part in parts])
-        steps, scale = rounded(matrix, axis=0)
+        steps, scale = quantise(matrix, axis=0)
         zeros = np.zeros(len(scale), dtype=np.int8)
         self.constants |= {f"{head}.w": steps, f"{head}.s": scale, f"{head}.b": bias, f"{head}.z": zeros}
         given = (f"{head}.steps", f"{head}.scale", f"{head}.zero")
@@ -101,7 +109,7 @@ class _Graph:
 
     def _product(self, head: str, state: str, result: str) -> Iterator[Node]:
         """A dense layer, each token brought to the range -1 to 1 before it is rounded, and back afterwards."""
-        steps, scale = rounded(self._weights[f"{head}.weight"].T, axis=0)
+        steps, scale = quantise(self._weights[f"{head}.weight"].T, axis=0)
         self.constants |= {f"{head}.w": steps, f"{head}.s": scale, f"{head}.z": np.zeros(len(scale), dtype=np.int8)}
         self.constants[f"{head}.b"] = self._weights[f"{head}.bias"]
         yield _node("Abs", (state,), f"{head}.sizes")

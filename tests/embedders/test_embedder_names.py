@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import everthread
-from everthread.adapters.embedders.choosing import embedder_from, embedder_named
+from everthread.adapters.embedders import embedder_from, embedder_named
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 from everthread.settings import Settings
 from everthread.testing import FakeEmbedder

@@ -15,14 +15,14 @@ pytest.importorskip("onnxruntime", reason="needs everthread[meaning]")
 import numpy as np
 from tokenizers import Tokenizer
 
-from everthread.adapters.embedders import bert_graph
-from everthread.adapters.embedders.bert import LocalBert
-from everthread.adapters.embedders.bert_session import GRAPH_FILE, read_weights
-from everthread.adapters.embedders.reading import chinese_share, latin_share, plain
-from everthread.adapters.embedders.recipes import M3E, MINILM
+from everthread.adapters.embedders.bert import BertEmbedder
+from everthread.adapters.embedders.bert_session import GRAPH_FILE, MAX_TOKENS
+from everthread.adapters.embedders.local_models import M3E, MINILM, chinese_share, clip_text, latin_share
+from everthread.adapters.embedders.onnx_conversion import bert_graph
+from everthread.adapters.embedders.onnx_conversion.bert_graph import read_weights
 from everthread.adapters.models import weights
 from everthread.core.errors import MissingExtra, ModelError
-from tests.meaning.bert import Reference
+from tests.embedders.bert import Reference
 
 TEXTS = [
     "hello",
@@ -41,8 +41,8 @@ def models(minilm_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module")
-def embedder(models: Path) -> LocalBert:
-    return LocalBert(MINILM, models)
+def embedder(models: Path) -> BertEmbedder:
+    return BertEmbedder(MINILM, models)
 
 
 def _linked(source: Path, target: Path) -> Path:
@@ -57,7 +57,7 @@ def _numbers(vector: bytes) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     return np.frombuffer(vector, dtype="<f4")
 
 
-async def test_its_vectors_are_those_of_the_published_model(embedder: LocalBert, models: Path) -> None:
+async def test_its_vectors_are_those_of_the_published_model(embedder: BertEmbedder, models: Path) -> None:
     folder = weights.folder_of(models, weights.named("minilm"))
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
@@ -71,19 +71,19 @@ async def test_its_vectors_are_those_of_the_published_model(embedder: LocalBert,
     assert min(cosines) > 0.99, cosines
 
 
-async def test_a_vector_has_384_numbers_and_length_one(embedder: LocalBert) -> None:
+async def test_a_vector_has_384_numbers_and_length_one(embedder: BertEmbedder) -> None:
     for vector in await embedder.passages(["one", "", "x" * 100_000, "\ud800 half", "🎬 电影"]):
         assert len(vector) == 4 * embedder.dimension == 4 * 384
         assert float(np.linalg.norm(_numbers(vector))) == pytest.approx(1.0, abs=1e-5)
 
 
-async def test_a_text_has_the_same_vector_in_any_company(embedder: LocalBert) -> None:
+async def test_a_text_has_the_same_vector_in_any_company(embedder: BertEmbedder) -> None:
     alone = await embedder.query(TEXTS[1])
     among = await embedder.passages([TEXTS[4], TEXTS[1], TEXTS[0]])
     assert among[1] == alone
 
 
-async def test_meaning_is_found_where_no_word_is_shared(embedder: LocalBert) -> None:
+async def test_meaning_is_found_where_no_word_is_shared(embedder: BertEmbedder) -> None:
     passages = [
         "She adopted a kitten last spring",
         "The invoice is due on Friday",
@@ -94,7 +94,7 @@ async def test_meaning_is_found_where_no_word_is_shared(embedder: LocalBert) -> 
     assert int(np.argmax([vector @ asked for vector in found])) == 0
 
 
-async def test_a_question_does_not_wait_behind_a_backlog(embedder: LocalBert) -> None:
+async def test_a_question_does_not_wait_behind_a_backlog(embedder: BertEmbedder) -> None:
     await embedder.query("warm")
     backlog = asyncio.ensure_future(embedder.passages(TEXTS * 20))
     await embedder.query("now")
@@ -104,17 +104,17 @@ async def test_a_question_does_not_wait_behind_a_backlog(embedder: LocalBert) ->
 
 def test_the_graph_is_the_same_on_every_machine(models: Path) -> None:
     folder = weights.folder_of(models, weights.named("minilm"))
-    graph = bert_graph.build(read_weights(folder / MINILM.file), heads=MINILM.heads)
+    graph = bert_graph.build(read_weights(folder / MINILM.file), heads=MINILM.heads, max_tokens=MAX_TOKENS)
     assert sha256(graph).hexdigest() == MINILM.graph_sha256
 
 
-async def test_the_graph_is_built_once_and_a_damaged_one_is_built_again(embedder: LocalBert, models: Path) -> None:
+async def test_the_graph_is_built_once_and_a_damaged_one_is_built_again(embedder: BertEmbedder, models: Path) -> None:
     await embedder.query("build")
     graph = weights.folder_of(models, weights.named("minilm")) / GRAPH_FILE
     whole = graph.read_bytes()
     graph.write_bytes(whole[:1000])
     expected = await embedder.query(TEXTS[1])
-    assert await LocalBert(MINILM, models).query(TEXTS[1]) == expected
+    assert await BertEmbedder(MINILM, models).query(TEXTS[1]) == expected
     assert graph.read_bytes() == whole
 
 
@@ -126,27 +126,27 @@ async def test_damaged_weights_are_refused_and_say_how_to_mend(minilm_models: Pa
     tokenizer.unlink()
     tokenizer.write_bytes(content.replace(b"the", b"eht", 1))
     with pytest.raises(ModelError, match="everthread models fetch minilm"):
-        await LocalBert(MINILM, models).query("x")
+        await BertEmbedder(MINILM, models).query("x")
 
 
 async def test_missing_weights_are_refused_and_say_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(MissingExtra, match="everthread models fetch minilm"):
-        LocalBert(MINILM, tmp_path).require()
+        BertEmbedder(MINILM, tmp_path).require()
     with pytest.raises(ModelError, match="everthread models fetch minilm"):
-        await LocalBert(MINILM, tmp_path).query("x")
+        await BertEmbedder(MINILM, tmp_path).query("x")
 
 
 async def test_a_folder_that_cannot_be_written_is_used_all_the_same(minilm_models: Path, tmp_path: Path) -> None:
     models = _linked(minilm_models, tmp_path)
     folder = weights.folder_of(models, weights.named("minilm"))
     (folder / GRAPH_FILE).mkdir()  # root may write anywhere, but not over a folder
-    assert len(await LocalBert(MINILM, models).query("x")) == 1536
+    assert len(await BertEmbedder(MINILM, models).query("x")) == 1536
     shutil.rmtree(folder / GRAPH_FILE)
     assert not list(folder.glob(".building-*"))
 
 
 async def test_the_one_for_chinese_is_the_published_model_too(m3e_models: Path) -> None:
-    embedder = LocalBert(M3E, m3e_models)
+    embedder = BertEmbedder(M3E, m3e_models)
     folder = weights.folder_of(m3e_models, weights.named("m3e"))
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
@@ -174,5 +174,5 @@ def test_the_one_for_chinese_grasps_chinese(text: str, share: float) -> None:
 
 
 def test_half_surrogate_pairs_do_not_reach_a_tokenizer() -> None:
-    assert plain("a\ud800b", 10) == "a?b"
-    assert plain("abc", 2) == "ab"
+    assert clip_text("a\ud800b", 10) == "a?b"
+    assert clip_text("abc", 2) == "ab"

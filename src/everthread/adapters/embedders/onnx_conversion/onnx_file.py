@@ -1,5 +1,5 @@
-"""Writes an ONNX model, which is a protocol buffer of a few kinds of fields: a page of code in the place of a package
-that is needed once a machine. Field numbers are those of onnx.proto; onnxruntime reads what this writes.
+"""Writes an ONNX model, which is a protocol buffer with a few kinds of fields: a page of code in place of a package
+that would be needed once per machine. Field numbers are those of onnx.proto.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """An input or an output: its type, and its shape with names for what may vary."""
+    """An input or output: its type, and its shape with names for the sizes that vary."""
 
     name: str
     type: str

@@ -1,6 +1,5 @@
-"""Reads weights that were saved by torch, without torch and without running anything: the file is an archive of plain
-arrays and a pickle that says which is which. Of what a pickle can ask for, only the few names that describe an array
-are known here; anything else is refused.
+"""Reads weights saved by torch, without torch and without executing anything: the file is a zip archive of plain arrays
+and a pickle that names them. The unpickler knows only the few names that describe an array and refuses all others.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from numpy.typing import NDArray
 
 from everthread.core.errors import ModelError
 
-_KINDS = {"FloatStorage": "<f4", "HalfStorage": "<f2", "LongStorage": "<i8"}
+_DTYPES = {"FloatStorage": "<f4", "HalfStorage": "<f2", "LongStorage": "<i8"}
 
 
 def load(path: Path) -> Mapping[str, NDArray[np.float32]]:
-    """The arrays of floats, by name; ModelError for a file that is something else."""
+    """The float arrays, by name; ModelError if the file is anything else."""
     try:
         with zipfile.ZipFile(path) as archive:
-            arrays = _Reader(archive).load()
+            arrays = _Unpickler(archive).load()
     except (zipfile.BadZipFile, pickle.UnpicklingError, KeyError, ValueError) as problem:
-        raise ModelError(f"{path.name} holds no weights as torch saves them: {problem}") from problem
+        raise ModelError(f"{path.name} is not a file of weights saved by torch: {problem}") from problem
     return {name: np.asarray(array, dtype=np.float32) for name, array in arrays.items() if array.dtype.kind == "f"}
 
 
-class _Reader(pickle.Unpickler):
+class _Unpickler(pickle.Unpickler):
     def __init__(self, archive: zipfile.ZipFile) -> None:
         (described,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
         super().__init__(io.BytesIO(archive.read(described)))
@@ -42,8 +41,8 @@ class _Reader(pickle.Unpickler):
             return dict
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             return _array
-        if module == "torch" and name in _KINDS:
-            return _Kind(name)
+        if module == "torch" and name in _DTYPES:
+            return _StorageType(name)
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
     def persistent_load(self, pid: Any) -> NDArray[Any]:
@@ -51,14 +50,14 @@ class _Reader(pickle.Unpickler):
         return np.frombuffer(self._archive.read(f"{self._folder}{key}"), dtype=kind.dtype)
 
 
-class _Kind:
-    """Stands for a class of torch's storages: it says of which type the numbers are, and makes nothing."""
+class _StorageType:
+    """Stands in for one of torch's storage classes: it knows the type of the numbers, and creates nothing."""
 
     def __init__(self, name: str) -> None:
-        self.dtype = _KINDS[name]
+        self.dtype = _DTYPES[name]
 
     def __call__(self, *_: object) -> NoReturn:
-        raise pickle.UnpicklingError("it asks to make a storage")
+        raise pickle.UnpicklingError("it asks to create a storage")
 
 
 def _array(numbers: NDArray[Any], start: int, shape: Sequence[int], stride: Sequence[int], *_: object) -> NDArray[Any]:
