@@ -207,11 +207,11 @@ def agent(
         from everthread import models  # noqa: PLC0415 - an extra
         from everthread.adapters.checkpoints.bridge import Bridge  # noqa: PLC0415
         from everthread.adapters.checkpoints.saver import LogSaver  # noqa: PLC0415
+        from everthread.runs.leases import Leases  # noqa: PLC0415
         from everthread.turn import agent as agents  # noqa: PLC0415
         from everthread.turn import graph  # noqa: PLC0415
         from everthread.turn.describing import describe_result  # noqa: PLC0415
         from everthread.turn.documents import Documents  # noqa: PLC0415
-        from everthread.turn.presence import Presence  # noqa: PLC0415
         from everthread.turn.subagents import call_subagent  # noqa: PLC0415
     except ImportError as problem:
         raise MissingExtra("an agent needs an extra: pip install 'everthread[agent]'") from problem
@@ -224,7 +224,7 @@ def agent(
         saver=checkpointer,
         models=replace(named, default=model) if model is not None else named,
         graph=graph.built(checkpointer),
-        presence=Presence(et.store, system_clock),
+        leases=Leases(et.store, system_clock),
         builtin=parts.pop("builtin", (call_subagent, describe_result)),
         limits=parts.pop("limits", None) or agents.Limits(max_loops=known.max_loops),
         knowledge=parts.pop("knowledge", None) or Documents(et.knowledge),

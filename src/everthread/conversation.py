@@ -21,9 +21,9 @@ from everthread.core.log import BranchName, BranchRow
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
 from everthread.core.ports import NewConversation
-from everthread.core.turn_events import TurnEvent, event_from
+from everthread.core.turn_events import TurnEvent, from_stored
 from everthread.core.turns import Turn, TurnQuery, TurnState
-from everthread.history import exporting, ingest, intents, reading, turning
+from everthread.history import exporting, ingest, intents, reading, turn_intents
 from everthread.history import search as searching
 from everthread.history.arguments import check_branch, check_count
 from everthread.recall import search as recalling
@@ -400,14 +400,14 @@ class Conversation(Contexts):
         check_count(after, "after")
         while page := await self._store.turn_events(self._ref, check_id(id, "id"), after=after, limit=_EVENTS):
             for one in page:
-                yield event_from(one)
+                yield from_stored(one)
             after = page[-1].number
 
     async def stop_turn(self, id: str) -> Turn:
         """Stop a turn, wherever it runs. One that waits ends at once; one that runs ends within a few seconds, what it
         has said is kept. One that has ended stays as it is."""
         turn = await self.turn(id)
-        return await self._store.write(self._ref, turning.StopTurn(turn=turn, first_look=self._means.first_look))
+        return await self._store.write(self._ref, turn_intents.StopTurn(turn=turn, first_look=self._means.first_look))
 
     async def recall(
         self,

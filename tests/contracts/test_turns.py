@@ -11,8 +11,8 @@ from everthread import Conversation, Everthread, NotFound, TurnLost, TurnRunning
 from everthread.core.ids import new_id
 from everthread.core.jobs import COMPACT, NewJob
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery, TurnState, WhenBusy
-from everthread.history import ingest, turning
+from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnQuery, TurnState, WhenBusy
+from everthread.history import ingest, turn_intents
 from tests.contracts.talk import says, texts
 
 ME = "here/1"
@@ -46,15 +46,15 @@ def ref_of(conv: Conversation) -> Ref:
 
 async def begun(
     et: Everthread, conv: Conversation, text: str = "question", when_busy: WhenBusy = "enqueue", **fields: Any
-) -> turning.Begun:
-    intent = turning.BeginTurn(turn=new_turn(conv, **fields), messages=prepared(text), when_busy=when_busy)
+) -> turn_intents.BeginResult:
+    intent = turn_intents.BeginTurn(turn=new_turn(conv, **fields), messages=prepared(text), when_busy=when_busy)
     return await et.store.write(ref_of(conv), intent)
 
 
 async def finished(et: Everthread, conv: Conversation, turn: Turn, text: str = "answer", **fields: Any) -> Turn:
     return await et.store.write(
         ref_of(conv),
-        turning.FinishTurn(
+        turn_intents.FinishTurn(
             **{
                 "turn_id": turn.id,
                 "holder": ME,
@@ -68,7 +68,7 @@ async def finished(et: Everthread, conv: Conversation, turn: Turn, text: str = "
 
 def batch(turn: Turn, first: int, *pieces: str) -> EventBatch:
     events = [
-        KeptEvent(number, "token", {"text": text, "message_id": turn.answer_id})
+        StoredEvent(number, "token", {"text": text, "message_id": turn.answer_id})
         for number, text in enumerate(pieces, first)
     ]
     return EventBatch(turn_id=turn.id, events=events)
@@ -138,22 +138,23 @@ async def test_i15_of_one_conversation_one_turn_runs(et: Everthread, conv: Conve
     assert [turn.id for turn in second.before] == [first.id]
     assert await texts(conv) == ["first"], "the question of one that waits is kept with it"
     waiting = await conv.turn(second.turn.id)
-    assert (await et.store.write(ref_of(conv), turning.StartTurn(turn=waiting))).turn.state is TurnState.RECEIVED
+    assert (await et.store.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))).turn.state is TurnState.RECEIVED
     await finished(et, conv, first)
-    started = await et.store.write(ref_of(conv), turning.StartTurn(turn=waiting))
+    started = await et.store.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))
     assert started.turn.state is TurnState.RUNNING
     assert await texts(conv) == ["first", "answer", "second"]
     with pytest.raises(TurnLost):
-        await et.store.write(ref_of(conv), turning.StartTurn(turn=waiting))
+        await et.store.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))
 
 
 async def test_i15_of_two_writers_the_one_that_lost_the_turn_is_refused(et: Everthread, conv: Conversation) -> None:
     turn = await conv.turn((await begun(et, conv)).turn.id)
-    closed = await et.store.write(ref_of(conv), turning.CloseTurn(turn=turn, messages=prepared("half", "a")))
+    closed = await et.store.write(ref_of(conv), turn_intents.CloseTurn(turn=turn, messages=prepared("half", "a")))
     assert closed is not None
     assert closed.state is TurnState.INTERRUPTED
+    late = turn_intents.AppendToTurn(turn_id=turn.id, holder=ME, messages=prepared("late", "a"))
     with pytest.raises(TurnLost):
-        await et.store.write(ref_of(conv), turning.Say(turn_id=turn.id, holder=ME, messages=prepared("late", "a")))
+        await et.store.write(ref_of(conv), late)
     await et.store.add_events(ref_of(conv), ME, batch(turn, 1, "late"))
     assert await texts(conv) == ["question", "half"]
     assert [event async for event in conv.turn_events(turn.id)] == []
@@ -191,7 +192,7 @@ async def test_a_turn_that_waits_ends_when_it_is_stopped_and_keeps_its_question(
 async def test_a_question_that_waits_keeps_its_bytes(et: Everthread, conv: Conversation) -> None:
     await begun(et, conv)
     raw = '{"role": "user",  "content": "\\ud800 naïve \\u0000", "n": 1e2}'.encode()
-    intent = turning.BeginTurn(turn=new_turn(conv), messages=ingest.prepare_all([raw]))
+    intent = turn_intents.BeginTurn(turn=new_turn(conv), messages=ingest.prepare_all([raw]))
     waiting = await conv.turn((await et.store.write(ref_of(conv), intent)).turn.id)
     await conv.stop_turn(waiting.id)
     assert (await conv.tail(1))[0].raw == raw
@@ -203,12 +204,14 @@ async def test_a_question_that_waits_keeps_its_bytes(et: Everthread, conv: Conve
 async def test_i16_a_turn_whose_process_died_is_closed_with_what_it_said(et: Everthread, conv: Conversation) -> None:
     running = (await begun(et, conv, "first")).turn
     waiting = (await begun(et, conv, "second")).turn
-    await et.store.write(ref_of(conv), turning.Say(turn_id=running.id, holder=ME, messages=prepared("said", "s")))
+    await et.store.write(
+        ref_of(conv), turn_intents.AppendToTurn(turn_id=running.id, holder=ME, messages=prepared("said", "s"))
+    )
     found = await et.store.unfinished_turns()
     assert [(ref.id, turn.id) for ref, turn in found] == [(conv.id, running.id), (conv.id, waiting.id)]
     for ref, turn in found:
         partial = prepared("ha", "a") if turn.id == running.id else []
-        assert await et.store.write(ref, turning.CloseTurn(turn=turn, messages=partial)) is not None
+        assert await et.store.write(ref, turn_intents.CloseTurn(turn=turn, messages=partial)) is not None
     assert await texts(conv) == ["first", "said", "ha", "second"]
     assert [turn.state for turn in await conv.turns()] == [TurnState.INTERRUPTED] * 2
     assert await et.store.unfinished_turns() == []
@@ -218,7 +221,7 @@ async def test_a_sign_of_life_keeps_a_turn_from_being_closed(et: Everthread, con
     await begun(et, conv)
     ((ref, found),) = await et.store.unfinished_turns()
     await et.store.renew_turns(ME, LATER + timedelta(minutes=1))
-    assert await et.store.write(ref, turning.CloseTurn(turn=found)) is None
+    assert await et.store.write(ref, turn_intents.CloseTurn(turn=found)) is None
     assert (await conv.turn(found.id)).state is TurnState.RUNNING
 
 
@@ -287,7 +290,7 @@ async def test_i22_of_an_erased_message_no_event_and_no_error_is_left(et: Everth
 
 async def test_i22_a_question_that_waits_is_erased_with_its_message(et: Everthread, conv: Conversation) -> None:
     await begun(et, conv)
-    intent = turning.BeginTurn(turn=new_turn(conv, question_id="w"), messages=prepared("waits", "w"))
+    intent = turn_intents.BeginTurn(turn=new_turn(conv, question_id="w"), messages=prepared("waits", "w"))
     waiting = (await et.store.write(ref_of(conv), intent)).turn
     await conv.append([says("waits", id="w")])
     await et.erase(conversation=conv.id, message="w")

@@ -253,5 +253,5 @@ async def test_a_stop_in_mid_answer_keeps_what_was_said(et: Everthread, conv: Co
                 break
         await asyncio.sleep(0)
         live.stop()
-        await live.ended()
+        await live.wait()
     assert await said(conv) == [("user", "hello?"), ("assistant", "Hello ")]

@@ -12,7 +12,7 @@ import everthread
 from everthread.adapters.stores.sqlite import log
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.core.log import BranchRow, LogHead, Seen
-from everthread.history import ingest, turning
+from everthread.history import ingest, turn_intents
 from everthread.history.intents import Append
 
 
@@ -61,7 +61,7 @@ async def test_callers_are_heard_in_the_order_they_came_in(tmp_path: Path) -> No
 def test_what_a_turn_says_need_not_be_read_again_for_the_index() -> None:
     messages = ingest.prepare_all([{"role": "user", "content": "hi"}], count_later=True)
     said = Append(messages=messages).decide(_seen(), now=1)
-    assert turning._with(said, None).texts == said.texts == ["hi"]
+    assert turn_intents._with(said, None).texts == said.texts == ["hi"]
 
 
 def _seen() -> Seen:

@@ -13,9 +13,9 @@ from langchain_core.tools import tool
 
 import everthread
 from everthread.core.turn_events import Token, ToolCall
+from everthread.runs.event_log import SAVE_SECONDS
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import begin_turn
-from everthread.turn.telling import KEEP_SECONDS
 from tests.turn.telling import agent_for
 
 LONG: Final = " ".join(f"word{number}" for number in range(4_000))
@@ -41,9 +41,9 @@ async def main(url: str, conversation: str, question: str, where: str) -> None:
         async for event in live.listen():
             if isinstance(event, Token | ToolCall) and (where == "answer" or isinstance(event, ToolCall)):
                 break
-        await asyncio.sleep(2.5 * KEEP_SECONDS)
+        await asyncio.sleep(2.5 * SAVE_SECONDS)
         print("now", flush=True)
-        await live.ended()
+        await live.wait()
 
 
 if __name__ == "__main__":

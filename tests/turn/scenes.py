@@ -6,14 +6,14 @@ from typing import Any
 
 from everthread import Conversation
 from everthread.core.nouns import Ref
-from everthread.history import turning
+from everthread.history import turn_intents
+from everthread.runs.event_log import EventLog
 from everthread.testing.scripted import Script, ScriptedModel
 from everthread.turn import Agent, Options, Scene
 from everthread.turn.arriving import arrive
 from everthread.turn.scene import enter
 from everthread.turn.state import AppState
 from everthread.turn.switches import laid_over
-from everthread.turn.telling import Teller
 
 
 async def scene_of(
@@ -22,13 +22,13 @@ async def scene_of(
     """What the graph would give to its first node."""
     options = Options(model=ScriptedModel(script), **given)
     arrived = await arrive(conv, question, agent, options)
-    intent = turning.BeginTurn(turn=arrived.turn, messages=arrived.messages)
+    intent = turn_intents.BeginTurn(turn=arrived.turn, messages=arrived.messages)
     begun = await agent.et.store.write(Ref(conv.owner, conv.id), intent)
     scene = Scene(
         agent=agent,
         conversation=conv,
         turn=begun.turn,
-        teller=Teller(begun.turn.id),
+        event_log=EventLog(begun.turn.id),
         voice=await agent.models.voice(options.model, None),
         switches=laid_over(agent.switches, options.features),
         question=arrived.question,

@@ -13,10 +13,10 @@ import everthread
 from everthread import Everthread, TurnState
 from everthread.core.clock import system_clock
 from everthread.core.turn_events import Done, Token
+from everthread.runs.leases import Leases, is_dead
 from everthread.testing import MemoryStore
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import begin_turn
-from everthread.turn.presence import Presence, is_dead
 from tests.nursery import ROOT, Nursery
 from tests.turn.dying import LONG
 from tests.turn.telling import agent_for, only, said, told
@@ -96,7 +96,7 @@ async def test_i16_a_process_that_only_slept_loses_its_turn_and_writes_nothing_m
         await expire(et)
         assert [turn.id for turn in await other.close_dead()] == [live.id]
         live.stop()
-        await live.ended()
+        await live.wait()
         assert (await conv.turn(live.id)).state is TurnState.INTERRUPTED
         before = await said(conv)
         await told(conv, "next", other)
@@ -116,7 +116,7 @@ async def test_a_server_that_keeps_watch_closes_what_dies_beside_it(et: Everthre
     assert (await conv.turn(live.id)).state is TurnState.INTERRUPTED
     watch.cancel()
     live.stop()
-    await live.ended()
+    await live.wait()
 
 
 async def expire(et: Everthread) -> None:
@@ -131,7 +131,7 @@ async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Ever
     live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text="x", delay_seconds=5)]))
     turn, now = await conv.turn(live.id), datetime.now(UTC)
     live.stop()
-    await live.ended()
+    await live.wait()
     machine, pid, born, nonce = turn.holder.split("|")
     assert not is_dead(turn, now)
     assert is_dead(turn, now + timedelta(hours=1))
@@ -142,5 +142,5 @@ async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Ever
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_two_agents_of_one_process_have_names_of_their_own(count: int) -> None:
-    names = {Presence(MemoryStore(), system_clock).holder for _ in range(count)}
+    names = {Leases(MemoryStore(), system_clock).holder for _ in range(count)}
     assert len(names) == count

@@ -110,7 +110,7 @@ async def test_recall_gives_the_window_and_what_the_question_brings_back(et: Eve
     assert 1 in changed["episodic_memory"]
     assert changed["messages"][-1].text.startswith("What is the name")
     assert len(changed["messages"]) < 40
-    assert of(scene.teller.events, Recall)[0].seqs == changed["episodic_memory"]
+    assert of(scene.event_log.events, Recall)[0].seqs == changed["episodic_memory"]
 
 
 async def test_recall_that_fails_or_takes_too_long_leaves_the_turn_with_the_window(
@@ -135,7 +135,7 @@ async def test_recall_that_fails_or_takes_too_long_leaves_the_turn_with_the_wind
         changed = await recall(state, scene)
         assert changed["degraded"] == ["recall"]
         assert changed["messages"][-1].text == "anything?"
-        assert of(scene.teller.events, Recall)[0].degraded == ["recall"]
+        assert of(scene.event_log.events, Recall)[0].degraded == ["recall"]
 
 
 async def test_recall_can_be_switched_off_for_the_server_the_conversation_and_the_request(et: Everthread) -> None:
@@ -233,7 +233,7 @@ async def test_tools_answer_each_call_and_log_it(et: Everthread, conv: Conversat
         AppState(**{**state, "messages": [asking], "allowed_tools": ["add", "explode"]}), scene, CONFIG
     )
     assert [(one.tool_call_id, one.status) for one in changed["messages"]] == [("c1", "success"), ("c2", "error")]
-    assert {one.ok for one in of(scene.teller.events, ToolResult)} == {True, False}
+    assert {one.ok for one in of(scene.event_log.events, ToolResult)} == {True, False}
     assert [message.role async for message in conv.messages()] == ["user", "assistant", "tool", "tool"]
 
 

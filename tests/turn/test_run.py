@@ -221,7 +221,7 @@ async def test_a_stop_in_mid_answer_keeps_the_text_until_there(et: Everthread, c
     async for event in live.listen():
         if isinstance(event, Token):
             live.stop()
-    await live.ended()
+    await live.wait()
     (_, (role, text)) = await said(conv)
     assert role == "assistant"
     assert LONG.startswith(text)
@@ -238,7 +238,7 @@ async def test_a_stop_is_heard_however_early_it_comes(et: Everthread, conv: Conv
             await asyncio.sleep(0)
         live.stop()
         async with asyncio.timeout(60):
-            await live.ended()
+            await live.wait()
         assert (await conv.turn(live.id)).state is TurnState.CANCELLED
 
 
@@ -256,7 +256,7 @@ async def test_another_process_can_stop_a_turn(et: Everthread, conv: Conversatio
     live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text=LONG, delay_seconds=60)]))
     await conv.stop_turn(live.id)
     async with asyncio.timeout(60):
-        await live.ended()
+        await live.wait()
     assert (await conv.turn(live.id)).state is TurnState.CANCELLED
 
 
@@ -304,8 +304,8 @@ async def test_a_conversation_that_is_erased_in_mid_answer_stays_erased(et: Ever
             await et.erase(conversation=conv.id)
             break
     async with asyncio.timeout(60):
-        await live.ended()
-    assert only(live.teller.events, Failed).code == "erased"
+        await live.wait()
+    assert only(live.event_log.events, Failed).code == "erased"
     assert (await et.verify()).messages == 0
     assert await et.store.unfinished_turns() == []
 
@@ -418,7 +418,7 @@ async def test_a_turn_may_be_refused_while_another_runs(et: Everthread, conv: Co
     live = await begin_turn(conv, "first", agent=agent, model=ScriptedModel([Reply(text=LONG, pace_seconds=0.005)]))
     with pytest.raises(TurnRunning):
         await told(conv, "second", agent, when_busy="reject")
-    await live.ended()
+    await live.wait()
     assert [text for role, text in await said(conv) if role == "user"] == ["first"]
 
 
@@ -440,7 +440,7 @@ async def test_the_same_turn_id_again_is_the_same_turn(et: Everthread, conv: Con
     script = ScriptedModel([Reply(text=LONG, pace_seconds=0.002)])
     one = await begin_turn(conv, "once", agent=agent, model=script, turn_id="t-1")
     assert await begin_turn(conv, "once", agent=agent, model=script, turn_id="t-1") is one
-    await one.ended()
+    await one.wait()
     assert [role for role, _ in await said(conv)] == ["user", "assistant"]
     with pytest.raises(TurnRunning):
         await begin_turn(conv, "once", agent=agent, turn_id="t-1")
@@ -453,8 +453,8 @@ async def test_i18_a_reader_that_comes_back_gets_exactly_the_rest(et: Everthread
     agent = agent_for(et)
     live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text=LONG, pace_seconds=0.002)]))
     whole = [event async for event in follow(conv, live.id, agent=agent)]
-    await live.ended()
-    numbers = [event.number for event in live.teller.events]
+    await live.wait()
+    numbers = [event.number for event in live.event_log.events]
     for after in (0, 3, numbers[-1] - 1, numbers[-1]):
         later = [event async for event in follow(conv, live.id, agent=agent, after=after)]
         assert [event.number for event in later] == numbers[after:]
@@ -471,14 +471,14 @@ async def test_what_a_turn_told_is_let_go_of_with_it() -> None:
         gc.disable()
         try:
             live = await begin_turn(conv, "hello", agent=agent)
-            await live.ended()
-            teller = weakref.ref(live.teller)
+            await live.wait()
+            event_log = weakref.ref(live.event_log)
             del live
             for _ in range(500):
-                if teller() is None:
+                if event_log() is None:
                     break
                 await asyncio.sleep(0.01)
-            assert teller() is None
+            assert event_log() is None
         finally:
             gc.enable()
 
@@ -500,8 +500,8 @@ async def test_a_question_that_is_erased_while_it_waits_is_not_answered(et: Ever
     await conv.append([{"role": "user", "content": "second", "id": "q2"}])
     await et.erase(conversation=conv.id, message="q2")
     first.stop()
-    await second.ended()
-    assert only(second.teller.events, Failed).code == "erased"
+    await second.wait()
+    assert only(second.event_log.events, Failed).code == "erased"
     assert (await conv.turn(second.id)).state is TurnState.FAILED
     assert "second" not in [text for _, text in await said(conv)]
 
@@ -509,8 +509,8 @@ async def test_a_question_that_is_erased_while_it_waits_is_not_answered(et: Ever
 async def test_pieces_that_a_slow_reader_has_not_taken_reach_it_as_one(et: Everthread, conv: Conversation) -> None:
     agent = agent_for(et)
     live = await begin_turn(conv, "x" * 400, agent=agent)
-    await live.ended()
+    await live.wait()
     late = [event async for event in live.listen()]
     assert len(of(late, Token)) == 1
     assert only(late, Token).text == "x" * 400
-    assert only(late, Token).number == live.teller.events[-1].number - 4
+    assert only(late, Token).number == live.event_log.events[-1].number - 4

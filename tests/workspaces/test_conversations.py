@@ -144,7 +144,7 @@ async def test_a_workspace_whose_turn_runs_is_left_alone(url: str, tmp_path: Pat
         live = await begin_turn(conv, "hello", agent=agent, model=asleep)
         assert (await et.workspaces.clean(idle_days=0)).removed == ()
         live.stop()
-        await live.ended()
+        await live.wait()
         assert len((await et.workspaces.clean(idle_days=0)).removed) == 1
 
 

@@ -26,7 +26,7 @@ from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.sources import Leaf, Source
 from everthread.compaction.transcript import Redact, redacted, transcript
 from everthread.context.tokens import count_tokens
-from everthread.core.cancelling import cancels
+from everthread.core.cancellation import cancel_count
 from everthread.core.errors import ModelError
 
 
@@ -168,7 +168,7 @@ async def _asked(
 
 async def _answer(model: Summariser, asked: str, kind: Kind, max_tokens: int, *, is_terse: bool) -> object:
     """What the model writes, if it does. It is somebody else's code: whatever it raises is a ModelError here."""
-    before = cancels()
+    before = cancel_count()
     try:
         call = partial(model.summarise, asked, kind=kind, max_tokens=max_tokens, is_terse=is_terse)
         answer = call() if iscoroutinefunction(model.summarise) else await forsakable(call)
@@ -176,7 +176,7 @@ async def _answer(model: Summariser, asked: str, kind: Kind, max_tokens: int, *,
     except ModelError:
         raise
     except asyncio.CancelledError as problem:
-        if cancels() > before:  # by the time limit, or by whoever waits for us
+        if cancel_count() > before:  # by the time limit, or by whoever waits for us
             raise
         raise ModelError("the summary model was cancelled inside itself") from problem
     except Exception as problem:  # the edge of the port: no error of a model may break a turn

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from everthread.core.turns import KeptEvent
+from everthread.core.turns import StoredEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,14 +163,14 @@ KINDS = tuple(_TYPES)
 """The name of each kind of event."""
 
 
-def kept(event: TurnEvent) -> KeptEvent:
+def to_stored(event: TurnEvent) -> StoredEvent:
     """An event as it is stored. Nearly all are tokens, so these are written without a detour."""
     if type(event) is Token:
-        return KeptEvent(event.number, event.kind, {"text": event.text, "message_id": event.message_id})
-    return KeptEvent(event.number, event.kind, {name: getattr(event, name) for name in _FIELDS[event.kind]})
+        return StoredEvent(event.number, event.kind, {"text": event.text, "message_id": event.message_id})
+    return StoredEvent(event.number, event.kind, {name: getattr(event, name) for name in _FIELDS[event.kind]})
 
 
-def event_from(one: KeptEvent) -> TurnEvent:
+def from_stored(one: StoredEvent) -> TurnEvent:
     """The event that was stored."""
     if one.kind not in _TYPES:  # of a run that another door began, such as a graph of LangGraph's
         return StateChanged(number=one.number, node=one.kind, details=one.body)

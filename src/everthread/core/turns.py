@@ -22,8 +22,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from everthread.core.nouns import Ref
 
-DAYS_OF_EVENTS = 7
+EVENT_RETENTION_DAYS = 7
 """How long the events of a turn are kept."""
+
+MESSAGE_KEY = "everthread"
+"""Where a message's `additional_kwargs` say which turn it is of, and what it says about itself."""
 
 WhenBusy = Literal["enqueue", "reject", "interrupt"]
 """What becomes of a question while another turn of its conversation runs."""
@@ -100,7 +103,7 @@ def _holds(value: object, text: str) -> bool:
     return isinstance(value, list | tuple) and any(_holds(inner, text) for inner in value)
 
 
-class KeptEvent(NamedTuple):
+class StoredEvent(NamedTuple):
     """One event of a turn, as it is kept."""
 
     number: int
@@ -113,7 +116,7 @@ class EventBatch:
     """Some events of one turn, one after the other: written together, because a write for each would cost too much."""
 
     turn_id: str
-    events: Sequence[KeptEvent]
+    events: Sequence[StoredEvent]
 
     @property
     def first(self) -> int:
@@ -161,7 +164,7 @@ class Turns(Protocol):
     async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
         """Keep a batch; the same again is nothing new, and what comes from a process that lost the turn is dropped."""
 
-    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[KeptEvent]:
+    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         """Events with a greater number, in order: at least `limit` of them, if there are, and then to the batch's end.
 
         NotFound when this conversation has no turn by this id.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from everthread.core.errors import EverthreadError
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, KeptEvent, Turns
+from everthread.core.turns import EventBatch, StoredEvent, Turns
 
 _LOG = logging.getLogger("everthread.http")
 BATCH_EVENTS = 256
@@ -36,7 +36,7 @@ class Told(NamedTuple):
     """What it says, as JSON."""
 
 
-Reviving = Callable[[KeptEvent], bytes]
+Reviving = Callable[[StoredEvent], bytes]
 """From an event as it is kept to what it says; asked for each event of a run in order, from the first on."""
 
 
@@ -50,7 +50,7 @@ class Journal:
         self._holder = holder
         self._told: deque[Told] = deque()
         self._bytes = 0
-        self._waiting: list[KeptEvent] = []
+        self._waiting: list[StoredEvent] = []
         self._waiting_bytes = 0
         self._news = asyncio.Event()
         self._due = asyncio.Event()
@@ -63,7 +63,7 @@ class Journal:
         """Say something, to readers as `shown`; `kept` is what the database gets."""
         self.last += 1
         self._told.append(Told(self.last, kind, shown))
-        self._waiting.append(KeptEvent(self.last, kind, kept))
+        self._waiting.append(StoredEvent(self.last, kind, kept))
         self._bytes += len(shown)
         self._waiting_bytes += len(shown)
         self._news.set()

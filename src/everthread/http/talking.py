@@ -26,9 +26,9 @@ from everthread.core.turns import Turn
 from everthread.history.intents import PutJobs
 from everthread.http.json import dumps
 from everthread.instance import Everthread
+from everthread.runs.follow import follow, follow_batches
 from everthread.settings import Settings
 from everthread.turn.agent import Agent
-from everthread.turn.following import follow, follow_batches
 from everthread.turn.options import Options
 from everthread.turn.run import begin_turn
 
@@ -69,13 +69,13 @@ class Talk:
 
     def follow(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
         """What a turn tells after an event, to its end."""
-        return follow(conversation, turn_id, agent=self.agent, after=after)
+        return follow(conversation, turn_id, leases=self.agent.leases, after=after)
 
     def follow_batches(
         self, conversation: Conversation, turn_id: str, *, after: int = 0
     ) -> AsyncIterator[Sequence[TurnEvent]]:
         """The same as one write each: every event as it was told, several where they come fast."""
-        return follow_batches(conversation, turn_id, agent=self.agent, after=after, pause_seconds=PAUSE_SECONDS)
+        return follow_batches(conversation, turn_id, leases=self.agent.leases, after=after, pause_seconds=PAUSE_SECONDS)
 
     async def todos(self, conversation: Conversation) -> Sequence[Mapping[str, str]]:
         """What is to be done, as the last turn left it."""
@@ -108,7 +108,7 @@ class Talk:
     def stop_here(self, turn_id: str) -> None:
         """Stop it at once, if it runs in this process."""
         if self.is_awake:
-            self.agent.presence.stop(turn_id)
+            self.agent.leases.stop(turn_id)
 
     async def frames(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[Frame]:
         """A turn as an event stream: each event's number is its id."""
@@ -136,7 +136,7 @@ class Talk:
         """Let turns that run end for a while; then they end as cancelled, with what they have said."""
         if not self.is_awake:
             return
-        live = list(self.agent.presence.live.values())
+        live = list(self.agent.leases.live.values())
         tasks = [turn.task for turn in live if turn.task is not None]
         if tasks:
             _, running = await asyncio.wait(tasks, timeout=seconds)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 
-from everthread.core.cancelling import cancels
+from everthread.core.cancellation import cancel_count
 from everthread.core.errors import EverthreadError, StoreError
 from everthread.core.jobs import Job, Jobs, Pace, Shelf, Work, error_text, pause_before_next
 
@@ -111,11 +111,11 @@ async def _lane(
 async def _attempt(shelf: Shelf, job: Job, do: Work, pace: Pace) -> None:
     """Do a job and say how it ended; when cancelled, give it back."""
     beating = asyncio.create_task(_beat(shelf, job, pace))
-    before = cancels()
+    before = cancel_count()
     try:
         await do(job)
     except asyncio.CancelledError as problem:
-        if cancels() > before:
+        if cancel_count() > before:
             with suppress(EverthreadError):  # the lease will run out
                 await asyncio.shield(shelf.give_back(job))
             raise

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
-from everthread.core.cancelling import cancels
+from everthread.core.cancellation import cancel_count
 from everthread.core.errors import ModelError
 from everthread.core.memories import ALWAYS_SHOWN, MemoryKind
 from everthread.recall.remarks import SECRET, Remark
@@ -59,13 +59,13 @@ async def asked(model: Extractor, said: Mapping[int, str], seconds: float) -> Ma
 
 async def _answer(model: Extractor, transcript: str) -> object:
     """It is somebody else's code: whatever it raises is a ModelError here."""
-    before = cancels()
+    before = cancel_count()
     try:
         return await model.extract(transcript, max_tokens=MAX_TOKENS)
     except ModelError:
         raise
     except asyncio.CancelledError as problem:
-        if cancels() > before:  # by the time limit, or by whoever waits for us
+        if cancel_count() > before:  # by the time limit, or by whoever waits for us
             raise
         raise ModelError("the model that reads for memories was cancelled inside itself") from problem
     except Exception as problem:  # the edge of the port: no error of a model may stop a job

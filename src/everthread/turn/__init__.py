@@ -8,10 +8,9 @@ Nothing here is imported with `everthread` itself: LangGraph is an extra (`evert
 from __future__ import annotations
 
 from everthread.turn.agent import Agent, AgentType, Limits
-from everthread.turn.following import follow
 from everthread.turn.options import Options
 from everthread.turn.results import Result, result_of
-from everthread.turn.run import begin_turn, run_turn
+from everthread.turn.run import begin_turn, follow, run_turn
 from everthread.turn.scene import Scene, current
 from everthread.turn.state import AppState
 from everthread.turn.switches import Switches

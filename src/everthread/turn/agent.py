@@ -14,9 +14,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from everthread.core.errors import Invalid, StoreError
 from everthread.core.turns import Turn
 from everthread.instance import Everthread
-from everthread.turn.closing import close_dead
+from everthread.runs.close import close_dead_runs
+from everthread.runs.leases import Leases
 from everthread.turn.ports import Hands, Knowledge, Models
-from everthread.turn.presence import Presence
 from everthread.turn.skills import SkillBook
 from everthread.turn.switches import Switches
 
@@ -85,7 +85,7 @@ class Agent:
     saver: BaseCheckpointSaver[Any]
     models: Models
     graph: TurnGraph
-    presence: Presence
+    leases: Leases
     hands: Hands | None = None
     """The tools of a turn, beside those that every turn has."""
     skills: SkillBook = field(default_factory=SkillBook)
@@ -106,7 +106,7 @@ class Agent:
 
     async def close_dead(self) -> list[Turn]:
         """To be called when a program starts: turns whose process died become interrupted, and are never run again."""
-        return await close_dead(self.et.store, self.presence.clock, first_look=self.et.first_look)
+        return await close_dead_runs(self.et.store, self.leases.clock, first_look=self.et.first_look)
 
     async def keep_watch(self, seconds: float = WATCH_SECONDS) -> None:
         """The same again and again, for a server among others: until it is cancelled."""

@@ -68,7 +68,7 @@ async def arrive(conversation: Conversation, message: object, agent: Agent, opti
     _check(options, agent)
     messages = await prepared(_named(message))
     _refuse_empty(messages)
-    now = agent.presence.clock()
+    now = agent.leases.clock()
     id = new_id() if options.turn_id is None else check_id(options.turn_id, "turn_id")
     turn = Turn(
         id=id,
@@ -81,8 +81,8 @@ async def arrive(conversation: Conversation, message: object, agent: Agent, opti
         assistant=options.assistant,
         model=options.model if isinstance(options.model, str) else None,
         metadata=options.metadata,
-        holder=agent.presence.holder,
-        lease_until=agent.presence.lease_until,
+        holder=agent.leases.holder,
+        lease_until=agent.leases.lease_until,
     )
     asked = [one for one in messages if one.role == "user"]
     question = payloads.text(asked[-1].payload) if asked else await _last_question(conversation)

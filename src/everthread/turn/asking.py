@@ -12,8 +12,8 @@ from langchain_core.tools import BaseTool
 
 from everthread.context.assemble import Context
 from everthread.core.errors import ModelError, ModelOverflow
+from everthread.core.turns import MESSAGE_KEY
 from everthread.turn.requests import PASSAGES_SHARE, context_for, passages_block, request_messages, schema_of
-from everthread.turn.results import KEY
 from everthread.turn.scene import Scene, Utterance
 from everthread.turn.state import AppState
 
@@ -73,7 +73,7 @@ async def _heard(
     """What comes, told piece by piece."""
     utterance = scene.utterance = Utterance(id=scene.next_message_id())
     heard = Heard()
-    teller, id, pieces = scene.teller, utterance.id, utterance.pieces
+    event_log, id, pieces = scene.event_log, utterance.id, utterance.pieces
     schemas = [schema_of(tool) for tool in tools]
     async for chunk in scene.voice.stream(messages, schemas, config):
         heard.take(chunk)
@@ -81,11 +81,11 @@ async def _heard(
         if type(content) is str:  # nearly all of them
             if content:
                 pieces.append(content)
-                teller.token(content, id)
+                event_log.emit_token(content, id)
         else:
             _tell_blocks(scene, content, utterance)
-        if teller.is_out_of_breath():
-            await teller.breathe()
+        if event_log.has_blocked_loop():
+            await event_log.yield_to_loop()
     if heard.is_empty:
         raise ModelError(f"the model {scene.voice.name} answered with nothing at all; nothing is lost: ask again")
     return _whole(heard.whole(), id, scene)
@@ -130,11 +130,11 @@ def _tell_blocks(scene: Scene, content: Sequence[Any], utterance: Utterance) -> 
         kind = block.get("type")
         if kind == "text" and block.get("text"):
             utterance.pieces.append(block["text"])
-            scene.teller.token(block["text"], utterance.id)
+            scene.event_log.emit_token(block["text"], utterance.id)
         elif kind in ("thinking", "reasoning"):
             text = block.get("thinking") or block.get("reasoning")
             if isinstance(text, str) and text:
-                scene.teller.thinking(text, utterance.id)
+                scene.event_log.emit_thinking(text, utterance.id)
 
 
 def _whole(joined: AIMessageChunk, id: str, scene: Scene) -> AIMessage:
@@ -147,5 +147,8 @@ def _whole(joined: AIMessageChunk, id: str, scene: Scene) -> AIMessage:
         invalid_tool_calls=joined.invalid_tool_calls,
         usage_metadata=joined.usage_metadata,
         response_metadata=joined.response_metadata,
-        additional_kwargs={**joined.additional_kwargs, KEY: {"turn_id": scene.turn.id, "model": scene.voice.name}},
+        additional_kwargs={
+            **joined.additional_kwargs,
+            MESSAGE_KEY: {"turn_id": scene.turn.id, "model": scene.voice.name},
+        },
     )

@@ -18,12 +18,12 @@ from everthread.core.events import TurnEnded
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import Done, Failed
 from everthread.core.turns import Turn, TurnState
-from everthread.history import turning
+from everthread.history import turn_intents
+from everthread.runs.close import partial_message
+from everthread.runs.event_log import EventLog, MakeEvent
+from everthread.runs.leases import LiveRun
 from everthread.turn.agent import Agent
-from everthread.turn.closing import partial_message
-from everthread.turn.live import LiveTurn
 from everthread.turn.scene import Scene, prepared
-from everthread.turn.telling import Make, Teller
 
 
 async def finish(
@@ -31,28 +31,28 @@ async def finish(
     agent: Agent,
     scene: Scene | None,
     turn: Turn,
-    teller: Teller,
+    event_log: EventLog,
     state: TurnState,
     problem: Exception | None = None,
 ) -> None:
     """Step 8."""
     if scene is None and turn.state is TurnState.RECEIVED and state is TurnState.CANCELLED:
         await conversation.stop_turn(turn.id)
-        teller.tell(partial(_stopped, turn))
+        event_log.emit(partial(_stopped, turn))
         return
     said = _last_words(scene, turn, state)
-    async with teller.keeping:
-        event, batches = teller.last(_ending(turn, scene, said, state, problem))
-        intent = turning.FinishTurn(
+    async with event_log.save_lock:
+        event, batch = event_log.prepare_last(_ending(turn, scene, said, state, problem))
+        intent = turn_intents.FinishTurn(
             turn_id=turn.id,
-            holder=agent.presence.holder,
+            holder=agent.leases.holder,
             state=state,
             answer_id=_id_of(said),
             messages=await prepared([said] if said is not None else []),
             error=None if problem is None else described(problem),
             usage=dict(scene.usage) if scene is not None else {},
             jobs=scene.outcome.jobs if scene is not None else (),
-            events=batches,
+            events=[batch],
             first_look=agent.et.first_look,
         )
         try:
@@ -61,7 +61,7 @@ async def finish(
             pass
         except StoreError as trouble:  # the row stays open, and is closed from its events when the lease is over
             event = _ending(turn, scene, said, TurnState.FAILED, trouble)(event.number)
-    teller.publish(event)
+    event_log.publish(event)
 
 
 def _last_words(scene: Scene | None, turn: Turn, state: TurnState) -> BaseMessage | Mapping[str, Any] | None:
@@ -80,7 +80,7 @@ def _ending(
     said: BaseMessage | Mapping[str, Any] | None,
     state: TurnState,
     problem: Exception | None,
-) -> Make:
+) -> MakeEvent:
     text = said.text if isinstance(said, BaseMessage) else "" if said is None else str(said["content"])
     if problem is None:
         usage = dict(scene.usage) if scene is not None else {}
@@ -110,23 +110,25 @@ def described(problem: Exception) -> str:
     return f"{type(problem).__name__} inside of the turn; what was said until then is kept"
 
 
-async def tell_lost(conversation: Conversation, turn: Turn, teller: Teller, problem: TurnLost) -> None:
+async def tell_lost(conversation: Conversation, turn: Turn, event_log: EventLog, problem: TurnLost) -> None:
     """Somebody else has ended it: what it ended as is told, nothing is written."""
     with suppress(NotFound):
         ended = await conversation.turn(turn.id)
         if ended.state.is_final:
-            teller.tell(lambda number: Done(number=number, state=ended.state.value, answer_id=ended.answer_id, text=""))
+            event_log.emit(
+                lambda number: Done(number=number, state=ended.state.value, answer_id=ended.answer_id, text="")
+            )
             return
-    teller.tell(
+    event_log.emit(
         lambda number: Failed(
             number=number, code=problem.code, message=str(problem), retryable=False, answer_id=None, text=""
         )
     )
 
 
-def ended(ref: Ref, live: LiveTurn, scene: Scene | None, seconds: float) -> TurnEnded:
+def ended(ref: Ref, live: LiveRun, scene: Scene | None, seconds: float) -> TurnEnded:
     """For the log and the counts."""
-    last = live.teller.events[-1]
+    last = live.event_log.events[-1]
     usage = {} if scene is None else scene.usage
     return TurnEnded(
         owner=ref.owner,

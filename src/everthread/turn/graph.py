@@ -88,7 +88,7 @@ def observed(name: str, node: Callable[..., Awaitable[dict[str, Any]]]) -> Any:
             changed = await (node(state, scene, config) if takes_config else node(state, scene))
         details = _details(changed, time.perf_counter() - began, scene) if state.get("debug") else {}
         loops = changed.get("loops", state.get("loops", 0))
-        scene.teller.tell(lambda number: StateChanged(number=number, node=name, loops=loops, details=details))
+        scene.event_log.emit(lambda number: StateChanged(number=number, node=name, loops=loops, details=details))
         return changed
 
     run.__name__ = name

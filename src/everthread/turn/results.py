@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict, cast
 
-KEY = "everthread"
-"""Where it stands in a message's `additional_kwargs`."""
+from everthread.core.turns import MESSAGE_KEY
 
 
 class Visualization(TypedDict, total=False):
@@ -46,6 +45,6 @@ FIELDS = tuple(Result.__annotations__)
 def result_of(payload: Mapping[str, Any]) -> Result:
     """The result metadata of a stored message; empty when it has none."""
     extra = payload.get("additional_kwargs")
-    kept = extra.get(KEY) if isinstance(extra, Mapping) else None
+    kept = extra.get(MESSAGE_KEY) if isinstance(extra, Mapping) else None
     found = kept.get("result") if isinstance(kept, Mapping) else None
     return cast(Result, dict(found)) if isinstance(found, Mapping) else Result()

@@ -7,7 +7,7 @@
 3. The window and the active summaries are read from the log      (nodes/recall.py, `conversation.context`),
 4. with what the question brings back from before, once per turn  (nodes/recall.py, nodes/retrieve.py),
 5. and assembled to a request that fits; its manifest is stored   (requests.py, asking.py).
-6. The model is asked; what it says is told piece by piece        (asking.py, telling.py).
+6. The model is asked; what it says is told piece by piece        (asking.py, runs/event_log.py).
 7. Each finished message enters the log when it is finished, never per token, never twice: it carries its id, and only
    the process that holds the turn may write                      (scene.py, nodes/tools.py).
 8. The end is one transaction: the answer, the turn's state, the jobs that follow,
@@ -15,39 +15,37 @@
 9. A worker does the rest: compact, index                         (jobs/handlers.py).
 
 An error or a stop in between leads to 8 as well, with what there is of the answer. When the process dies, the next one
-closes the turn from its events (closing.py). Whoever comes later hears it all the same (following.py).
+closes the turn from its events (runs/close.py). Whoever comes later hears it all the same (runs/follow.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
 from everthread.conversation import Conversation
+from everthread.core.cancellation import finish_despite_cancel
 from everthread.core.errors import Erased, TurnLost, TurnRunning
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import Accepted, TurnEvent
 from everthread.core.turns import Turn, TurnState
-from everthread.history import turning
+from everthread.history import turn_intents
+from everthread.runs.close import close_run
+from everthread.runs.event_log import EventLog
+from everthread.runs.follow import follow as follow_run
+from everthread.runs.leases import POLL_SECONDS, LiveRun, is_dead
 from everthread.turn.agent import Agent
 from everthread.turn.arriving import Arrived, arrive
-from everthread.turn.closing import close
 from everthread.turn.ending import ended, finish, tell_lost
-from everthread.turn.live import LiveTurn
 from everthread.turn.options import Options
-from everthread.turn.presence import POLL_SECONDS, is_dead
 from everthread.turn.scene import Scene, enter
 from everthread.turn.switches import METADATA_KEY, laid_over
-from everthread.turn.telling import Teller
-
-R = TypeVar("R")
 
 
 async def run_turn(
@@ -64,7 +62,7 @@ async def run_turn(
             yield event
     finally:
         live.stop()
-        await live.ended()
+        await live.wait()
 
 
 async def begin_turn(
@@ -75,18 +73,18 @@ async def begin_turn(
     options: Options | None = None,
     outer: Scene | None = None,
     **given: Any,
-) -> LiveTurn:
+) -> LiveRun:
     """Steps 1 and 2; the rest goes on by itself. When this returns, the question is kept for ever."""
     arrived = await arrive(conversation, message, agent, options or Options(**given))
     begun = await _recorded(conversation, agent, arrived)
-    live = agent.presence.live.get(begun.turn.id)
+    live = agent.leases.live.get(begun.turn.id)
     if live is not None:  # the same turn, begun a second time
         return live
-    if begun.turn.holder != agent.presence.holder or begun.turn.state.is_final:
+    if begun.turn.holder != agent.leases.holder or begun.turn.state.is_final:
         raise TurnRunning(f"turn {begun.turn.id!r} was begun before, and is {begun.turn.state}; follow it instead")
-    live = LiveTurn(id=begun.turn.id, ref=Ref(conversation.owner, conversation.id), teller=Teller(begun.turn.id))
-    live.teller.tell(partial(_accepted, begun.turn))
-    agent.presence.enter(live)
+    live = LiveRun(id=begun.turn.id, ref=Ref(conversation.owner, conversation.id), event_log=EventLog(begun.turn.id))
+    live.event_log.emit(partial(_accepted, begun.turn))
+    agent.leases.add(live)
     live.task = asyncio.create_task(_story(conversation, agent, arrived, begun, live, outer))
     return live
 
@@ -95,43 +93,45 @@ async def _story(
     conversation: Conversation,
     agent: Agent,
     arrived: Arrived,
-    begun: turning.Begun,
-    live: LiveTurn,
+    begun: turn_intents.BeginResult,
+    live: LiveRun,
     outer: Scene | None,
 ) -> None:
     """Steps 2 to 8 of one turn, to its end."""
     var_child_runnable_config.set(None)  # begun inside of another graph, a turn is still nobody's subgraph
     ref = Ref(conversation.owner, conversation.id)
-    keeper = asyncio.create_task(live.teller.keep_going(partial(agent.et.store.add_events, ref, agent.presence.holder)))
+    keeper = asyncio.create_task(
+        live.event_log.save_periodically(partial(agent.et.store.add_events, ref, agent.leases.holder))
+    )
     scene: Scene | None = None
     turn = begun.turn
     since = time.perf_counter()
     live.has_begun = True
     try:
         turn = await _its_turn(conversation, agent, begun)
-        scene = await _scene(conversation, agent, arrived, turn, live.teller, outer)
+        scene = await _scene(conversation, agent, arrived, turn, live.event_log, outer)
         await _answer(scene, arrived)
-        ending = finish(conversation, agent, scene, turn, live.teller, TurnState.COMPLETE)
+        ending = finish(conversation, agent, scene, turn, live.event_log, TurnState.COMPLETE)
     except TurnLost as problem:
-        ending = tell_lost(conversation, turn, live.teller, problem)
+        ending = tell_lost(conversation, turn, live.event_log, problem)
     except asyncio.CancelledError:
-        ending = finish(conversation, agent, scene, turn, live.teller, TurnState.CANCELLED)
+        ending = finish(conversation, agent, scene, turn, live.event_log, TurnState.CANCELLED)
     except Exception as problem:  # noqa: BLE001 - the stream's edge: whatever it was, the turn must end, and say so
-        ending = finish(conversation, agent, scene, turn, live.teller, TurnState.FAILED, problem)
+        ending = finish(conversation, agent, scene, turn, live.event_log, TurnState.FAILED, problem)
     try:
-        await surely(ending)
+        await finish_despite_cancel(ending)
     finally:
         keeper.cancel()
-        live.teller.close()
-        agent.presence.leave(live, ref)
+        live.event_log.close()
+        agent.leases.remove(live)
         agent.et.hear(ended(ref, live, scene, time.perf_counter() - since))
         if scene is not None:
             scene.leave()
 
 
-async def _recorded(conversation: Conversation, agent: Agent, arrived: Arrived) -> turning.Begun:
+async def _recorded(conversation: Conversation, agent: Agent, arrived: Arrived) -> turn_intents.BeginResult:
     """Step 2."""
-    intent = turning.BeginTurn(
+    intent = turn_intents.BeginTurn(
         turn=arrived.turn,
         messages=arrived.messages,
         when_busy=arrived.options.when_busy,
@@ -140,7 +140,7 @@ async def _recorded(conversation: Conversation, agent: Agent, arrived: Arrived) 
     begun = await agent.et.store.write(Ref(conversation.owner, conversation.id), intent)
     if arrived.options.when_busy == "interrupt":
         for turn in begun.before:
-            agent.presence.stop(turn.id)
+            agent.leases.stop(turn.id)
     return begun
 
 
@@ -155,25 +155,25 @@ def _accepted(turn: Turn, number: int) -> Accepted:
     )
 
 
-async def _its_turn(conversation: Conversation, agent: Agent, begun: turning.Begun) -> Turn:
+async def _its_turn(conversation: Conversation, agent: Agent, begun: turn_intents.BeginResult) -> Turn:
     """Wait until nothing is before it any more; what died before it is closed."""
     ref = Ref(conversation.owner, conversation.id)
     store, turn, before = agent.et.store, begun.turn, begun.before
     while turn.state is TurnState.RECEIVED:
         for other in before:
-            if is_dead(other, agent.presence.clock()):
-                await close(store, ref, other, first_look=agent.et.first_look)
+            if is_dead(other, agent.leases.clock()):
+                await close_run(store, ref, other, first_look=agent.et.first_look)
         waiting = await store.turn(ref, turn.id)
         if waiting.state is TurnState.RECEIVED and waiting.question is None:
             raise Erased("the question was erased while it waited; there is nothing to answer")
-        turn, _, before = await store.write(ref, turning.StartTurn(turn=waiting, first_look=agent.et.first_look))
+        turn, _, before = await store.write(ref, turn_intents.StartTurn(turn=waiting, first_look=agent.et.first_look))
         if before:
-            await agent.presence.some_end(ref, POLL_SECONDS)
+            await agent.leases.wait_for_end(ref, POLL_SECONDS)
     return turn
 
 
 async def _scene(
-    conversation: Conversation, agent: Agent, arrived: Arrived, turn: Turn, teller: Teller, outer: Scene | None
+    conversation: Conversation, agent: Agent, arrived: Arrived, turn: Turn, event_log: EventLog, outer: Scene | None
 ) -> Scene:
     """Everything at hand, before the graph begins."""
     options = arrived.options
@@ -183,7 +183,7 @@ async def _scene(
         agent=agent,
         conversation=conversation,
         turn=turn,
-        teller=teller,
+        event_log=event_log,
         voice=await agent.models.voice(options.model, options.model_pref or arrived.preference),
         switches=laid_over(agent.switches, conversation.metadata.get(METADATA_KEY), options.features),
         question=arrived.question,
@@ -208,10 +208,6 @@ async def _answer(scene: Scene, arrived: Arrived) -> None:
     await graph.ainvoke(arrived.state(scene), config, context=scene, durability="exit", stream_mode="updates")
 
 
-async def surely(work: Coroutine[Any, Any, R]) -> R:
-    """To its end, however often whoever waits for it is cancelled."""
-    task = asyncio.create_task(work)
-    while not task.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
-    return task.result()
+def follow(conversation: Conversation, turn_id: str, *, agent: Agent, after: int = 0) -> AsyncIterator[TurnEvent]:
+    """The events of a turn after a number, to its end: live or stored, wherever it runs."""
+    return follow_run(conversation, turn_id, leases=agent.leases, after=after)

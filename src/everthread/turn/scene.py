@@ -1,4 +1,4 @@
-"""What one turn has at hand while it runs, beside its state: the conversation, the model, the teller.
+"""What one turn has at hand while it runs, beside its state: the conversation, the model, the event_log.
 
 It is the graph's runtime context, so it is in no checkpoint. Here is also the one way in which a turn writes to the
 log: as messages are finished, and only as long as the turn is this process's.
@@ -22,13 +22,13 @@ from everthread.core.errors import Conflict
 from everthread.core.jobs import NewJob
 from everthread.core.nouns import Receipt, Ref
 from everthread.core.turns import Turn
-from everthread.history import ingest, turning
+from everthread.history import ingest, turn_intents
+from everthread.runs.event_log import EventLog
 from everthread.turn.agent import Agent
 from everthread.turn.options import Options
 from everthread.turn.ports import Voice
 from everthread.turn.skills import Skill
 from everthread.turn.switches import Switches
-from everthread.turn.telling import Teller
 
 CALL_SUBAGENT = "call_subagent"
 _LARGE = 65_536
@@ -69,7 +69,7 @@ class Scene:
     agent: Agent
     conversation: Conversation
     turn: Turn
-    teller: Teller
+    event_log: EventLog
     voice: Voice
     switches: Switches
     question: str
@@ -117,9 +117,9 @@ class Scene:
 
     async def say(self, *messages: BaseMessage) -> Sequence[Receipt]:
         """Finished messages enter the log; TurnLost when the turn is not ours any more."""
-        intent = turning.Say(
+        intent = turn_intents.AppendToTurn(
             turn_id=self.turn.id,
-            holder=self.agent.presence.holder,
+            holder=self.agent.leases.holder,
             messages=await prepared(messages),
             first_look=self.agent.et.first_look,
         )

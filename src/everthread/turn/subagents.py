@@ -17,8 +17,8 @@ from pydantic import Field
 from everthread.conversation import Conversation
 from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import Done, Failed, TurnEvent
+from everthread.runs.leases import LiveRun
 from everthread.turn.agent import SUBAGENT
-from everthread.turn.live import LiveTurn
 from everthread.turn.options import Options
 from everthread.turn.scene import CALL_SUBAGENT, Scene, current
 
@@ -75,7 +75,7 @@ async def _child(scene: Scene, task: str) -> Conversation:
     )
 
 
-async def _begun(scene: Scene, child: Conversation, task: str, max_loops: int) -> LiveTurn:
+async def _begun(scene: Scene, child: Conversation, task: str, max_loops: int) -> LiveRun:
     from everthread.turn.run import begin_turn  # noqa: PLC0415 - a turn calls tools, and this tool begins a turn
 
     outer = scene.options
@@ -92,7 +92,7 @@ async def _begun(scene: Scene, child: Conversation, task: str, max_loops: int) -
     return await begin_turn(child, task, agent=scene.agent, options=options, outer=scene)
 
 
-async def _waited_for(live: LiveTurn, child: Conversation, seconds: float) -> SubagentResult:
+async def _waited_for(live: LiveRun, child: Conversation, seconds: float) -> SubagentResult:
     last: TurnEvent | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -103,7 +103,7 @@ async def _waited_for(live: LiveTurn, child: Conversation, seconds: float) -> Su
         return SubagentResult(ok=False, result=said, context_id=child.id, loops=0)
     finally:
         live.stop()
-        await live.ended()
+        await live.wait()
     if isinstance(last, Done):
         ok = last.state == "complete"
         result = last.text if ok else f"it was {last.state}: {last.text}".rstrip(": ")

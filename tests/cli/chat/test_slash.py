@@ -25,7 +25,7 @@ async def console(tmp_path: Path) -> AsyncIterator[slash.Console]:
 
 
 async def say(console: slash.Console, text: str) -> None:
-    await (await console.session.ask(text)).ended()
+    await (await console.session.ask(text)).wait()
 
 
 async def test_every_command_works_before_anything_is_said(console: slash.Console) -> None:

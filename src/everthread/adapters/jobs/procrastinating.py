@@ -23,7 +23,7 @@ from everthread.adapters.jobs import postgres_statements as sql
 from everthread.adapters.jobs.postgres import defer
 from everthread.adapters.stores.postgres.address import Address
 from everthread.adapters.stores.postgres.pool import Connection, Pool
-from everthread.core.cancelling import cancels
+from everthread.core.cancellation import cancel_count
 from everthread.core.clock import from_micros, system_clock
 from everthread.core.jobs import LOST, Job, JobState, Pace, Work, error_text, pause_before_next
 from everthread.core.nouns import Ref
@@ -145,11 +145,11 @@ class _Errand:
 
     async def _attempt(self, context: JobContext, arguments: Mapping[str, Any]) -> None:
         job = self._job(context, arguments)
-        before = cancels()
+        before = cancel_count()
         try:
             await self.do(job)
         except asyncio.CancelledError as problem:
-            if cancels() > before:  # the worker is stopped: the job goes back, as if it had not been begun
+            if cancel_count() > before:  # the worker is stopped: the job goes back, as if it had not been begun
                 await self._defer_again(context, arguments)
             else:
                 await self._failed(context, arguments, job, error_text(problem))

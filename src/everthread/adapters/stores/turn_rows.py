@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from everthread.core.clock import from_micros, to_micros
-from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnState
+from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnState
 
 STATES = tuple(TurnState)
 """A state is stored as its place here: the first two are those of turns that are not over."""
@@ -75,10 +75,10 @@ def packed(batch: EventBatch) -> bytes:
     return _dumped([[one.kind, one.body] for one in batch.events])
 
 
-def unpacked(rows: Iterable[Any], after: int) -> list[KeptEvent]:
+def unpacked(rows: Iterable[Any], after: int) -> list[StoredEvent]:
     """The events of batches, each a row of (first number, body), that come after a number."""
     return [
-        KeptEvent(number, kind, body)
+        StoredEvent(number, kind, body)
         for first, packed in rows
         for number, (kind, body) in enumerate(json.loads(packed), first)
         if number > after

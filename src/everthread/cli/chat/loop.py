@@ -21,7 +21,7 @@ from everthread.cli.chat.session import ChatSession
 from everthread.cli.output import printable
 from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import Done, Failed
-from everthread.turn.live import LiveTurn
+from everthread.runs.leases import LiveRun
 
 PROMPT = "› "
 GREETING = "Ask anything. /help shows the commands, Ctrl-C stops an answer, Ctrl-D leaves."
@@ -90,12 +90,12 @@ async def answer(session: ChatSession, text: str, screen: Screen) -> bool:
             screen.show(event)
             if isinstance(event, Done | Failed):
                 is_answered = isinstance(event, Done) and event.state == "complete"
-    await live.ended()
+    await live.wait()
     return is_answered
 
 
 @contextmanager
-def stopped_by_ctrl_c(live: LiveTurn) -> Iterator[None]:
+def stopped_by_ctrl_c(live: LiveRun) -> Iterator[None]:
     """Ctrl-C ends the turn, not the program: what was said is kept."""
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, live.stop)

@@ -18,8 +18,8 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.workspaces import Upload
 from everthread.instance import MAX_PAGE, Everthread
+from everthread.runs.leases import LiveRun
 from everthread.turn.agent import Agent
-from everthread.turn.live import LiveTurn
 from everthread.turn.run import begin_turn
 from everthread.turn.skills import SkillBook
 from everthread.turn.tools.hands import AllHands
@@ -62,7 +62,7 @@ class ChatSession:
         hands = self.agent.hands
         return hands.servers.problems if isinstance(hands, AllHands) and hands.servers is not None else {}
 
-    async def ask(self, text: str) -> LiveTurn:
+    async def ask(self, text: str) -> LiveRun:
         """Say something; what follows is told by the turn."""
         conversation = await self.started(text)
         told = [f"[uploaded: {one.path}, {one.mime}, {one.size_bytes:,} bytes]" for one in self.handed_in]

@@ -18,7 +18,7 @@ from everthread.core.errors import NotFound, TurnRunning
 from everthread.core.log import Decision, Needs, Seen
 from everthread.core.turns import Turn, TurnNeeds, TurnState
 from everthread.history.intents import refuse_erased
-from everthread.history.turning import Begun
+from everthread.history.turn_intents import BeginResult
 
 KIND = "run"
 Strategy = Literal["reject", "enqueue", "interrupt", "rollback"]
@@ -68,7 +68,7 @@ class BeginRun:
     def needs(self) -> Needs:
         return Needs(turns=TurnNeeds(id=self.turn.id))
 
-    def decide(self, seen: Seen, now: int) -> Decision[Begun]:
+    def decide(self, seen: Seen, now: int) -> Decision[BeginResult]:
         refuse_erased(seen)
         before = [turn for turn in seen.turns if not turn.state.is_final and turn.id != self.turn.id]
         if before and self.strategy == "reject":
@@ -78,9 +78,9 @@ class BeginRun:
             )
         if not before:
             running = replace(self.turn, state=TurnState.RUNNING, started_at=from_micros(now))
-            return Decision(result=Begun(running, []), turns=[running])
+            return Decision(result=BeginResult(running, []), turns=[running])
         stopped = [] if self.strategy == "enqueue" else [_stopped(one, now, self.strategy) for one in before]
-        return Decision(result=Begun(self.turn, [], stopped or before), turns=[*stopped, self.turn])
+        return Decision(result=BeginResult(self.turn, [], stopped or before), turns=[*stopped, self.turn])
 
 
 def _stopped(turn: Turn, now: int, how: Strategy) -> Turn:

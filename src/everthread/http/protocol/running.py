@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from everthread.core.cancellation import finish_despite_cancel
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import EverthreadError, TurnLost
 from everthread.core.ids import new_id
 from everthread.core.nouns import Ref
-from everthread.core.turns import KeptEvent, Turn, TurnQuery, TurnState
-from everthread.history.turning import Begun, FinishTurn
+from everthread.core.turns import StoredEvent, Turn, TurnQuery, TurnState
+from everthread.history.turn_intents import BeginResult, FinishTurn
 from everthread.http.journal import Journal, Told, kept_events
 from everthread.http.protocol.asked import Asked
 from everthread.http.protocol.executing import execute
@@ -30,8 +31,8 @@ from everthread.http.protocol.own import NAME, Own, is_own
 from everthread.http.protocol.rows import KIND, ROLLBACK, BeginRun, StartRun, StopRun
 from everthread.http.protocol.served import Served
 from everthread.http.protocol.wire import dumps
-from everthread.turn.closing import close
-from everthread.turn.presence import Presence, is_dead
+from everthread.runs.close import close_run
+from everthread.runs.leases import Leases, is_dead
 
 _LOG = logging.getLogger("everthread.http.protocol")
 LEASE = timedelta(seconds=10)
@@ -60,7 +61,7 @@ class Running:
         self._own = own
         self._store = served.et.store
         self._clock = clock
-        self._holder = Presence(store=self._store, clock=clock).holder
+        self._holder = Leases(store=self._store, clock=clock).holder
         self._live: dict[str, _Live] = {}
         self._ended = asyncio.Condition()
         self._beating: asyncio.Task[None] | None = None
@@ -73,7 +74,7 @@ class Running:
         if self._own is not None and asked.graph_id == NAME:
             return await self._own.begin(await self._served.et.conversations.get(ref.id, ref.owner), asked)
         turn = self._row(ref, asked)
-        begun: Begun = await self._store.write(ref, BeginRun(turn=turn, strategy=asked.strategy))
+        begun: BeginResult = await self._store.write(ref, BeginRun(turn=turn, strategy=asked.strategy))
         if asked.strategy != "enqueue":
             for one in begun.before:
                 self._cancel(one.id)
@@ -144,7 +145,7 @@ class Running:
         except Exception as problem:  # noqa: BLE001 - the stream's edge: a graph may raise anything
             _LOG.info("run failed", exc_info=problem, extra={"run_id": turn.id})
             state, error = TurnState.FAILED, dumps(error_of(problem)).decode()
-        await _to_the_end(self._close(ref, turn.id, state, error, journal))
+        await finish_despite_cancel(self._close(ref, turn.id, state, error, journal))
         if asked.is_temporary:
             await (await self._served.et.conversations.get(ref.id, ref.owner)).delete()
 
@@ -245,7 +246,7 @@ class Running:
         """Runs whose process gives no sign of life are over: what they did is kept, and not done again."""
         for ref, turn in await self._store.unfinished_turns():
             if turn.kind == KIND and turn.id not in self._live and is_dead(turn, self._clock()):
-                await close(self._store, ref, turn)
+                await close_run(self._store, ref, turn)
 
     def open(self) -> None:
         """Begin to give signs of life, and to close what died."""
@@ -272,7 +273,7 @@ class Unfolding:
     def __init__(self) -> None:
         self._folding = Folding()
 
-    def __call__(self, event: KeptEvent) -> bytes:
+    def __call__(self, event: StoredEvent) -> bytes:
         return dumps(self._folding.unfold(event.kind, dict(event.body)))
 
 
@@ -287,12 +288,3 @@ def _error(turn: Turn) -> bytes:
     if turn.state is TurnState.FAILED and turn.error.startswith("{"):
         return turn.error.encode()
     return dumps({"error": "Interrupted", "message": turn.error})
-
-
-async def _to_the_end(work: Awaitable[None]) -> None:
-    """Do it even when cancelled: a run's end must be written."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
-    task.result()

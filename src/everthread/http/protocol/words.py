@@ -25,7 +25,7 @@ from everthread.core.turns import Turn
 from everthread.http.protocol.executing import NAMESPACE, TIMESTAMP, VERSION_2
 from everthread.http.protocol.frames import ERROR, METADATA, Frame
 from everthread.http.protocol.wire import Json
-from everthread.turn.telling import joined
+from everthread.runs.event_log import join_text_events
 
 
 class Words(Protocol):
@@ -64,7 +64,7 @@ class _First:
 
     def wanted(self, batch: Sequence[TurnEvent]) -> Iterable[TurnEvent]:
         """Where each piece shows all before it, one does for several."""
-        return batch if "messages-tuple" in self._modes else joined(batch)
+        return batch if "messages-tuple" in self._modes else join_text_events(batch)
 
     def state(self, values: Json) -> Frame:
         return Frame("values", values)

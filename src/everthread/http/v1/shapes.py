@@ -181,7 +181,7 @@ def message_out(one: Message) -> dict[str, Any]:
 
 
 def _is_complete(payload: Mapping[str, Any]) -> bool:
-    """What a turn that was cut short leaves says so itself (`turn/closing.py`)."""
+    """What a turn that was cut short leaves says so itself (`runs/close.py`)."""
     extra = payload.get("additional_kwargs")
     kept = extra.get("everthread") if isinstance(extra, Mapping) else None
     state = kept.get("state", "complete") if isinstance(kept, Mapping) else "complete"

@@ -10,13 +10,12 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from everthread.core.errors import Invalid, NotFound
-from everthread.core.turns import Turn, TurnState
+from everthread.core.turns import MESSAGE_KEY, Turn, TurnState
 from everthread.http.asking import Id, Limit, Named
 from everthread.http.json import Json
 from everthread.http.streaming import EventStream
 from everthread.http.v1.chat import STREAM, streamed, talk_of
 from everthread.http.v1.contexts import OmittedOut, PartOut, gauge_out, request_out
-from everthread.turn.results import KEY
 
 router = APIRouter(tags=["turns"], prefix="/conversations/{conversation_id}/turns")
 
@@ -99,7 +98,7 @@ async def get_turn_context(conversation: Named, turn_id: Id) -> Response:
     turn = await conversation.turn(turn_id)
     answer = await conversation.message(turn.answer_id)
     extra = answer.payload.get("additional_kwargs")
-    kept = extra.get(KEY) if isinstance(extra, dict) else None
+    kept = extra.get(MESSAGE_KEY) if isinstance(extra, dict) else None
     manifests = kept.get("manifests", []) if isinstance(kept, dict) else []
     if not manifests:
         raise NotFound(f"no request of turn {turn_id!r} is kept")

@@ -10,7 +10,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from everthread.turn.results import FIELDS, KEY
+from everthread.core.turns import MESSAGE_KEY
+from everthread.turn.results import FIELDS
 from everthread.turn.scene import Outcome, Scene
 from everthread.turn.state import AppState
 
@@ -19,13 +20,13 @@ async def persist(state: AppState, scene: Scene) -> dict[str, Any]:
     """The answer, as it will stand in the log."""
     answer = state["messages"][-1]
     assert isinstance(answer, AIMessage)
-    about = {**answer.additional_kwargs.get(KEY, {}), "manifests": scene.manifests}
+    about = {**answer.additional_kwargs.get(MESSAGE_KEY, {}), "manifests": scene.manifests}
     if result := {name: value for name, value in state.get("result", {}).items() if name in FIELDS}:
         about["result"] = result
     if degraded := state.get("degraded"):
         about["degraded"] = degraded
     if scene.subagents:
         about["subagents"] = scene.subagents
-    kept = answer.model_copy(update={"additional_kwargs": {**answer.additional_kwargs, KEY: about}})
+    kept = answer.model_copy(update={"additional_kwargs": {**answer.additional_kwargs, MESSAGE_KEY: about}})
     scene.outcome = Outcome(answer=kept)
     return {"messages": [kept]}

@@ -42,5 +42,5 @@ async def tell_of_summaries(state: AppState, scene: Scene) -> dict[str, Any]:
     if fresh:
         covered = [await scene.conversation.compaction(id) for id in fresh]
         messages = sum(one.original_count - one.new_count + 1 for one in covered)
-        scene.teller.tell(lambda number: Compacted(number=number, ids=fresh, messages=messages))
+        scene.event_log.emit(lambda number: Compacted(number=number, ids=fresh, messages=messages))
     return {"conversation_summary": ids} if fresh or ids != state.get("conversation_summary") else {}

@@ -36,7 +36,7 @@ async def recall(state: AppState, scene: Scene) -> dict[str, Any]:
     window = [message for message in request if not isinstance(message, SystemMessage)]
     seqs = [passage[0] for passage in context.manifest.recalled]
     if seqs or degraded:
-        scene.teller.tell(lambda number: Recall(number=number, seqs=seqs, degraded=degraded))
+        scene.event_log.emit(lambda number: Recall(number=number, seqs=seqs, degraded=degraded))
     return {"messages": window, "episodic_memory": seqs, **({"degraded": degraded} if degraded else {})}
 
 

@@ -22,9 +22,9 @@ async def retrieve(state: AppState, scene: Scene) -> dict[str, Any]:
         async with asyncio.timeout(scene.agent.limits.retrieve_seconds):
             found = await knowledge.search(scene.conversation.owner, collection, scene.question)
     except (EverthreadError, TimeoutError):
-        scene.teller.tell(lambda number: Recall(number=number, degraded=["retrieve"]))
+        scene.event_log.emit(lambda number: Recall(number=number, degraded=["retrieve"]))
         return {"degraded": ["retrieve"]}
     passages = [passage._asdict() for passage in found[:_MOST_PASSAGES]]
     if passages:
-        scene.teller.tell(lambda number: Recall(number=number, passages=len(passages)))
+        scene.event_log.emit(lambda number: Recall(number=number, passages=len(passages)))
     return {"retrieval_results": passages}

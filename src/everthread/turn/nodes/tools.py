@@ -57,7 +57,7 @@ async def _answered(
     offered: Mapping[str, BaseTool],
 ) -> Answered:
     arguments = call["args"] if isinstance(call["args"], dict) else {}
-    scene.teller.tell(
+    scene.event_log.emit(
         lambda number: ToolCall(
             number=number, id=call["id"], name=call["name"] or "", arguments=arguments, message_id=asking_id
         )
@@ -67,7 +67,7 @@ async def _answered(
     seconds = time.monotonic() - began
     made.message.id = f"{asking_id}-r{place}"
     await scene.say(made.message)
-    scene.teller.tell(
+    scene.event_log.emit(
         lambda number: ToolResult(
             number=number,
             id=call["id"],

@@ -59,7 +59,7 @@ from everthread.core.ports import (
 )
 from everthread.core.queries import Query, Term
 from everthread.core.replies import Reply
-from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
+from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnQuery
 
 R = TypeVar("R")
 
@@ -411,7 +411,7 @@ class MemoryStore:
     async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
         self._turns.add_events(ref, holder, batch, self._clock())
 
-    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[KeptEvent]:
+    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         return self._turns.events(ref, id, after, limit)
 
     async def prune_events(self, before: datetime) -> int:

@@ -11,7 +11,7 @@ from everthread.adapters.stores.turn_rows import without
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 
 class Diary:
@@ -70,9 +70,9 @@ class Diary:
         if turn is not None and turn.holder == holder:
             self._put(ref, batch, now)
 
-    def events(self, ref: Ref, id: str, after: int, limit: int) -> list[KeptEvent]:
+    def events(self, ref: Ref, id: str, after: int, limit: int) -> list[StoredEvent]:
         self.read(ref, id)
-        found: list[KeptEvent] = []
+        found: list[StoredEvent] = []
         for _, (batch, _) in sorted(self._events.get((ref, id), {}).items()):
             found += [event for event in batch.events if event.number > after]
             if len(found) >= limit:

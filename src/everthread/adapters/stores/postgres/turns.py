@@ -13,7 +13,7 @@ from everthread.core.clock import to_micros
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 _NEWEST = 1 << 62
 
@@ -61,7 +61,7 @@ async def add_events(connection: Connection, ref: Ref, holder: str, batch: Event
     await connection.execute(sql.ADD_EVENTS, *values, *ref, batch.turn_id, holder)
 
 
-async def events(connection: Connection, ref: Ref, id: str, after: int, limit: int) -> list[KeptEvent]:
+async def events(connection: Connection, ref: Ref, id: str, after: int, limit: int) -> list[StoredEvent]:
     number = (await read(connection, ref, id)).number
     return unpacked(await connection.fetch(sql.EVENTS, number, after, limit), after)
 

@@ -57,7 +57,7 @@ from everthread.core.ports import (
 )
 from everthread.core.queries import Query, Term
 from everthread.core.replies import Reply
-from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnQuery
+from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnQuery
 
 R = TypeVar("R")
 
@@ -337,7 +337,7 @@ class SqliteStore:
         now = self._now()
         await self._on.write(lambda c: turns.add_events(c, ref, holder, batch, now))
 
-    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[KeptEvent]:
+    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         return await self._on.read(lambda c: turns.events(c, ref, id, after, limit))
 
     async def prune_events(self, before: datetime) -> int:

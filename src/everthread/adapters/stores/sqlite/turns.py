@@ -15,7 +15,7 @@ from everthread.core.clock import to_micros
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, KeptEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 _NEWEST = 1 << 62
 
@@ -67,8 +67,8 @@ def add_events(connection: sqlite3.Connection, ref: Ref, holder: str, batch: Eve
     connection.execute(sql.ADD_EVENTS, (*values, *ref, batch.turn_id, holder))
 
 
-def events(connection: sqlite3.Connection, ref: Ref, id: str, after: int, limit: int) -> list[KeptEvent]:
-    found: list[KeptEvent] = []
+def events(connection: sqlite3.Connection, ref: Ref, id: str, after: int, limit: int) -> list[StoredEvent]:
+    found: list[StoredEvent] = []
     for row in connection.execute(sql.EVENTS, (read(connection, ref, id).number, after)):
         found += unpacked([row], after)
         if len(found) >= limit:

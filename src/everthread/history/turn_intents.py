@@ -28,7 +28,7 @@ from everthread.history.intents import Append, refuse_erased
 R = TypeVar("R")
 
 
-class Begun(NamedTuple):
+class BeginResult(NamedTuple):
     """What became of a question."""
 
     turn: Turn
@@ -50,11 +50,11 @@ class BeginTurn:
     def needs(self) -> Needs:
         return _needs(self.turn.id, self.messages)
 
-    def decide(self, seen: Seen, now: int) -> Decision[Begun]:
+    def decide(self, seen: Seen, now: int) -> Decision[BeginResult]:
         refuse_erased(seen)
         known = _by_id(seen, self.turn.id)
         if known is not None:
-            return Decision(result=Begun(known, [], _others(seen, known)))
+            return Decision(result=BeginResult(known, [], _others(seen, known)))
         before = _others(seen, self.turn)
         if before and self.when_busy == "reject":
             raise TurnRunning(
@@ -63,9 +63,9 @@ class BeginTurn:
             )
         if not before:
             return _started(self.turn, self.messages, seen, now, self.first_look)
-        waiting = replace(self.turn, state=TurnState.RECEIVED, question=packed_messages(self.messages))
+        waiting = replace(self.turn, state=TurnState.RECEIVED, question=pack_messages(self.messages))
         stopped = [_told_to_stop(turn) for turn in before] if self.when_busy == "interrupt" else []
-        return Decision(result=Begun(waiting, [], before), turns=[*stopped, waiting])
+        return Decision(result=BeginResult(waiting, [], before), turns=[*stopped, waiting])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +77,19 @@ class StartTurn:
     first_look: int = 0
 
     def needs(self) -> Needs:
-        return _needs(self.turn.id, unpacked_messages(self.turn))
+        return _needs(self.turn.id, unpack_messages(self.turn))
 
-    def decide(self, seen: Seen, now: int) -> Decision[Begun]:
+    def decide(self, seen: Seen, now: int) -> Decision[BeginResult]:
         refuse_erased(seen)
         known = _held(seen, self.turn.id, self.turn.holder, (TurnState.RECEIVED,))
         before = [turn for turn in _others(seen, known) if turn.number < known.number]
         if before:
-            return Decision(result=Begun(known, [], before))
-        return _started(known, unpacked_messages(known), seen, now, self.first_look)
+            return Decision(result=BeginResult(known, [], before))
+        return _started(known, unpack_messages(known), seen, now, self.first_look)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
+class AppendToTurn:
     """Finished messages of a turn, unless it is no longer this process's: of two writers one is refused."""
 
     turn_id: str
@@ -142,7 +142,7 @@ class StopTurn:
     first_look: int = 0
 
     def needs(self) -> Needs:
-        return _needs(self.turn.id, unpacked_messages(self.turn))
+        return _needs(self.turn.id, unpack_messages(self.turn))
 
     def decide(self, seen: Seen, now: int) -> Decision[Turn]:
         refuse_erased(seen)
@@ -150,7 +150,7 @@ class StopTurn:
         if known is None:
             raise NotFound(f"no turn {self.turn.id!r} in conversation {seen.head.id!r}")
         if known.state is TurnState.RECEIVED:
-            return _closed(known, TurnState.CANCELLED, unpacked_messages(known), seen, now, None, self.first_look)
+            return _closed(known, TurnState.CANCELLED, unpack_messages(known), seen, now, None, self.first_look)
         if known.state.is_final:
             return Decision(result=known)
         told = _told_to_stop(known)
@@ -171,22 +171,22 @@ class CloseTurn:
     error: str = "the process that ran this turn died"
 
     def needs(self) -> Needs:
-        return _needs(self.turn.id, [*unpacked_messages(self.turn), *self.messages])
+        return _needs(self.turn.id, [*unpack_messages(self.turn), *self.messages])
 
     def decide(self, seen: Seen, now: int) -> Decision[Turn | None]:
         known = _by_id(seen, self.turn.id)
         if known is None or known.state.is_final or _life(known) != _life(self.turn):
             return Decision(result=None)
-        kept = [*unpacked_messages(known), *self.messages]
+        kept = [*unpack_messages(known), *self.messages]
         return _closed(known, TurnState.INTERRUPTED, kept, seen, now, self.error, self.first_look)
 
 
-def packed_messages(messages: Sequence[Prepared]) -> bytes:
+def pack_messages(messages: Sequence[Prepared]) -> bytes:
     """Messages that wait with their turn; their bytes as they came."""
     return json.dumps([[message.id, message.raw.decode("latin-1")] for message in messages]).encode()
 
 
-def unpacked_messages(turn: Turn) -> list[Prepared]:
+def unpack_messages(turn: Turn) -> list[Prepared]:
     """The messages that wait with a turn."""
     kept = json.loads(turn.question or b"[]")
     return [
@@ -224,7 +224,7 @@ def _told_to_stop(turn: Turn) -> Turn:
     return replace(turn, is_asked_to_stop=True)
 
 
-def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int, first_look: int) -> Decision[Begun]:
+def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int, first_look: int) -> Decision[BeginResult]:
     if not messages and not seen.head.entry_count:
         raise Conflict(f"conversation {seen.head.id!r} is empty: there is nothing to answer; send a message")
     said = Append(messages=messages, first_look=first_look).decide(seen, now)
@@ -235,7 +235,7 @@ def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int, fir
         question_seq=said.result[-1].seq if said.result else None,
         started_at=from_micros(now),
     )
-    return _with(said, Begun(running, said.result))._replace(turns=[running])
+    return _with(said, BeginResult(running, said.result))._replace(turns=[running])
 
 
 def _closed(
