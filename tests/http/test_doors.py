@@ -22,9 +22,9 @@ from everthread.core.access import new_key
 from everthread.core.clock import system_clock
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.http.app import create_app
-from everthread.http.errors import KINDS, kind_of, problem_of
-from everthread.http.limits import depth_of
-from everthread.http.serving import is_loopback, needs_key
+from everthread.http.errors import PROBLEM_TYPES, problem_response, problem_type
+from everthread.http.middleware import nesting_depth
+from everthread.http.server import is_loopback, needs_key
 from everthread.settings import Settings
 from tests.http.conftest import client_of, key_for
 
@@ -50,9 +50,9 @@ def ours() -> list[type[EverthreadError]]:
 
 @pytest.mark.parametrize("kind", ours())
 def test_every_error_has_a_status_and_says_what_is_safe_and_what_to_do(kind: type[EverthreadError]) -> None:
-    assert kind is EverthreadError or kind_of(kind) is not KINDS[EverthreadError]
-    answer = problem_of(kind("postgresql://user:hunter22@host/db is away"))
-    assert answer.status_code == kind_of(kind).status
+    assert kind is EverthreadError or problem_type(kind) is not PROBLEM_TYPES[EverthreadError]
+    answer = problem_response(kind("postgresql://user:hunter22@host/db is away"))
+    assert answer.status_code == problem_type(kind).status
     assert answer.media_type == "application/problem+json"
     assert b"hunter22" not in answer.body
     assert all(part in answer.body for part in (b'"safe":', b'"next_step":', kind.code.encode()))
@@ -176,7 +176,7 @@ async def test_a_body_that_is_too_large_or_too_deep_is_never_parsed(et: Everthre
     [(b'{"a": [1, {"b": 2}]}', 3), (b'"[[[["', 1), (b'["\\"[[", []]', 2), (b"", 1), (b"]]]][]", 1)],
 )
 def test_only_brackets_outside_of_strings_nest(body: bytes, depth: int) -> None:
-    assert depth_of(body + b"[]" * 100, 99) == depth
+    assert nesting_depth(body + b"[]" * 100, 99) == depth
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"{", b'{"message": "\xff"}'])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import everthread
 from everthread.http.app import create_app
-from everthread.http.errors import KINDS
+from everthread.http.errors import PROBLEM_TYPES
 from everthread.settings import Settings
 from tests.http.operations import operations
 
@@ -31,5 +31,5 @@ def test_every_code_of_an_error_is_documented_at_its_status() -> None:
     for page in PAGES:
         rows = re.findall(r"^\| (\d{3}) \|(.*)\|$", page.read_text(encoding="utf-8"), re.M)
         documented = {int(status): set(re.findall(r"`([a-z_]+)`", codes)) for status, codes in rows}
-        for error, kind in KINDS.items():
+        for error, kind in PROBLEM_TYPES.items():
             assert error.code in documented[kind.status], (page, error)

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from everthread import Everthread
-from everthread.http import serving
-from everthread.http.streaming import EventStream
-from everthread.http.talking import Talk
+from everthread.http import server
+from everthread.http.sse import EventStreamResponse
+from everthread.http.turn_service import TurnService
 from everthread.settings import Settings
 from everthread.turn.options import Options
 
@@ -23,14 +23,14 @@ def test_the_service_runs_in_a_loop_that_is_made_for_sockets() -> None:
     async def look() -> None:
         seen.append(asyncio.get_running_loop())
 
-    serving.run(look())
+    server.run(look())
     assert isinstance(seen[0], uvloop.Loop)
 
 
 def test_what_is_loaded_before_it_listens_is_no_longer_looked_through_for_garbage() -> None:
     before, threshold = gc.get_freeze_count(), gc.get_threshold()
     try:
-        serving._settle()
+        server._settle()
         assert gc.get_freeze_count() > before
         assert gc.get_threshold()[0] > threshold[0]
     finally:
@@ -39,7 +39,7 @@ def test_what_is_loaded_before_it_listens_is_no_longer_looked_through_for_garbag
 
 
 async def test_i18_events_that_went_out_in_one_write_resume_after_any_of_them(et: Everthread) -> None:
-    talk = Talk(et, Settings(database="memory://", model="scripted:echo"))
+    talk = TurnService(et, Settings(database="memory://", model="scripted:echo"))
     conversation = await et.conversations.create(id="c")
     turn = await talk.begin(conversation, "never ends, never forgets; 也不会忘记. " * 20, Options())
     writes = [write async for write in talk.frames(conversation, turn)]
@@ -81,7 +81,7 @@ async def test_a_reader_that_goes_away_closes_what_it_read_from() -> None:
         await is_sent.wait()
         return {"type": "http.disconnect"}
 
-    stream = EventStream(frames(), headers={"Content-Location": "/here"})
+    stream = EventStreamResponse(frames(), headers={"Content-Location": "/here"})
     await stream({"type": "http", "method": "GET"}, receive, send)  # type: ignore[arg-type]
     headers = dict(sent[0]["headers"])  # type: ignore[call-overload]
     assert closed == [True]

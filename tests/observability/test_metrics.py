@@ -15,7 +15,7 @@ import everthread
 from everthread import CompactionPolicy, Everthread
 from everthread.adapters.observability.metrics import PrometheusMetrics
 from everthread.compaction.policy import Trigger
-from everthread.http.edge import RequestCounts
+from everthread.http.middleware import RequestMetrics
 from everthread.testing import ScriptedModel
 from everthread.turn import run_turn
 from everthread.turn.agent import Limits
@@ -94,7 +94,7 @@ async def test_the_text_is_what_prometheus_reads() -> None:
 def test_every_metric_and_label_is_documented_and_exists() -> None:
     rows = re.findall(r"^\| `(everthread_\w+)` \| (\w+) \|([^|]*)\|", DOCS.read_text(encoding="utf-8"), re.M)
     documented = {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
-    counts = [*vars(PrometheusMetrics()).values(), *vars(RequestCounts()).values()]
+    counts = [*vars(PrometheusMetrics()).values(), *vars(RequestMetrics()).values()]
     collectors = [one for one in counts if isinstance(one, MetricWrapperBase)]
     known = {}
     for one in collectors:

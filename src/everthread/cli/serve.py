@@ -70,7 +70,7 @@ async def _serve(cli: Invocation, serving: ModuleType, settings: Settings, *, wi
 
 def _serving() -> ModuleType:
     try:
-        return import_module("everthread.http.serving")
+        return import_module("everthread.http.server")
     except ModuleNotFoundError as problem:
         raise MissingExtra(
             f"the service needs {problem.name}; install it: pip install 'everthread[server]'"

@@ -1,23 +1,22 @@
 """The service: conversations over HTTP, for many users.
 
-serving.py   `everthread serve`: which addresses need a key, uvicorn, and how it stops
-app.py       `create_app(et, settings)`: the doors in their order, and the routes behind them
-edge.py      the outermost door: request ids, a log line, counts and a span for each request, defects
-headers.py   what browsers are told
-limits.py    sizes and depths, before anything is parsed
-access.py    who asks: keys, tokens, or nobody on this very machine; and how often
-addresses.py any id in an address, percent-encoded
-answering.py the same Idempotency-Key, the same answer
-bodies.py    a body that a door reads whole, and hands on
-errors.py    status codes, and problems as RFC 9457 has them
-json.py      JSON out, whatever a message holds
-asking.py    what every route takes: the caller, pages, and no parameter that nobody knows
-streaming.py answers that go out event by event
-journal.py   what a run tells: at once to whoever follows it, in batches to the database
-talking.py   turns as clients follow them, detached from connections
-v1/          /api/v1
-langgraph/   the LangGraph server protocol, at the root
-full_history.py  everything that was said in a thread; `full_history_router` for other apps
+    server         `everthread serve`: which addresses need a key, uvicorn, and how it stops
+    app            `create_app(et, settings)`: the middleware in its order, and the routers behind it
+    middleware     request log and metrics, security headers, body limits, encoded slashes
+    auth           who calls: API keys, tokens, or this machine's own user; and how often
+    idempotency    the same Idempotency-Key, the same response
+    dependencies   what every route takes: the caller, the database, a conversation, pages
+    errors         status codes, and problem details (RFC 9457)
+    responses      JSON out, whatever a message holds
+    sse            server-sent events
+    turn_service   turns as clients follow them, detached from connections
+    health         /healthz, /readyz, /metrics, and what LangGraph's clients ask first
+    page           the page at /
+    v1/            /api/v1
+    protocol/      the LangGraph server protocol, at the root
+    full_history   everything ever said in a thread; `full_history_router` for other apps
+
+To add a route, write it in the module of its resource in v1/ or protocol/: see their `__init__`.
 """
 
 from __future__ import annotations

@@ -14,16 +14,19 @@ from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from everthread.http import errors, health, page, v1
-from everthread.http.access import Gate, Rates
-from everthread.http.addresses import WholeIds
-from everthread.http.answering import SameAnswers
-from everthread.http.edge import Edge, RequestCounts
-from everthread.http.headers import SafeHeaders
-from everthread.http.limits import LimitedBodies, Limits
-from everthread.http.protocol import mounting as langgraph
-from everthread.http.talking import Talk
-from everthread.http.tokens import Tokens
+from everthread.http import errors, health, page, protocol, v1
+from everthread.http.auth import AuthMiddleware, RateLimiter, TokenVerifier
+from everthread.http.idempotency import IdempotencyMiddleware
+from everthread.http.middleware import (
+    BodyLimitMiddleware,
+    BodyLimits,
+    EncodedSlashMiddleware,
+    RequestLogMiddleware,
+    RequestMetrics,
+    SecurityHeadersMiddleware,
+)
+from everthread.http.protocol import app_state as langgraph
+from everthread.http.turn_service import TurnService
 from everthread.http.v1.about import LoadDemo
 from everthread.instance import Everthread
 from everthread.settings import Settings
@@ -33,7 +36,7 @@ STOP_SECONDS = 5.0
 
 _ROUTES = APIRouter()
 """The same in every app: what FastAPI works out of them at a first request, in half a second, is kept with them."""
-for part in (health, v1, *langgraph.PARTS):
+for part in (health, v1, protocol):
     _ROUTES.include_router(part.router)
 
 
@@ -42,7 +45,7 @@ def create_app(
 ) -> FastAPI:
     """The service over an open database. Without `needs_key`, whoever comes without one is the owner `local`: only for
     an address that no other machine reaches. `load_demo` gives a page something to show."""
-    counts = RequestCounts()
+    counts = RequestMetrics()
     app = FastAPI(
         title="everthread",
         version=version("everthread"),
@@ -58,10 +61,10 @@ def create_app(
     app.state.settings = settings
     app.state.counts = counts
     app.state.load_demo = load_demo
-    app.state.talk = talk = Talk(et, settings)
+    app.state.talk = talk = TurnService(et, settings)
     errors.install(app)
     app.router.routes.extend(_ROUTES.routes)
-    langgraph.mount(app, et, settings, talk)
+    langgraph.install(app, et, settings, talk)
     page.install(app)
     return app
 
@@ -69,28 +72,28 @@ def create_app(
 @asynccontextmanager
 async def _while_serving(app: FastAPI) -> AsyncIterator[None]:
     """Close the turns whose process died, clean workspaces that are idle, and at the end let the turns that run end."""
-    talk: Talk = app.state.talk
+    talk: TurnService = app.state.talk
     await talk.close_dead()
     await app.state.et.workspaces.clean()
-    async with langgraph.while_serving(app):
+    async with langgraph.lifespan(app):
         try:
             yield
         finally:
             await talk.close(STOP_SECONDS)
 
 
-def _doors(et: Everthread, settings: Settings, counts: RequestCounts, *, needs_key: bool) -> list[Middleware]:
+def _doors(et: Everthread, settings: Settings, counts: RequestMetrics, *, needs_key: bool) -> list[Middleware]:
     """The outermost first."""
-    limits = Limits(body_bytes=settings.max_body_bytes, upload_bytes=settings.max_upload_bytes)
-    rates = Rates(settings.requests_per_minute) if settings.requests_per_minute else None
+    limits = BodyLimits(body_bytes=settings.max_body_bytes, upload_bytes=settings.max_upload_bytes)
+    rates = RateLimiter(settings.requests_per_minute) if settings.requests_per_minute else None
     return [
-        Middleware(Edge, counts=counts),
-        Middleware(SafeHeaders),
+        Middleware(RequestLogMiddleware, counts=counts),
+        Middleware(SecurityHeadersMiddleware),
         *_cors(settings),
-        Middleware(Gate, keys=et.store, tokens=tokens_of(settings), needs_key=needs_key, rates=rates),
-        Middleware(LimitedBodies, limits=limits),
-        Middleware(SameAnswers, replies=et.store),
-        Middleware(WholeIds),
+        Middleware(AuthMiddleware, keys=et.store, tokens=token_verifier(settings), needs_key=needs_key, rates=rates),
+        Middleware(BodyLimitMiddleware, limits=limits),
+        Middleware(IdempotencyMiddleware, replies=et.store),
+        Middleware(EncodedSlashMiddleware),
     ]
 
 
@@ -106,11 +109,11 @@ def _cors(settings: Settings) -> list[Middleware]:
     ]
 
 
-def tokens_of(settings: Settings) -> Tokens | None:
+def token_verifier(settings: Settings) -> TokenVerifier | None:
     """How tokens are checked, where that is set."""
     secret = settings.jwt_secret.get_secret_value() if settings.jwt_secret else None
     if secret is None and settings.jwt_jwks_url is None:
         return None
-    return Tokens(
+    return TokenVerifier(
         secret=secret, jwks_url=settings.jwt_jwks_url, audience=settings.jwt_audience, issuer=settings.jwt_issuer
     )

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from everthread.core import errors
 from everthread.core.errors import EverthreadError, Invalid
-from everthread.http.json import dumps
+from everthread.http.responses import dumps
 from everthread.settings import without_passwords
 
 MEDIA_TYPE = "application/problem+json"
@@ -26,7 +26,7 @@ _NOTHING_STORED = "Nothing of this request was stored."
 _AS_BEFORE = "Everything is as it was before this request."
 
 
-class Kind(NamedTuple):
+class ProblemType(NamedTuple):
     """How one kind of error is told."""
 
     status: int
@@ -35,39 +35,47 @@ class Kind(NamedTuple):
     next_step: str
 
 
-KINDS: Mapping[type[EverthreadError], Kind] = {
-    EverthreadError: Kind(500, "It failed", _AS_BEFORE, "Report it with the request id."),
-    errors.NotFound: Kind(404, "Not found", _AS_BEFORE, "Check the id; lists give those there are."),
-    errors.Conflict: Kind(409, "The present state does not allow it", _AS_BEFORE, "Read it again, then decide."),
-    errors.HeadMoved: Kind(409, "Somebody else was first", _NOTHING_STORED, "Read the newest messages, then retry."),
-    errors.TurnRunning: Kind(
+PROBLEM_TYPES: Mapping[type[EverthreadError], ProblemType] = {
+    EverthreadError: ProblemType(500, "It failed", _AS_BEFORE, "Report it with the request id."),
+    errors.NotFound: ProblemType(404, "Not found", _AS_BEFORE, "Check the id; lists give those there are."),
+    errors.Conflict: ProblemType(409, "The present state does not allow it", _AS_BEFORE, "Read it again, then decide."),
+    errors.HeadMoved: ProblemType(
+        409, "Somebody else was first", _NOTHING_STORED, "Read the newest messages, then retry."
+    ),
+    errors.TurnRunning: ProblemType(
         409, "Another turn is running", _NOTHING_STORED, "Wait until it ends, or cancel it; its stream can be read."
     ),
-    errors.Erased: Kind(409, "It was erased", _NOTHING_STORED, "Use another id: what is erased stays erased."),
-    errors.Invalid: Kind(422, "It cannot be taken", _NOTHING_STORED, "Mend what `detail` names, then send it again."),
-    errors.KeyReused: Kind(
+    errors.Erased: ProblemType(409, "It was erased", _NOTHING_STORED, "Use another id: what is erased stays erased."),
+    errors.Invalid: ProblemType(
+        422, "It cannot be taken", _NOTHING_STORED, "Mend what `detail` names, then send it again."
+    ),
+    errors.KeyReused: ProblemType(
         422,
         "The idempotency key is taken",
         _NOTHING_STORED,
         "Use a new key for a new request, and the old for a retry.",
     ),
-    errors.ContextOverflow: Kind(
+    errors.ContextOverflow: ProblemType(
         422,
         "It does not fit the model",
         "Every message is kept.",
         "Choose a model with a larger window, or less to say.",
     ),
-    errors.ModelError: Kind(502, "The model failed", "What was said before is kept.", "Try again, or another model."),
-    errors.MissingExtra: Kind(501, "Not installed here", _AS_BEFORE, "Install the extra that `detail` names."),
-    errors.StoreError: Kind(
+    errors.ModelError: ProblemType(
+        502, "The model failed", "What was said before is kept.", "Try again, or another model."
+    ),
+    errors.MissingExtra: ProblemType(501, "Not installed here", _AS_BEFORE, "Install the extra that `detail` names."),
+    errors.StoreError: ProblemType(
         503, "The database failed", "What was acknowledged before is kept.", "Try again; see the server's log."
     ),
-    errors.StoreBusy: Kind(503, "The database is busy", _NOTHING_STORED, "Try again in a moment."),
-    errors.StoreFull: Kind(503, "There is no room left", _NOTHING_STORED, "Make room on the server, then try again."),
-    errors.StoreGone: Kind(
+    errors.StoreBusy: ProblemType(503, "The database is busy", _NOTHING_STORED, "Try again in a moment."),
+    errors.StoreFull: ProblemType(
+        503, "There is no room left", _NOTHING_STORED, "Make room on the server, then try again."
+    ),
+    errors.StoreGone: ProblemType(
         503, "The database went away", "It may or may not be stored.", "Send it again with the same ids and key."
     ),
-    errors.StoreDamaged: Kind(
+    errors.StoreDamaged: ProblemType(
         500, "The database is damaged", "Backups are.", "Run everthread verify; restore a backup."
     ),
 }
@@ -97,7 +105,7 @@ class Problem(BaseModel):
     errors: list[FieldProblem] = Field(default=[], description="Each part of the input that is wrong.")
 
 
-class Refused(Exception):
+class HttpProblem(Exception):
     """A request that the doors turn away before any of ours sees it."""
 
     def __init__(
@@ -119,7 +127,7 @@ class Refused(Exception):
         self.headers = headers or {}
 
     def response(self) -> Response:
-        kind = Kind(self.status, _TITLES.get(self.status, "Refused"), _NOTHING_STORED, self.next_step)
+        kind = ProblemType(self.status, _TITLES.get(self.status, "Refused"), _NOTHING_STORED, self.next_step)
         return _response(kind, self.code, self.detail, retryable=self.retryable, headers=self.headers)
 
 
@@ -137,14 +145,14 @@ _TITLES = {
 }
 
 
-def kind_of(error: type[EverthreadError]) -> Kind:
+def problem_type(error: type[EverthreadError]) -> ProblemType:
     """How an error is told."""
-    return next(KINDS[one] for one in error.__mro__ if one in KINDS)
+    return next(PROBLEM_TYPES[one] for one in error.__mro__ if one in PROBLEM_TYPES)
 
 
-def problem_of(problem: EverthreadError) -> Response:
+def problem_response(problem: EverthreadError) -> Response:
     """An error of ours as an answer."""
-    kind = kind_of(type(problem))
+    kind = problem_type(type(problem))
     headers = {"Retry-After": str(OVERLOADED_SECONDS)} if kind.status == 503 else {}
     field = problem.field if isinstance(problem, Invalid) else None
     parts = [{"field": field, "message": str(problem).removeprefix(f"{field}: ")}] if field else []
@@ -159,14 +167,14 @@ def _only_kind(problem: EverthreadError) -> str:
     return "the server could not do it; its log says why, by the request id"
 
 
-def defect() -> Response:
+def internal_error_response() -> Response:
     """For what nobody foresaw: no word of it leaves the server's log."""
-    kind = KINDS[EverthreadError]
+    kind = PROBLEM_TYPES[EverthreadError]
     return _response(kind, "defect", "a defect of the server; its log says which, by the request id")
 
 
 def _response(
-    kind: Kind,
+    kind: ProblemType,
     code: str,
     detail: str,
     *,
@@ -191,11 +199,11 @@ def _response(
 
 async def _on_error(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, EverthreadError)
-    return problem_of(problem)
+    return problem_response(problem)
 
 
 async def _on_refused(request: Request, problem: Exception) -> Response:
-    assert isinstance(problem, Refused)
+    assert isinstance(problem, HttpProblem)
     return problem.response()
 
 
@@ -204,7 +212,7 @@ async def _on_invalid(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, RequestValidationError)
     parts = [{"field": _path(error["loc"]), "message": str(error["msg"])} for error in problem.errors()]
     detail = "; ".join(f"{part['field']}: {part['message']}" for part in parts[:5])
-    return _response(KINDS[errors.Invalid], "invalid", detail, parts=parts)
+    return _response(PROBLEM_TYPES[errors.Invalid], "invalid", detail, parts=parts)
 
 
 def _path(place: Sequence[object]) -> str:
@@ -217,9 +225,9 @@ async def _on_http(request: Request, problem: Exception) -> Response:
     """What the framework itself turns away: an address or a method that there is not."""
     assert isinstance(problem, HTTPException)
     if problem.status_code == 400:  # its word for a body that is no text; for one that is no JSON it has 422, as we do
-        return _response(KINDS[errors.Invalid], "invalid", str(problem.detail).lower())
+        return _response(PROBLEM_TYPES[errors.Invalid], "invalid", str(problem.detail).lower())
     code, next_step = _BY_STATUS.get(problem.status_code, ("refused", "See the reference of the API."))
-    kind = Kind(problem.status_code, _TITLES.get(problem.status_code, "Refused"), _AS_BEFORE, next_step)
+    kind = ProblemType(problem.status_code, _TITLES.get(problem.status_code, "Refused"), _AS_BEFORE, next_step)
     return _response(kind, code, str(problem.detail).lower(), headers=problem.headers)
 
 
@@ -232,12 +240,12 @@ _BY_STATUS = {
 def install(app: FastAPI) -> None:
     """Let the app answer with problems."""
     app.add_exception_handler(EverthreadError, _on_error)
-    app.add_exception_handler(Refused, _on_refused)
+    app.add_exception_handler(HttpProblem, _on_refused)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
 
 
-def declared(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """These problems, as an operation declares them."""
     return {
         status: {
@@ -249,5 +257,5 @@ def declared(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-EVERYWHERE = declared(401, 403, 404, 409, 413, 422, 429, 503)
+COMMON_PROBLEMS = problem_responses(401, 403, 404, 409, 413, 422, 429, 503)
 """What any operation may answer beside its own."""

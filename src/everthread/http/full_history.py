@@ -17,8 +17,8 @@ from starlette.responses import Response
 
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import LOCAL
-from everthread.http.errors import problem_of
-from everthread.http.json import Json
+from everthread.http.errors import problem_response
+from everthread.http.responses import JsonResponse
 from everthread.instance import Everthread
 
 Owner = str | Callable[[Request], str | Awaitable[str]]
@@ -37,7 +37,7 @@ def full_history_router(
     """
     router = APIRouter(tags=["full history"])
 
-    @router.get(f"{prefix}/{{thread_id}}/full-history", response_class=Json)
+    @router.get(f"{prefix}/{{thread_id}}/full-history", response_class=JsonResponse)
     async def full_history(
         request: Request,
         thread_id: str,
@@ -48,13 +48,13 @@ def full_history_router(
         """Everything that was said in a thread: all messages, whatever was summarised or removed since."""
         try:
             whose = await _name(owner, request)
-            return Json(
+            return JsonResponse(
                 await et.full_history(
                     thread_id, whose, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
                 )
             )
         except (Invalid, NotFound) as problem:
-            return problem_of(problem)
+            return problem_response(problem)
 
     return router
 

@@ -1,18 +1,23 @@
-"""Whether it lives, whether it can work, and what it counts."""
+"""Whether it lives, whether it can work, and what it counts.
+
+/ok and /info: that this server is there and what it is, for clients that ask before they speak.
+"""
 
 from __future__ import annotations
+
+from importlib.metadata import version
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
 from everthread.core.errors import StoreError
-from everthread.http.asking import ALWAYS, Et
-from everthread.http.edge import RequestCounts
-from everthread.http.errors import EVERYWHERE, Refused, declared
-from everthread.http.json import Json
+from everthread.http.dependencies import COMMON_DEPENDENCIES, EverthreadDep
+from everthread.http.errors import COMMON_PROBLEMS, HttpProblem, problem_responses
+from everthread.http.middleware import RequestMetrics
+from everthread.http.responses import JsonResponse
 
-router = APIRouter(tags=["health"], dependencies=ALWAYS)
+router = APIRouter(dependencies=COMMON_DEPENDENCIES)
 
 
 class Health(BaseModel):
@@ -21,30 +26,50 @@ class Health(BaseModel):
     status: str
 
 
-@router.get("/healthz", response_model=Health, responses=declared(422))
+@router.get("/healthz", tags=["health"], response_model=Health, responses=problem_responses(422))
 async def healthz() -> Response:
     """The process lives."""
-    return Json({"status": "ok"})
+    return JsonResponse({"status": "ok"})
 
 
-@router.get("/readyz", response_model=Health, responses=declared(422, 503))
-async def readyz(et: Et, request: Request) -> Response:
+@router.get("/readyz", tags=["health"], response_model=Health, responses=problem_responses(422, 503))
+async def readyz(et: EverthreadDep, request: Request) -> Response:
     """It can work: the database answers, and it is not about to stop."""
     if getattr(request.app.state, "is_stopping", False):
-        raise Refused(503, "stopping", "the server is about to stop", next_step="Ask another one.", retryable=True)
+        raise HttpProblem(503, "stopping", "the server is about to stop", next_step="Ask another one.", retryable=True)
     try:
         await et.store.policy(None)
     except StoreError as problem:
-        raise Refused(
+        raise HttpProblem(
             503, "not_ready", "the database does not answer", next_step="Try again in a moment.", retryable=True
         ) from problem
-    return Json({"status": "ready"})
+    return JsonResponse({"status": "ready"})
 
 
-@router.get("/metrics", response_class=PlainTextResponse, responses=EVERYWHERE)
-async def metrics(et: Et, request: Request) -> Response:
+@router.get("/metrics", tags=["health"], response_class=PlainTextResponse, responses=COMMON_PROBLEMS)
+async def metrics(et: EverthreadDep, request: Request) -> Response:
     """Counts in Prometheus' text format: requests, compactions, and what waits to be done."""
-    counts: RequestCounts = request.app.state.counts
+    counts: RequestMetrics = request.app.state.counts
     counts.note_jobs(await et.jobs(limit=0))
     text = et.metrics.text() + counts.text()
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/ok", tags=["LangGraph: server"], responses=COMMON_PROBLEMS)
+async def get_ok() -> Response:
+    """That it is there."""
+    return JsonResponse({"ok": True})
+
+
+@router.get("/info", tags=["LangGraph: server"], responses=COMMON_PROBLEMS)
+async def get_info() -> Response:
+    """The versions here, and what of the protocol is served."""
+    flags = {"assistants": True, "crons": False, "langsmith": False, "full_history": True}
+    return JsonResponse(
+        {
+            "version": version("everthread"),
+            "langgraph_py_version": version("langgraph"),
+            "flags": flags,
+            "host": {"kind": "self-hosted"},
+        }
+    )

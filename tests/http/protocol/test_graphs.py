@@ -49,8 +49,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _offer(folder: Path, place: str) -> graphs.Offer:
-    return graphs.load(graphs.named_in_settings({"it": place}, folder)).get("it")
+def _spec(folder: Path, place: str) -> graphs.GraphSpec:
+    return graphs.load_graphs(graphs.locations_in_settings({"it": place}, folder)).get("it")
 
 
 @pytest.mark.parametrize(
@@ -66,16 +66,16 @@ def _offer(folder: Path, place: str) -> graphs.Offer:
     ],
 )
 async def test_a_graph_is_served_however_it_is_made(folder: Path, name: str, said: str) -> None:
-    offer = _offer(folder, f"./agent.py:{name}")
-    async with offer.opened({"configurable": {"who": "me"}}, None, None) as graph:
+    spec = _spec(folder, f"./agent.py:{name}")
+    async with spec.open({"configurable": {"who": "me"}}, None, None) as graph:
         assert await graph.ainvoke({"said": ""}) == {"said": said}
 
 
 async def test_a_graph_gets_the_checkpointer_it_is_opened_with_and_keeps_none(folder: Path) -> None:
-    offer, saver = _offer(folder, "./agent.py:plain"), InMemorySaver()
-    async with offer.opened({}, saver, None) as graph:
+    spec, saver = _spec(folder, "./agent.py:plain"), InMemorySaver()
+    async with spec.open({}, saver, None) as graph:
         assert graph.checkpointer is saver
-    assert offer.made.checkpointer is None
+    assert spec.source.checkpointer is None
 
 
 def test_langgraph_json_names_graphs_and_sets_what_is_not_set_yet(
@@ -86,8 +86,8 @@ def test_langgraph_json_names_graphs_and_sets_what_is_not_set_yet(
     (folder / ".env").write_text("ET_TEST_SET=theirs\n# no=thing\nexport ET_TEST_UNSET='theirs'\n")
     config = {"graphs": {"a": "./agent.py:plain", "b": {"path": "agent.py:made", "description": "B"}}, "env": ".env"}
     (folder / "langgraph.json").write_text(json.dumps(config))
-    found = graphs.load(graphs.named_in_file(folder / "langgraph.json"))
-    assert [(offer.id, offer.description) for offer in found] == [("a", None), ("b", "B")]
+    found = graphs.load_graphs(graphs.locations_in_file(folder / "langgraph.json"))
+    assert [(spec.id, spec.description) for spec in found] == [("a", None), ("b", "B")]
     assert os.environ["ET_TEST_SET"] == "mine"
     assert os.environ["ET_TEST_UNSET"] == "theirs"
 
@@ -95,16 +95,16 @@ def test_langgraph_json_names_graphs_and_sets_what_is_not_set_yet(
 @pytest.mark.parametrize("place", ["./agent.py", "./agent.py:number", "./agent.py:none", "./no.py:graph", "no.such:x"])
 def test_what_is_no_graph_is_refused_when_it_is_loaded(folder: Path, place: str) -> None:
     with pytest.raises(Invalid, match=r"graphs\.it"):
-        _offer(folder, place)
+        _spec(folder, place)
 
 
 async def test_a_function_that_makes_no_graph_is_refused_when_it_is_asked(folder: Path) -> None:
-    with pytest.raises(Invalid, match="no graph but int"):
-        async with _offer(folder, "./agent.py:makes_no_graph").opened({}, None, None):
+    with pytest.raises(Invalid, match="must make a graph, not int"):
+        async with _spec(folder, "./agent.py:makes_no_graph").open({}, None, None):
             pass
 
 
 def test_an_unknown_name_is_answered_with_those_there_are(folder: Path) -> None:
-    found = graphs.load(graphs.named_in_settings({"b": "agent.py:plain", "a": "agent.py:made"}, folder))
-    with pytest.raises(NotFound, match="there are: a, b"):
+    found = graphs.load_graphs(graphs.locations_in_settings({"b": "agent.py:plain", "a": "agent.py:made"}, folder))
+    with pytest.raises(NotFound, match="available graphs: a, b"):
         found.get("c")

@@ -1,27 +1,45 @@
 """The LangGraph server protocol, at the root of the service: what `langgraph_sdk` and its like speak.
 
-graphs.py      which graphs there are: `langgraph.json`, settings
-served.py      each opened over the checkpoints and documents of the owner who asks
-assistants.py  /assistants: a graph by name, and what people have made of it
-threads.py     /threads: a conversation by its other name
-states.py      /threads/{id}/state and /history: checkpoints, read and written
-projecting.py  the state of a conversation that no graph has run on
-runs.py        /threads/{id}/runs and /runs: begin, follow, wait, cancel
-events.py      /threads/{id}/commands and /stream/events: the second version of the protocol
-store.py       /store: the documents that graphs keep
-info.py        /ok, /info
-doors.py       what every route takes
-asked.py       what a run is asked to do
-own.py         the assistant `everthread`: a turn of our own agent
-words.py       its events in the protocol's words, of both versions
-office.py      the protocol's part of an app
-mounting.py    how it comes into one
-rows.py        a run's row, the same as a turn's
-running.py     the runs of this process: tasks of the server, never of a connection
-executing.py   one run: what is asked becomes what the graph says
-frames.py      what a graph streams, as the protocol's events
-folding.py     events as they are kept: what was said before is not said again
-wire.py        what LangGraph holds, as JSON
+Routes, one module per resource (a new one gets a `router` and a place in `ROUTERS`):
+
+    assistants         /assistants: a graph by name, and the configurations people made of it
+    threads            /threads: conversations under LangGraph's name
+    thread_state       /threads/{id}/state and /history: checkpoints, read and written
+    runs               /threads/{id}/runs and /runs: start, follow, wait, cancel
+    thread_streams     /threads/{id}/stream, and version 2's /commands and /stream/events
+    store_items        /store: documents that graphs keep
+
+What they are made of:
+
+    dependencies       what every route takes: the owner, the graphs, the runs, a thread or run by its id
+    app_state          what an app holds for the protocol, and how that starts and stops
+    graphs             which graphs there are, each opened over the checkpoints and documents of one owner
+    builtin_assistant  the assistant `everthread`: a turn of our own agent, encoded as the protocol's events
+    run_request        the body that starts a run, validated
+    run_intents        a run's row in the database, the same as a turn's, and how it changes
+    run_engine         the runs of this process: tasks of the server, never of a connection
+    graph_stream       one run: what the graph streams, as the protocol's events
+    event_log          the events of a run, to its followers and to the database
+    serialization      LangGraph's objects as JSON
 """
 
 from __future__ import annotations
+
+from fastapi import APIRouter
+
+from everthread.http.dependencies import COMMON_DEPENDENCIES
+from everthread.http.errors import COMMON_PROBLEMS
+from everthread.http.protocol import assistants, runs, store_items, thread_state, thread_streams, threads
+
+ROUTERS = (
+    assistants.router,
+    threads.router,
+    thread_state.router,
+    runs.router,
+    thread_streams.router,
+    store_items.router,
+)
+
+router = APIRouter(dependencies=COMMON_DEPENDENCIES, responses=COMMON_PROBLEMS)
+for one in ROUTERS:
+    router.include_router(one)

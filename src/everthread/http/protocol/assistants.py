@@ -19,13 +19,12 @@ from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
-from everthread.http.asking import ALWAYS, Body, Id
-from everthread.http.errors import EVERYWHERE
-from everthread.http.protocol.doors import Answer, Owner, ServedHere, selected
-from everthread.http.protocol.served import Served
-from everthread.http.protocol.wire import Json, dumps
+from everthread.http.dependencies import PathId, RequestModel
+from everthread.http.protocol.dependencies import GraphsDep, LangGraphResponse, OwnerDep, select_fields
+from everthread.http.protocol.graphs import OpenGraphs
+from everthread.http.protocol.serialization import JsonObject, dumps
 
-router = APIRouter(tags=["LangGraph: assistants"], dependencies=ALWAYS, responses=EVERYWHERE)
+router = APIRouter(tags=["LangGraph: assistants"])
 
 NAMESPACE = "langgraph.assistants"
 _GRAPHS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
@@ -34,7 +33,7 @@ _STARTED_AT = system_clock()
 _VERSIONED = ("graph_id", "config", "context", "metadata", "name", "description")
 
 
-class NewAssistant(Body):
+class NewAssistant(RequestModel):
     """An assistant to be made."""
 
     graph_id: str = Field(min_length=1, max_length=128)
@@ -47,7 +46,7 @@ class NewAssistant(Body):
     description: str | None = Field(default=None, max_length=10_000)
 
 
-class AssistantChanges(Body):
+class AssistantChanges(RequestModel):
     """What the next version says otherwise; metadata are added to those before."""
 
     graph_id: str | None = Field(default=None, min_length=1, max_length=128)
@@ -58,7 +57,7 @@ class AssistantChanges(Body):
     description: str | None = Field(default=None, max_length=10_000)
 
 
-class AssistantFilter(Body):
+class AssistantFilter(RequestModel):
     """Which assistants are meant."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -76,7 +75,7 @@ class AssistantSearch(AssistantFilter):
     select: list[str] | None = None
 
 
-class VersionSearch(Body):
+class VersionSearch(RequestModel):
     """Which versions."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -84,7 +83,7 @@ class VersionSearch(Body):
     offset: int = Field(default=0, ge=0)
 
 
-class Latest(Body):
+class LatestVersion(RequestModel):
     """The version that is to hold."""
 
     version: int = Field(ge=1)
@@ -93,14 +92,14 @@ class Latest(Body):
 # -- what there is ---------------------------------------------------------------------------------------------------
 
 
-def own_id(graph_id: str) -> str:
+def default_assistant_id(graph_id: str) -> str:
     """The id of the assistant that a graph has by itself."""
     return str(uuid5(_GRAPHS, graph_id))
 
 
-def _of_graph(graph_id: str, description: str | None) -> Json:
+def _of_graph(graph_id: str, description: str | None) -> JsonObject:
     return {
-        "assistant_id": own_id(graph_id),
+        "assistant_id": default_assistant_id(graph_id),
         "graph_id": graph_id,
         "config": {},
         "context": {},
@@ -113,29 +112,29 @@ def _of_graph(graph_id: str, description: str | None) -> Json:
     }
 
 
-async def found(served: Served, owner: str, id: str) -> Json:
+async def find_assistant(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
     """An assistant by its id, or by the name of its graph; NotFound tells no more of another owner's than of none."""
     check_id(id, "assistant_id")
-    for offer in served.graphs:
-        if id in (offer.id, own_id(offer.id)):
+    for offer in graphs.catalog:
+        if id in (offer.id, default_assistant_id(offer.id)):
             return _of_graph(offer.id, offer.description)
-    kept = await _kept(served, owner, id)
+    kept = await _kept(graphs, owner, id)
     return _shown(kept)
 
 
-async def _kept(served: Served, owner: str, id: str) -> Json:
-    items = await served.et.store.items(owner, [ItemKey(NAMESPACE, id)])
+async def _kept(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
+    items = await graphs.et.store.items(owner, [ItemKey(NAMESPACE, id)])
     if not items:
         raise NotFound(f"no assistant {id!r}")
     return _document(items[0])
 
 
-def _document(item: StoredItem) -> Json:
-    value: Json = json.loads(item.value)
+def _document(item: StoredItem) -> JsonObject:
+    value: JsonObject = json.loads(item.value)
     return {**value, "created_at": from_micros(item.created_at), "updated_at": from_micros(item.updated_at)}
 
 
-def _shown(kept: Mapping[str, Any]) -> Json:
+def _shown(kept: Mapping[str, Any]) -> JsonObject:
     """An assistant as its version that holds."""
     version = next(one for one in kept["versions"] if one["version"] == kept["latest"])
     times = {"created_at": kept["created_at"], "updated_at": kept["updated_at"]}
@@ -143,36 +142,36 @@ def _shown(kept: Mapping[str, Any]) -> Json:
     return {"assistant_id": kept["assistant_id"], **fields, **times, "version": version["version"]}
 
 
-async def _put(served: Served, owner: str, kept: Json) -> Json:
+async def _put(graphs: OpenGraphs, owner: str, kept: JsonObject) -> JsonObject:
     now = to_micros(system_clock())
     value = dumps({name: kept[name] for name in ("assistant_id", "latest", "versions")})
     item = StoredItem(NAMESPACE, kept["assistant_id"], value, now, now, None, None, None, None)
-    await served.et.store.change_items(owner, ItemChanges(put=[item]))
-    return _shown(await _kept(served, owner, kept["assistant_id"]))
+    await graphs.et.store.change_items(owner, ItemChanges(put=[item]))
+    return _shown(await _kept(graphs, owner, kept["assistant_id"]))
 
 
-async def _all(served: Served, owner: str) -> list[Json]:
-    own = [_of_graph(offer.id, offer.description) for offer in served.graphs]
-    made = [_shown(_document(item)) for item in await served.et.store.items_under(owner, NAMESPACE)]
+async def _all(graphs: OpenGraphs, owner: str) -> list[JsonObject]:
+    own = [_of_graph(offer.id, offer.description) for offer in graphs.catalog]
+    made = [_shown(_document(item)) for item in await graphs.et.store.items_under(owner, NAMESPACE)]
     return [*own, *made]
 
 
-def _is_meant(assistant: Json, asked: AssistantFilter) -> bool:
+def _is_meant(assistant: JsonObject, asked: AssistantFilter) -> bool:
     return (
         asked.graph_id in (None, assistant["graph_id"])
         and (asked.name is None or asked.name.lower() in str(assistant["name"]).lower())
-        and has_all(assistant["metadata"], asked.metadata)
+        and contains(assistant["metadata"], asked.metadata)
     )
 
 
-def has_all(value: Any, wanted: Any) -> bool:
+def contains(value: Any, wanted: Any) -> bool:
     """Whether everything wanted is there: of an object each member, of a list each element."""
     if isinstance(wanted, dict):
         return isinstance(value, dict) and all(
-            name in value and has_all(value[name], inner) for name, inner in wanted.items()
+            name in value and contains(value[name], inner) for name, inner in wanted.items()
         )
     if isinstance(wanted, list):
-        return isinstance(value, list) and all(any(has_all(one, inner) for one in value) for inner in wanted)
+        return isinstance(value, list) and all(any(contains(one, inner) for one in value) for inner in wanted)
     return bool(value == wanted)
 
 
@@ -180,153 +179,157 @@ def has_all(value: Any, wanted: Any) -> bool:
 
 
 @router.post("/assistants")
-async def create_assistant(body: NewAssistant, served: ServedHere, owner: Owner) -> Response:
+async def create_assistant(body: NewAssistant, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """Make an assistant of a graph."""
-    served.graphs.get(body.graph_id)
+    graphs.catalog.get(body.graph_id)
     id = new_id() if body.assistant_id is None else check_id(body.assistant_id, "assistant_id")
     try:
-        there = await found(served, owner, id)
+        there = await find_assistant(graphs, owner, id)
     except NotFound:
         version = {**body.model_dump(include=set(_VERSIONED)), "name": body.name or "Untitled", "version": 1}
         version["created_at"] = system_clock()
-        return Answer(await _put(served, owner, {"assistant_id": id, "latest": 1, "versions": [version]}))
+        return LangGraphResponse(await _put(graphs, owner, {"assistant_id": id, "latest": 1, "versions": [version]}))
     if body.if_exists == "raise":
         raise Conflict(f"there is an assistant {id!r} already")
-    return Answer(there)
+    return LangGraphResponse(there)
 
 
 @router.post("/assistants/search")
-async def search_assistants(body: AssistantSearch, served: ServedHere, owner: Owner) -> Response:
+async def search_assistants(body: AssistantSearch, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """Assistants that fit, the newest first."""
-    meant = [one for one in await _all(served, owner) if _is_meant(one, body)]
+    meant = [one for one in await _all(graphs, owner) if _is_meant(one, body)]
     meant.sort(key=lambda one: (str(one[body.sort_by]), one["assistant_id"]), reverse=body.sort_order == "desc")
     page = meant[body.offset : body.offset + body.limit]
     headers = {"X-Pagination-Total": str(len(meant))}
     if body.offset + body.limit < len(meant):
         headers["X-Pagination-Next"] = str(body.offset + body.limit)
-    return Answer(selected(page, body.select), headers=headers)
+    return LangGraphResponse(select_fields(page, body.select), headers=headers)
 
 
 @router.post("/assistants/count")
-async def count_assistants(body: AssistantFilter, served: ServedHere, owner: Owner) -> Response:
+async def count_assistants(body: AssistantFilter, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """How many fit."""
-    return Answer(sum(_is_meant(one, body) for one in await _all(served, owner)))
+    return LangGraphResponse(sum(_is_meant(one, body) for one in await _all(graphs, owner)))
 
 
 @router.get("/assistants/{assistant_id}")
-async def get_assistant(assistant_id: Id, served: ServedHere, owner: Owner) -> Response:
+async def get_assistant(assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """An assistant, by its id or the name of its graph."""
-    return Answer(await found(served, owner, assistant_id))
+    return LangGraphResponse(await find_assistant(graphs, owner, assistant_id))
 
 
 @router.patch("/assistants/{assistant_id}")
-async def change_assistant(assistant_id: Id, body: AssistantChanges, served: ServedHere, owner: Owner) -> Response:
+async def change_assistant(
+    assistant_id: PathId, body: AssistantChanges, graphs: GraphsDep, owner: OwnerDep
+) -> Response:
     """A next version."""
-    kept = await _kept(served, owner, _of_people(served, assistant_id))
+    kept = await _kept(graphs, owner, _of_people(graphs, assistant_id))
     if body.graph_id is not None:
-        served.graphs.get(body.graph_id)
+        graphs.catalog.get(body.graph_id)
     now = _shown(kept)
     given = {name: value for name, value in body.model_dump().items() if value is not None}
     number = max(one["version"] for one in kept["versions"]) + 1
     metadata = {**now["metadata"], **(body.metadata or {})}
     fields = {**{name: now[name] for name in _VERSIONED}, **given, "metadata": metadata}
     version = {**fields, "version": number, "created_at": system_clock()}
-    return Answer(await _put(served, owner, {**kept, "latest": number, "versions": [*kept["versions"], version]}))
+    return LangGraphResponse(
+        await _put(graphs, owner, {**kept, "latest": number, "versions": [*kept["versions"], version]})
+    )
 
 
-def _of_people(served: Served, id: str) -> str:
+def _of_people(graphs: OpenGraphs, id: str) -> str:
     """Only what somebody has made can be changed."""
     check_id(id, "assistant_id")
-    if any(id in (offer.id, own_id(offer.id)) for offer in served.graphs):
+    if any(id in (offer.id, default_assistant_id(offer.id)) for offer in graphs.catalog):
         raise Conflict(f"the assistant {id!r} is its graph's own; make one of the graph, and change that")
     return id
 
 
 @router.delete("/assistants/{assistant_id}", status_code=204, response_class=Response)
 async def delete_assistant(
-    assistant_id: Id,
-    served: ServedHere,
-    owner: Owner,
+    assistant_id: PathId,
+    graphs: GraphsDep,
+    owner: OwnerDep,
     delete_threads: Annotated[bool, Query(description="Threads are never deleted with it here.")] = False,
 ) -> None:
     """Delete an assistant; its threads stay."""
     if delete_threads:
         raise Conflict("threads are deleted one by one; the assistant stays until then")
-    await _kept(served, owner, _of_people(served, assistant_id))
-    await served.et.store.change_items(owner, ItemChanges(delete=[ItemKey(NAMESPACE, assistant_id)]))
+    await _kept(graphs, owner, _of_people(graphs, assistant_id))
+    await graphs.et.store.change_items(owner, ItemChanges(delete=[ItemKey(NAMESPACE, assistant_id)]))
 
 
 @router.post("/assistants/{assistant_id}/versions")
-async def list_versions(assistant_id: Id, body: VersionSearch, served: ServedHere, owner: Owner) -> Response:
+async def list_versions(assistant_id: PathId, body: VersionSearch, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """Its versions, the newest first."""
-    own = await found(served, owner, assistant_id)
-    if own["assistant_id"] in [own_id(offer.id) for offer in served.graphs]:
-        return Answer([own][body.offset :])
-    kept = await _kept(served, owner, assistant_id)
-    meant = [one for one in reversed(kept["versions"]) if has_all(one["metadata"], body.metadata)]
+    own = await find_assistant(graphs, owner, assistant_id)
+    if own["assistant_id"] in [default_assistant_id(offer.id) for offer in graphs.catalog]:
+        return LangGraphResponse([own][body.offset :])
+    kept = await _kept(graphs, owner, assistant_id)
+    meant = [one for one in reversed(kept["versions"]) if contains(one["metadata"], body.metadata)]
     page = meant[body.offset : body.offset + body.limit]
-    return Answer([{"assistant_id": assistant_id, **one} for one in page])
+    return LangGraphResponse([{"assistant_id": assistant_id, **one} for one in page])
 
 
 @router.post("/assistants/{assistant_id}/latest")
-async def set_latest(assistant_id: Id, body: Latest, served: ServedHere, owner: Owner) -> Response:
+async def set_latest(assistant_id: PathId, body: LatestVersion, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """Let an earlier version hold again."""
-    kept = await _kept(served, owner, _of_people(served, assistant_id))
+    kept = await _kept(graphs, owner, _of_people(graphs, assistant_id))
     if body.version not in [one["version"] for one in kept["versions"]]:
         raise NotFound(f"no version {body.version} of assistant {assistant_id!r}")
-    return Answer(await _put(served, owner, {**kept, "latest": body.version}))
+    return LangGraphResponse(await _put(graphs, owner, {**kept, "latest": body.version}))
 
 
 @router.get("/assistants/{assistant_id}/graph")
 async def draw_graph(
-    assistant_id: Id, served: ServedHere, owner: Owner, xray: Annotated[str, Query(max_length=5)] = "false"
+    assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep, xray: Annotated[str, Query(max_length=5)] = "false"
 ) -> Response:
     """Its nodes and edges; with `xray` those of subgraphs too, to a depth or all."""
     depth = int(xray) if xray.isdigit() else xray.lower() == "true"
-    assistant = await found(served, owner, assistant_id)
-    async with served.opened(assistant["graph_id"], owner, assistant["config"]) as graph:
-        return Answer((await graph.aget_graph(xray=depth)).to_json())
+    assistant = await find_assistant(graphs, owner, assistant_id)
+    async with graphs.open(assistant["graph_id"], owner, assistant["config"]) as graph:
+        return LangGraphResponse((await graph.aget_graph(xray=depth)).to_json())
 
 
 @router.get("/assistants/{assistant_id}/schemas")
-async def get_schemas(assistant_id: Id, served: ServedHere, owner: Owner) -> Response:
+async def get_schemas(assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """What goes in, what comes out, and what it can be told."""
-    assistant = await found(served, owner, assistant_id)
-    async with served.opened(assistant["graph_id"], owner, assistant["config"]) as graph:
-        return Answer({"graph_id": assistant["graph_id"], **_schemas(graph)})
+    assistant = await find_assistant(graphs, owner, assistant_id)
+    async with graphs.open(assistant["graph_id"], owner, assistant["config"]) as graph:
+        return LangGraphResponse({"graph_id": assistant["graph_id"], **_schemas(graph)})
 
 
 @router.get("/assistants/{assistant_id}/subgraphs")
 async def get_subgraphs(
-    assistant_id: Id,
-    served: ServedHere,
-    owner: Owner,
+    assistant_id: PathId,
+    graphs: GraphsDep,
+    owner: OwnerDep,
     recurse: Annotated[bool, Query(description="Also those inside of subgraphs.")] = False,
 ) -> Response:
     """The schemas of its subgraphs, by their place."""
-    return Answer(await _subgraphs(served, owner, assistant_id, None, recurse=recurse))
+    return LangGraphResponse(await _subgraphs(graphs, owner, assistant_id, None, recurse=recurse))
 
 
 @router.get("/assistants/{assistant_id}/subgraphs/{namespace}")
 async def get_subgraph(
-    assistant_id: Id,
+    assistant_id: PathId,
     namespace: str,
-    served: ServedHere,
-    owner: Owner,
+    graphs: GraphsDep,
+    owner: OwnerDep,
     recurse: Annotated[bool, Query(description="Also those inside of subgraphs.")] = False,
 ) -> Response:
     """The schemas of one of its subgraphs."""
-    return Answer(await _subgraphs(served, owner, assistant_id, namespace, recurse=recurse))
+    return LangGraphResponse(await _subgraphs(graphs, owner, assistant_id, namespace, recurse=recurse))
 
 
-async def _subgraphs(served: Served, owner: str, id: str, namespace: str | None, *, recurse: bool) -> Json:
-    assistant = await found(served, owner, id)
-    async with served.opened(assistant["graph_id"], owner, assistant["config"]) as graph:
+async def _subgraphs(graphs: OpenGraphs, owner: str, id: str, namespace: str | None, *, recurse: bool) -> JsonObject:
+    assistant = await find_assistant(graphs, owner, id)
+    async with graphs.open(assistant["graph_id"], owner, assistant["config"]) as graph:
         inside = [pair async for pair in graph.aget_subgraphs(namespace=namespace, recurse=recurse)]
         return {place: _schemas(subgraph) for place, subgraph in inside}
 
 
-def _schemas(graph: Any) -> Json:
+def _schemas(graph: Any) -> JsonObject:
     """Each as JSON schema; None where a type has none."""
     return {
         "input_schema": _schema(graph.get_input_jsonschema),

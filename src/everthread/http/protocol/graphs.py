@@ -1,10 +1,12 @@
-"""Which graphs are served: those that `langgraph.json` or the settings name, each by a file or module and a name in it.
+"""Which graphs are served, and how one is opened for an owner.
+
+`langgraph.json` and the settings name graphs, each by a file or module and a name in it:
 
     {"graphs": {"agent": "./agent.py:graph", "writer": {"path": "my_app.graphs:make_writer"}}}
 
-What is named is a graph, compiled or not, or a function that makes one, for each run anew: plain, async, or a context
-manager, with or without a config. A graph is never run as it came: it gets a checkpointer and a store over the log, of
-the owner who asks.
+The name stands for a graph, compiled or not, or for a function that makes one for each run: plain, async, or a context
+manager, with or without a config. A graph never runs as it came: it gets a checkpointer and a store over the log of
+the owner it runs for.
 """
 
 from __future__ import annotations
@@ -15,31 +17,37 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
+from everthread.adapters.checkpoints.bridge import Bridge
+from everthread.adapters.checkpoints.saver import LogSaver
+from everthread.adapters.checkpoints.store import LogStore
 from everthread.core.errors import Invalid, NotFound
+from everthread.instance import Everthread
 
 Graph = Pregel[Any, Any, Any, Any]
-_MODULE = "everthread_served_{}"
+_MODULE_NAME = "everthread_served_{}"
+_MAX_OWNERS = 256
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A graph as it was named."""
+class GraphLocation:
+    """Where the configuration says a graph is."""
 
     id: str
-    place: str
+    path: str
     """`./agent.py:graph` or `package.module:graph`."""
     folder: Path
     """What a file's path is relative to."""
@@ -47,35 +55,35 @@ class Named:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offer:
-    """What is there under a name: a graph, or how to make one."""
+class GraphSpec:
+    """A graph, or the function that makes one."""
 
     id: str
-    made: Any
+    source: Any
     description: str | None = None
 
-    @cached_property
-    def is_factory(self) -> bool:
-        return not isinstance(self.made, Pregel | StateGraph)
-
     @asynccontextmanager
-    async def opened(
+    async def open(
         self, config: Mapping[str, Any], checkpointer: BaseCheckpointSaver[Any] | None, store: BaseStore | None
     ) -> AsyncIterator[Graph]:
         """The graph over this checkpointer and this store, for as long as it is used."""
-        async with _made(self.made, config) as found:
-            graph = found.compile() if isinstance(found, StateGraph) else found
+        async with _build(self.source, config) as built:
+            graph = built.compile() if isinstance(built, StateGraph) else built
             if not isinstance(graph, Pregel):
-                raise Invalid(f"is no graph but {type(graph).__name__}", field=f"graphs.{self.id}")
+                raise Invalid(f"must make a graph, not {type(graph).__name__}", field=f"graphs.{self.id}")
             yield graph.copy(update={"checkpointer": checkpointer, "store": store})
 
 
 @asynccontextmanager
-async def _made(made: Any, config: Mapping[str, Any]) -> AsyncIterator[Any]:
-    if isinstance(made, Pregel | StateGraph):
-        yield made
+async def _build(source: Any, config: Mapping[str, Any]) -> AsyncIterator[Any]:
+    if isinstance(source, Pregel | StateGraph):
+        yield source
         return
-    result = made(config) if _takes_config(made) else made()
+    takes_config = any(
+        parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        for parameter in inspect.signature(source).parameters.values()
+    )
+    result = source(config) if takes_config else source()
     if isinstance(result, AbstractAsyncContextManager):
         async with result as graph:
             yield graph
@@ -86,63 +94,89 @@ async def _made(made: Any, config: Mapping[str, Any]) -> AsyncIterator[Any]:
         yield await result if inspect.isawaitable(result) else result
 
 
-def _takes_config(make: Callable[..., Any]) -> bool:
-    return any(
-        parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        for parameter in inspect.signature(make).parameters.values()
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
-class Graphs:
-    """All that are served, by their names."""
+class GraphCatalog:
+    """All graphs that are served, by name."""
 
-    offers: Mapping[str, Offer] = field(default_factory=dict)
+    specs: Mapping[str, GraphSpec] = field(default_factory=dict)
 
-    def get(self, id: str) -> Offer:
-        """NotFound names those there are."""
-        found = self.offers.get(id)
+    def get(self, id: str) -> GraphSpec:
+        """NotFound lists the graphs there are."""
+        found = self.specs.get(id)
         if found is None:
-            there = ", ".join(sorted(self.offers)) or "none"
-            raise NotFound(f"no graph {id!r}; there are: {there}")
+            raise NotFound(f"no graph {id!r}; available graphs: {', '.join(sorted(self.specs)) or 'none'}")
         return found
 
     def __contains__(self, id: object) -> bool:
-        return id in self.offers
+        return id in self.specs
 
-    def __iter__(self) -> Any:
-        return iter(self.offers.values())
-
-
-# -- reading what is named -------------------------------------------------------------------------------------------
+    def __iter__(self) -> Iterator[GraphSpec]:
+        return iter(self.specs.values())
 
 
-def named_in_file(path: Path) -> list[Named]:
-    """The graphs of a `langgraph.json`. Its `dependencies` that are folders can be imported from, its `env` is set."""
+class OpenGraphs:
+    """The graphs over an open database: each opened with the checkpoints and documents of one owner."""
+
+    def __init__(self, et: Everthread, catalog: GraphCatalog) -> None:
+        self.et = et
+        self.catalog = catalog
+        self._bridge = Bridge.here()
+        self._savers: OrderedDict[str, LogSaver] = OrderedDict()
+        self._stores: OrderedDict[str, LogStore] = OrderedDict()
+
+    def saver(self, owner: str) -> LogSaver:
+        """The checkpoints of an owner."""
+        return _cached(self._savers, owner, lambda: LogSaver(self.et, owner=owner, bridge=self._bridge))
+
+    def store(self, owner: str) -> LogStore:
+        """The documents of an owner."""
+        return _cached(self._stores, owner, lambda: LogStore(self.et, owner=owner, bridge=self._bridge))
+
+    @asynccontextmanager
+    async def open(self, graph_id: str, owner: str, config: Mapping[str, Any]) -> AsyncIterator[Graph]:
+        """A graph for one owner; NotFound when there is none by this name."""
+        async with self.catalog.get(graph_id).open(config, self.saver(owner), self.store(owner)) as graph:
+            yield graph
+
+
+def _cached(cache: OrderedDict[str, V], owner: str, make: Callable[[], V]) -> V:
+    """This owner's value; the least recently used ones are dropped."""
+    found = cache.pop(owner, None) or make()
+    cache[owner] = found
+    while len(cache) > _MAX_OWNERS:
+        cache.popitem(last=False)
+    return found
+
+
+# -- loading ---------------------------------------------------------------------------------------------------------
+
+
+def locations_in_file(path: Path) -> list[GraphLocation]:
+    """The graphs of a `langgraph.json`. Folders among its `dependencies` become importable, its `env` is set."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise Invalid(f"there is no file {path}", field="langgraph_config") from None
+        raise Invalid(f"file not found: {path}", field="langgraph_config") from None
     except ValueError as problem:
-        raise Invalid(f"{path} is not JSON: {problem}", field="langgraph_config") from problem
+        raise Invalid(f"{path} is not valid JSON: {problem}", field="langgraph_config") from problem
     folder = path.resolve().parent
-    for one in config.get("dependencies", ()):
-        _add_to_path(folder / one)
+    for dependency in config.get("dependencies", ()):
+        _add_to_path(folder / dependency)
     _set_environment(config.get("env") or {}, folder)
-    return [_named(id, given, folder) for id, given in config.get("graphs", {}).items()]
+    return [_location(id, given, folder) for id, given in config.get("graphs", {}).items()]
 
 
-def _named(id: str, given: Any, folder: Path) -> Named:
-    place = given.get("path") if isinstance(given, dict) else given
-    if not isinstance(place, str) or ":" not in place:
-        raise Invalid('is written as "./file.py:name" or "package.module:name"', field=f"graphs.{id}")
+def locations_in_settings(graphs: Mapping[str, str], folder: Path) -> list[GraphLocation]:
+    """The graphs of the setting `graphs`."""
+    return [_location(id, path, folder) for id, path in graphs.items()]
+
+
+def _location(id: str, given: Any, folder: Path) -> GraphLocation:
+    path = given.get("path") if isinstance(given, dict) else given
+    if not isinstance(path, str) or ":" not in path:
+        raise Invalid('must look like "./file.py:name" or "package.module:name"', field=f"graphs.{id}")
     description = given.get("description") if isinstance(given, dict) else None
-    return Named(id=id, place=place, folder=folder, description=description)
-
-
-def named_in_settings(graphs: Mapping[str, str], folder: Path) -> list[Named]:
-    """The graphs of the settings' table."""
-    return [_named(id, place, folder) for id, place in graphs.items()]
+    return GraphLocation(id=id, path=path, folder=folder, description=description)
 
 
 def _add_to_path(folder: Path) -> None:
@@ -151,7 +185,7 @@ def _add_to_path(folder: Path) -> None:
 
 
 def _set_environment(env: Any, folder: Path) -> None:
-    """A file of variables or a table of them; what is set already stays."""
+    """`env` is the path of a file of variables, or a table of them. Variables that are set already stay as they are."""
     if isinstance(env, str):
         lines = (folder / env).read_text(encoding="utf-8").splitlines() if (folder / env).is_file() else []
         pairs = [line.split("=", 1) for line in lines if "=" in line and not line.lstrip().startswith("#")]
@@ -160,28 +194,30 @@ def _set_environment(env: Any, folder: Path) -> None:
         os.environ.setdefault(name, str(value))
 
 
-def load(named: list[Named]) -> Graphs:
-    """Import what is named; Invalid says which one is not there."""
-    return Graphs(offers={one.id: _offer(one) for one in named})
+def load_graphs(locations: list[GraphLocation]) -> GraphCatalog:
+    """Import every graph; Invalid names the one that cannot be found."""
+    return GraphCatalog(specs={location.id: _load(location) for location in locations})
 
 
-def _offer(named: Named) -> Offer:
-    place, _, name = named.place.rpartition(":")
-    module = _from_file(named, Path(place)) if place.endswith(".py") or "/" in place else _from_module(named, place)
-    made = getattr(module, name, None)
-    if made is None or not (isinstance(made, Pregel | StateGraph) or callable(made)):
-        raise Invalid(f"{named.place} is no graph and no function that makes one", field=f"graphs.{named.id}")
-    return Offer(id=named.id, made=made, description=named.description)
+def _load(location: GraphLocation) -> GraphSpec:
+    path, _, name = location.path.rpartition(":")
+    is_file = path.endswith(".py") or "/" in path
+    module = _module_from_file(location, Path(path)) if is_file else _module_by_name(location, path)
+    source = getattr(module, name, None)
+    if source is None or not (isinstance(source, Pregel | StateGraph) or callable(source)):
+        raise Invalid(f"{location.path} must be a graph or a function that makes one", field=f"graphs.{location.id}")
+    return GraphSpec(id=location.id, source=source, description=location.description)
 
 
-def _from_file(named: Named, path: Path) -> ModuleType:
-    whole = (named.folder / path).resolve()
-    name = _MODULE.format(f"{abs(hash(str(whole))):x}")
+def _module_from_file(location: GraphLocation, path: Path) -> ModuleType:
+    absolute = (location.folder / path).resolve()
+    name = _MODULE_NAME.format(f"{abs(hash(str(absolute))):x}")
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, whole)
-    if spec is None or spec.loader is None or not whole.is_file():
-        raise Invalid(f"there is no file {path}", field=f"graphs.{named.id}")
+    spec = importlib.util.spec_from_file_location(name, absolute)
+    if spec is None or spec.loader is None or not absolute.is_file():
+        raise Invalid(f"file not found: {path}", field=f"graphs.{location.id}")
+    # Registered before it runs, as `import` does: dataclasses and pickling look their module up there.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -191,8 +227,8 @@ def _from_file(named: Named, path: Path) -> ModuleType:
     return module
 
 
-def _from_module(named: Named, place: str) -> ModuleType:
+def _module_by_name(location: GraphLocation, name: str) -> ModuleType:
     try:
-        return importlib.import_module(place)
+        return importlib.import_module(name)
     except ModuleNotFoundError as problem:
-        raise Invalid(f"cannot import {place}: {problem}", field=f"graphs.{named.id}") from problem
+        raise Invalid(f"cannot import {name}: {problem}", field=f"graphs.{location.id}") from problem

@@ -18,23 +18,30 @@ from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn, TurnQuery, TurnState
-from everthread.http.asking import ALWAYS, Body
-from everthread.http.errors import EVERYWHERE
-from everthread.http.protocol import states
-from everthread.http.protocol.assistants import has_all
-from everthread.http.protocol.doors import Answer, Owner, RunningHere, ServedHere, Thread, selected, thread
-from everthread.http.protocol.running import Running
-from everthread.http.protocol.served import Served
-from everthread.http.protocol.wire import Json, plain
+from everthread.http.dependencies import RequestModel
+from everthread.http.protocol import thread_state
+from everthread.http.protocol.assistants import contains
+from everthread.http.protocol.dependencies import (
+    EngineDep,
+    GraphsDep,
+    LangGraphResponse,
+    OwnerDep,
+    ThreadDep,
+    find_thread,
+    select_fields,
+)
+from everthread.http.protocol.graphs import OpenGraphs
+from everthread.http.protocol.run_engine import RunEngine
+from everthread.http.protocol.serialization import JsonObject, to_plain
 
-router = APIRouter(tags=["LangGraph: threads"], dependencies=ALWAYS, responses=EVERYWHERE)
-Status = Literal["idle", "busy", "interrupted", "error"]
+router = APIRouter(tags=["LangGraph: threads"])
+ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 _PAGE = 200
 _OF_ROW = frozenset({"thread_id", "created_at", "updated_at", "state_updated_at", "metadata"})
 """What a thread shows without a look at its runs and its checkpoint."""
 
 
-class NewThread(Body):
+class NewThread(RequestModel):
     """A thread to be made."""
 
     thread_id: str | None = Field(default=None, min_length=1, max_length=128)
@@ -44,22 +51,22 @@ class NewThread(Body):
     supersteps: list[dict[str, Any]] | None = None
 
 
-class ThreadChanges(Body):
+class ThreadChanges(RequestModel):
     """Metadata that are added to those there are."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
     ttl: Any = None
 
 
-class ThreadFilter(Body):
+class ThreadFilter(RequestModel):
     """Which threads are meant."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
     values: dict[str, Any] = Field(default_factory=dict)
-    status: Status | None = None
+    status: ThreadStatus | None = None
 
 
-Member = Literal[
+ThreadField = Literal[
     "thread_id", "created_at", "updated_at", "state_updated_at", "metadata", "config", "context", "status", "values",
     "interrupts", "error",
 ]  # fmt: skip
@@ -73,11 +80,11 @@ class ThreadSearch(ThreadFilter):
     offset: int = Field(default=0, ge=0)
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] = "created_at"
     sort_order: Literal["asc", "desc"] = "desc"
-    select: list[Member] | None = None
+    select: list[ThreadField] | None = None
     extract: dict[str, str] | None = Field(default=None, max_length=10)
 
 
-class Pruned(Body):
+class PruneThreads(RequestModel):
     """Threads whose past is to be thinned, or that are to go."""
 
     thread_ids: list[str] = Field(max_length=1000)
@@ -87,7 +94,7 @@ class Pruned(Body):
 # -- how one is shown ------------------------------------------------------------------------------------------------
 
 
-def row_of(one: Conversation) -> Json:
+def thread_row(one: Conversation) -> JsonObject:
     """What a thread's row alone says."""
     return {
         "thread_id": one.id,
@@ -98,14 +105,14 @@ def row_of(one: Conversation) -> Json:
     }
 
 
-async def shown(served: Served, one: Conversation) -> Json:
+async def thread_out(graphs: OpenGraphs, one: Conversation) -> JsonObject:
     """A thread with its status, its values and what it waits for."""
-    run = await newest_run(served, one)
-    state = await states.state(served, one)
+    run = await newest_run(graphs, one)
+    state = await thread_state.read_state(graphs, one)
     interrupts = {task["id"]: task["interrupts"] for task in state["tasks"] if task["interrupts"]}
     kwargs = {} if run is None else run.metadata.get("kwargs", {})
     return {
-        **row_of(one),
+        **thread_row(one),
         "status": _status(run, state),
         "config": kwargs.get("config", {}),
         "values": state["values"] or None,
@@ -114,17 +121,17 @@ async def shown(served: Served, one: Conversation) -> Json:
     }
 
 
-async def newest_run(served: Served, one: Conversation) -> Turn | None:
+async def newest_run(graphs: OpenGraphs, one: Conversation) -> Turn | None:
     """The run that says how the thread stands: one that runs, or else the newest."""
     busy = (TurnState.RUNNING, TurnState.RECEIVED)
     for wanted in (busy, ()):
-        found = await served.et.store.turns(TurnQuery(one.owner, one.id, wanted, None, 1))
+        found = await graphs.et.store.turns(TurnQuery(one.owner, one.id, wanted, None, 1))
         if found:
             return found[0]
     return None
 
 
-def _status(run: Turn | None, state: Mapping[str, Any]) -> Status:
+def _status(run: Turn | None, state: Mapping[str, Any]) -> ThreadStatus:
     if run is not None and not run.state.is_final:
         return "busy"
     if run is not None and run.state is TurnState.FAILED:
@@ -135,13 +142,15 @@ def _status(run: Turn | None, state: Mapping[str, Any]) -> Status:
 # -- one -------------------------------------------------------------------------------------------------------------
 
 
-async def made(served: Served, owner: str, id: str | None, metadata: Mapping[str, Any], **new: Any) -> Conversation:
+async def create_or_restore(
+    graphs: OpenGraphs, owner: str, id: str | None, metadata: Mapping[str, Any], **new: Any
+) -> Conversation:
     """A new thread. Conflict when there is one by this id; one that was deleted begins anew, its log kept."""
     name = new_id() if id is None else check_id(id, "thread_id")
     try:
-        return await served.et.conversations.create(id=name, owner=owner, metadata=metadata, **new)
+        return await graphs.et.conversations.create(id=name, owner=owner, metadata=metadata, **new)
     except Conflict:
-        there = await served.et.conversations.get(name, owner)
+        there = await graphs.et.conversations.get(name, owner)
         if not there.is_deleted:
             raise
         await there.update(metadata=metadata)
@@ -149,88 +158,88 @@ async def made(served: Served, owner: str, id: str | None, metadata: Mapping[str
 
 
 @router.post("/threads")
-async def create_thread(body: NewThread, served: ServedHere, owner: Owner) -> Response:
+async def create_thread(body: NewThread, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """Make a thread; with `supersteps`, one that has a past."""
     try:
-        one = await made(served, owner, body.thread_id, body.metadata)
+        one = await create_or_restore(graphs, owner, body.thread_id, body.metadata)
     except Conflict:
         if body.if_exists == "raise" or body.thread_id is None:
             raise
-        return Answer(await shown(served, await thread(served, owner, body.thread_id)))
+        return LangGraphResponse(await thread_out(graphs, await find_thread(graphs, owner, body.thread_id)))
     if body.supersteps:
-        await states.build(served, one, body.supersteps)
-    return Answer(await shown(served, one))
+        await thread_state.write_supersteps(graphs, one, body.supersteps)
+    return LangGraphResponse(await thread_out(graphs, one))
 
 
 @router.get("/threads/{thread_id}")
 async def get_thread(
-    one: Thread,
-    served: ServedHere,
+    one: ThreadDep,
+    graphs: GraphsDep,
     include: Annotated[str | None, Query(max_length=100, description="`ttl`: there is none here.")] = None,
 ) -> Response:
     """A thread with its values."""
-    return Answer(await shown(served, one))
+    return LangGraphResponse(await thread_out(graphs, one))
 
 
 @router.patch("/threads/{thread_id}")
-async def change_thread(one: Thread, body: ThreadChanges, served: ServedHere) -> Response:
+async def change_thread(one: ThreadDep, body: ThreadChanges, graphs: GraphsDep) -> Response:
     """Add to a thread's metadata."""
-    return Answer(await shown(served, await one.update(metadata={**one.metadata, **body.metadata})))
+    return LangGraphResponse(await thread_out(graphs, await one.update(metadata={**one.metadata, **body.metadata})))
 
 
 @router.delete("/threads/{thread_id}", status_code=204, response_class=Response)
-async def delete_thread(one: Thread, served: ServedHere, running: RunningHere) -> None:
+async def delete_thread(one: ThreadDep, graphs: GraphsDep, engine: EngineDep) -> None:
     """Stop what runs, remove the checkpoints, and take the conversation out of sight. Its log is kept."""
-    await removed(served, running, one)
+    await remove_thread(graphs, engine, one)
 
 
-async def removed(served: Served, running: Running, one: Conversation) -> None:
+async def remove_thread(graphs: OpenGraphs, engine: RunEngine, one: Conversation) -> None:
     """As `DELETE /threads/{id}` does."""
-    await running.stop_all(Ref(one.owner, one.id))
-    await served.saver(one.owner).adelete_thread(one.id)
+    await engine.stop_all(Ref(one.owner, one.id))
+    await graphs.saver(one.owner).adelete_thread(one.id)
     await one.delete()
 
 
 @router.post("/threads/{thread_id}/copy")
-async def copy_thread(one: Thread, served: ServedHere) -> Response:
+async def copy_thread(one: ThreadDep, graphs: GraphsDep) -> Response:
     """A thread of its own with the same log and checkpoints."""
-    copied = await made(served, one.owner, None, one.metadata, title=one.title)
-    await served.saver(one.owner).acopy_thread(one.id, copied.id)
-    return Answer(await shown(served, await copied.refresh()))
+    copied = await create_or_restore(graphs, one.owner, None, one.metadata, title=one.title)
+    await graphs.saver(one.owner).acopy_thread(one.id, copied.id)
+    return LangGraphResponse(await thread_out(graphs, await copied.refresh()))
 
 
 @router.post("/threads/prune")
-async def prune_threads(body: Pruned, served: ServedHere, running: RunningHere, owner: Owner) -> Response:
+async def prune_threads(body: PruneThreads, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
     """Delete threads, or with `keep_latest` only their older checkpoints."""
     count = 0
     for id in dict.fromkeys(body.thread_ids):
         try:
-            one = await thread(served, owner, id)
+            one = await find_thread(graphs, owner, id)
         except NotFound:
             continue
         if body.strategy == "delete":
-            await removed(served, running, one)
+            await remove_thread(graphs, engine, one)
         else:
-            await served.saver(owner).aprune([one.id], strategy="keep_latest")
+            await graphs.saver(owner).aprune([one.id], strategy="keep_latest")
         count += 1
-    return Answer({"pruned_count": count})
+    return LangGraphResponse({"pruned_count": count})
 
 
 # -- many ------------------------------------------------------------------------------------------------------------
 
 
-async def _rows(served: Served, owner: str, ids: list[str] | None) -> AsyncIterator[Conversation]:
+async def _rows(graphs: OpenGraphs, owner: str, ids: list[str] | None) -> AsyncIterator[Conversation]:
     """Threads of an owner, the newest first; subagents' conversations are their parents' matter."""
     if ids is not None:
         for id in dict.fromkeys(ids):
             try:
-                yield await thread(served, owner, id)
+                yield await find_thread(graphs, owner, id)
             except NotFound:
                 continue
         return
     cursor = None
     while True:
-        page = await served.et.conversations.list(owner, limit=_PAGE, cursor=cursor)
+        page = await graphs.et.conversations.list(owner, limit=_PAGE, cursor=cursor)
         for one in page.items:
             if one.parent_id is None and not one.off_record:
                 yield one
@@ -239,30 +248,30 @@ async def _rows(served: Served, owner: str, ids: list[str] | None) -> AsyncItera
 
 
 async def _meant(
-    served: Served, owner: str, asked: ThreadFilter, ids: list[str] | None, *, whole: bool
-) -> AsyncIterator[Json]:
+    graphs: OpenGraphs, owner: str, asked: ThreadFilter, ids: list[str] | None, *, whole: bool
+) -> AsyncIterator[JsonObject]:
     needs_state = whole or asked.status is not None or bool(asked.values)
-    async for one in _rows(served, owner, ids):
-        if not has_all(dict(one.metadata), asked.metadata):
+    async for one in _rows(graphs, owner, ids):
+        if not contains(dict(one.metadata), asked.metadata):
             continue
-        row = await shown(served, one) if needs_state else row_of(one)
+        row = await thread_out(graphs, one) if needs_state else thread_row(one)
         if asked.status in (None, row.get("status")) and (not asked.values or _has_values(row, asked.values)):
             yield row
 
 
 def _has_values(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return has_all(plain(row["values"] or {}), dict(wanted))
+    return contains(to_plain(row["values"] or {}), dict(wanted))
 
 
 @router.post("/threads/search")
-async def search_threads(body: ThreadSearch, served: ServedHere, owner: Owner) -> Response:
+async def search_threads(body: ThreadSearch, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """Threads that fit, the newest first. Ordered otherwise, or by status or values, each thread is looked at."""
     is_newest_first = body.sort_by == "created_at" and body.sort_order == "desc" and body.ids is None
     chosen = set(body.select or ()) | set(() if body.extract is None else {"values"})
     whole = not body.select or not chosen <= _OF_ROW or body.sort_by == "status"
     until = body.offset + body.limit + 1 if is_newest_first else None
-    rows: list[Json] = []
-    async for row in _meant(served, owner, body, body.ids, whole=whole and not is_newest_first):
+    rows: list[JsonObject] = []
+    async for row in _meant(graphs, owner, body, body.ids, whole=whole and not is_newest_first):
         rows.append(row)
         if until is not None and len(rows) == until:
             break
@@ -270,8 +279,8 @@ async def search_threads(body: ThreadSearch, served: ServedHere, owner: Owner) -
         rows.sort(key=lambda row: (str(row[body.sort_by]), row["thread_id"]), reverse=body.sort_order == "desc")
     page = rows[body.offset : body.offset + body.limit]
     if whole and is_newest_first:
-        page = [await shown(served, await thread(served, owner, row["thread_id"])) for row in page]
-    return Answer(_picked(page, body), headers=_headers(len(rows), body))
+        page = [await thread_out(graphs, await find_thread(graphs, owner, row["thread_id"])) for row in page]
+    return LangGraphResponse(_picked(page, body), headers=_headers(len(rows), body))
 
 
 def _headers(count: int, body: ThreadSearch) -> dict[str, str]:
@@ -281,11 +290,11 @@ def _headers(count: int, body: ThreadSearch) -> dict[str, str]:
     return headers
 
 
-def _picked(page: list[Json], body: ThreadSearch) -> list[Json]:
-    picked = selected(page, list(body.select or ()))
+def _picked(page: list[JsonObject], body: ThreadSearch) -> list[JsonObject]:
+    picked = select_fields(page, list(body.select or ()))
     if not body.extract:
         return picked
-    found = [{name: _at(plain(row), path) for name, path in body.extract.items()} for row in page]
+    found = [{name: _at(to_plain(row), path) for name, path in body.extract.items()} for row in page]
     return [{**row, "extracted": extracted} for row, extracted in zip(picked, found, strict=True)]
 
 
@@ -302,9 +311,9 @@ def _at(value: Any, path: str) -> Any:
 
 
 @router.post("/threads/count")
-async def count_threads(body: ThreadFilter, served: ServedHere, owner: Owner) -> Response:
+async def count_threads(body: ThreadFilter, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """How many fit."""
     count = 0
-    async for _ in _meant(served, owner, body, None, whole=False):
+    async for _ in _meant(graphs, owner, body, None, whole=False):
         count += 1
-    return Answer(count)
+    return LangGraphResponse(count)

@@ -1,38 +1,52 @@
-"""/api/v1: conversations and everything that is kept of them, for the owner that asks.
+"""/api/v1: conversations and everything kept of them, for the owner of the key.
 
-conversations.py  their rows        messages.py  what was said      branches.py  other ways it went
-contexts.py       what a model sees  compactions.py  summaries       searching.py  finding it again
-exporting.py      files out, archives in                              keeping.py  counts, logs, proof, erasure
-chat.py           a message in, an answer out                         turns.py  following and stopping it
-memories.py       memories and knowledge                              files.py  uploads and downloads
-about.py          what a page asks first                              shapes.py  what answers look like
+To add a route, write it in the module of its resource below; a new module gets a `router` and a place in `ROUTERS`.
+Every route gets the shared dependencies and error responses from here.
+
+    about          the server and the caller             chat         a message in, an answer out
+    conversations  rows and branches                     turns        follow and cancel an answer
+    messages       read, append, edit, search            context      what a model sees
+    compactions    summaries and their settings          memories     memories and knowledge documents
+    files          uploads and downloads                 exports      files out, archives in
+    maintenance    counts, logs, verify, erase           schemas      response models that several of them share
 """
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
-from everthread.http.asking import ALWAYS
-from everthread.http.errors import EVERYWHERE
+from everthread.http.dependencies import COMMON_DEPENDENCIES
+from everthread.http.errors import COMMON_PROBLEMS
 from everthread.http.v1 import (
     about,
-    branches,
     chat,
     compactions,
-    contexts,
+    context,
     conversations,
-    exporting,
+    exports,
     files,
-    keeping,
+    maintenance,
     memories,
     messages,
-    searching,
     turns,
 )
 
-router = APIRouter(prefix="/api/v1", dependencies=ALWAYS, responses=EVERYWHERE)
-for part in (
-    about, chat, conversations, messages, branches, turns, contexts, compactions, searching, files, memories,
-    exporting, keeping,
-):  # fmt: skip
-    router.include_router(part.router)
+ROUTERS = (
+    about.router,
+    chat.router,
+    conversations.router,
+    conversations.branch_router,
+    messages.router,
+    messages.search_router,
+    turns.router,
+    context.router,
+    compactions.router,
+    files.router,
+    memories.router,
+    exports.router,
+    maintenance.router,
+)
+
+router = APIRouter(prefix="/api/v1", dependencies=COMMON_DEPENDENCIES, responses=COMMON_PROBLEMS)
+for one in ROUTERS:
+    router.include_router(one)

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from everthread.conversation import Conversation
 from everthread.core.errors import MissingExtra
-from everthread.http.asking import Asker, Et
-from everthread.http.errors import declared
-from everthread.http.json import Json
-from everthread.http.v1.shapes import ConversationOut, conversation_out
+from everthread.http.dependencies import CallerDep, EverthreadDep
+from everthread.http.errors import problem_responses
+from everthread.http.responses import JsonResponse
+from everthread.http.v1.schemas import ConversationOut, conversation_out
 from everthread.instance import Everthread
 
 router = APIRouter(tags=["about"])
@@ -33,17 +33,17 @@ class About(BaseModel):
 
 
 @router.get("/about", response_model=About)
-async def about(request: Request, caller: Asker) -> Response:
+async def about(request: Request, caller: CallerDep) -> Response:
     """What answers here, and as whom you ask."""
     model = request.app.state.settings.model
     shown = {"version": version("everthread"), "owner": caller.owner, "model": model, "is_toy_model": model is None}
-    return Json(shown)
+    return JsonResponse(shown)
 
 
-@router.post("/demo", status_code=201, response_model=ConversationOut, responses=declared(501))
-async def load_demo(request: Request, et: Et, caller: Asker) -> Response:
+@router.post("/demo", status_code=201, response_model=ConversationOut, responses=problem_responses(501))
+async def load_demo(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
     """A long conversation to look at: made if you have none, else the one you have."""
     load: LoadDemo | None = request.app.state.load_demo
     if load is None:
         raise MissingExtra("this server has no demo conversation to give")
-    return Json(conversation_out(await load(et, caller.owner)), 201)
+    return JsonResponse(conversation_out(await load(et, caller.owner)), 201)

@@ -14,26 +14,26 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, EverthreadError, Invalid, NotFound
 from everthread.core.ids import MAX_ID_CHARACTERS, new_id
 from everthread.core.turn_events import Failed
-from everthread.http.addresses import in_address
-from everthread.http.asking import Asker, Body, Et, Named
-from everthread.http.errors import KINDS, Refused, declared
-from everthread.http.json import Json
-from everthread.http.streaming import EventStream
-from everthread.http.talking import REQUEST, Talk, named_by
-from everthread.http.v1.shapes import MessageOut, message_out
+from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, RequestModel
+from everthread.http.errors import PROBLEM_TYPES, HttpProblem, problem_responses
+from everthread.http.middleware import quote_id
+from everthread.http.responses import JsonResponse
+from everthread.http.sse import EventStreamResponse
+from everthread.http.turn_service import REQUEST_HASH, TurnService, id_from_key
+from everthread.http.v1.schemas import MessageOut, message_out
 from everthread.settings import Settings
 from everthread.turn.options import Options
 from everthread.turn.results import result_of
 
 router = APIRouter(tags=["chat"])
 
-STREAM: dict[int | str, dict[str, Any]] = {
+EVENT_STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "Events as they come, each with its number as id.", "content": {"text/event-stream": {}}}
 }
 Id = Annotated[str | None, Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)]
 
 
-class How(Body):
+class TurnSettings(RequestModel):
     """How a turn is to be run."""
 
     agent_type: str | None = Field(default=None, max_length=MAX_ID_CHARACTERS)
@@ -55,7 +55,7 @@ class How(Body):
         return {name: value for name, value in asked.items() if value is not None} or None
 
 
-class Question(How):
+class Question(TurnSettings):
     """A message, and where it belongs."""
 
     message: str | list[dict[str, Any]] | dict[str, Any] = Field(description="A text, content blocks, or a message.")
@@ -64,7 +64,7 @@ class Question(How):
     files: list[str] = Field(default=[], max_length=100, description="Names of files of the conversation.")
 
 
-class Regenerate(How):
+class Regenerate(TurnSettings):
     """Which answer is to be given again."""
 
     message_id: Id = Field(default=None, description="Of the answer; the newest without.")
@@ -111,38 +111,40 @@ class Todos(BaseModel):
     items: list[TodoOut]
 
 
-def talk_of(request: Request) -> Talk:
-    talk: Talk = request.app.state.talk
+def turn_service(request: Request) -> TurnService:
+    talk: TurnService = request.app.state.talk
     return talk
 
 
-@router.post("/chat", response_model=Answered, responses=declared(500, 501, 502))
-async def chat(question: Question, et: Et, caller: Asker, request: Request) -> Response:
+@router.post("/chat", response_model=Answered, responses=problem_responses(500, 501, 502))
+async def chat(question: Question, et: EverthreadDep, caller: CallerDep, request: Request) -> Response:
     """Say something and wait for the answer. The question is kept before it is looked at, whatever comes of it."""
-    talk = talk_of(request)
+    talk = turn_service(request)
     conversation, options = await _asked(question, et, caller.owner, request)
     turn_id = await talk.begin(conversation, _message(question), options)
-    return await answered(talk, conversation, turn_id)
+    return await answer_response(talk, conversation, turn_id)
 
 
-@router.post("/chat/stream", responses=STREAM | declared(500, 501, 502), response_class=EventStream)
-async def chat_stream(question: Question, et: Et, caller: Asker, request: Request) -> Response:
+@router.post(
+    "/chat/stream", responses=EVENT_STREAM | problem_responses(500, 501, 502), response_class=EventStreamResponse
+)
+async def chat_stream(question: Question, et: EverthreadDep, caller: CallerDep, request: Request) -> Response:
     """Say something and follow the answer. Going away stops nothing: follow the turn again with `Last-Event-ID`."""
-    talk = talk_of(request)
+    talk = turn_service(request)
     conversation, options = await _asked(question, et, caller.owner, request)
     turn_id = await talk.begin(conversation, _message(question), options)
-    return streamed(talk, conversation, turn_id)
+    return stream_response(talk, conversation, turn_id)
 
 
-@router.get("/chat/tools", response_model=Tools, responses=declared(501))
+@router.get("/chat/tools", response_model=Tools, responses=problem_responses(501))
 async def list_tools(
     request: Request,
-    et: Et,
-    caller: Asker,
+    et: EverthreadDep,
+    caller: CallerDep,
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
 ) -> Response:
     """What the agent can do; for a conversation, with the tools that belong to it."""
-    agent = talk_of(request).agent
+    agent = turn_service(request).agent
     found = [*agent.builtin]
     if conversation_id is not None:
         conversation = await et.conversations.get(conversation_id, caller.owner)
@@ -151,28 +153,32 @@ async def list_tools(
     items, skills = (
         [{"name": one.name, "description": one.description} for one in known] for known in (found, agent.skills.skills)
     )
-    return Json({"items": items, "skills": skills, "agent_types": list(agent.types)})
+    return JsonResponse({"items": items, "skills": skills, "agent_types": list(agent.types)})
 
 
-@router.get("/conversations/{conversation_id}/todos", response_model=Todos, responses=declared(501))
-async def list_todos(conversation: Named, request: Request) -> Response:
+@router.get("/conversations/{conversation_id}/todos", response_model=Todos, responses=problem_responses(501))
+async def list_todos(conversation: ConversationDep, request: Request) -> Response:
     """What the agent has set itself to do, as the last turn left it."""
-    return Json({"items": list(await talk_of(request).todos(conversation))})
+    return JsonResponse({"items": list(await turn_service(request).todos(conversation))})
 
 
 @router.post(
     "/conversations/{conversation_id}/regenerate",
     response_model=Answered,
-    responses=declared(500, 501, 502),
+    responses=problem_responses(500, 501, 502),
 )
-async def regenerate(conversation: Named, how: Regenerate, request: Request, caller: Asker) -> Response:
+async def regenerate(conversation: ConversationDep, how: Regenerate, request: Request, caller: CallerDep) -> Response:
     """Answer the same question again, on a new branch; the former answer stays on its own."""
-    talk = talk_of(request)
+    talk = turn_service(request)
     options = _options(how, request, caller.owner)
     if options.turn_id is None or not await _has_turn(conversation, options.turn_id):
         await conversation.fork(await _question_seq(conversation, how.message_id), activate=True)
     turn_id = await talk.begin(conversation, None, options)
-    return streamed(talk, conversation, turn_id) if how.stream else await answered(talk, conversation, turn_id)
+    return (
+        stream_response(talk, conversation, turn_id)
+        if how.stream
+        else await answer_response(talk, conversation, turn_id)
+    )
 
 
 async def _has_turn(conversation: Conversation, id: str) -> bool:
@@ -213,12 +219,12 @@ def _message(question: Question) -> object:
     return {"role": "user", "content": said}
 
 
-async def _asked(question: Question, et: Et, owner: str, request: Request) -> tuple[Conversation, Options]:
+async def _asked(question: Question, et: EverthreadDep, owner: str, request: Request) -> tuple[Conversation, Options]:
     given = question.conversation_id or question.session_id
     if question.conversation_id and question.session_id not in (None, question.conversation_id):
         raise Invalid("names another conversation than conversation_id; give one of them", field="session_id")
     key = _key(request)
-    id = given or (new_id() if key is None else named_by(owner, key, "chat"))
+    id = given or (new_id() if key is None else id_from_key(owner, key, "chat"))
     conversation = await et.conversations.ensure(id, owner)
     request.state.conversation = conversation.id
     return conversation, _options(question, request, owner, files=question.files)
@@ -229,7 +235,7 @@ def _key(request: Request) -> str | None:
     return getattr(request.state, "idempotency_key", None) or request.headers.get("idempotency-key")
 
 
-def _options(how: How, request: Request, owner: str, files: list[str] | None = None) -> Options:
+def _options(how: TurnSettings, request: Request, owner: str, files: list[str] | None = None) -> Options:
     key = _key(request)
     _check_model(how.model, request.app.state.settings)
     asked = sha256(f"{request.url.path}\x00{how.model_dump_json()}".encode()).hexdigest()
@@ -244,8 +250,8 @@ def _options(how: How, request: Request, owner: str, files: list[str] | None = N
         max_loops=how.max_loops,
         debug=how.debug,
         uploaded_files=[{"name": name} for name in files] if files else None,
-        turn_id=None if key is None else named_by(owner, key, "turn"),
-        metadata={} if key is None else {REQUEST: asked},
+        turn_id=None if key is None else id_from_key(owner, key, "turn"),
+        metadata={} if key is None else {REQUEST_HASH: asked},
         **named,  # type: ignore[arg-type]
     )
 
@@ -259,12 +265,12 @@ def _check_model(name: str | None, settings: Settings) -> None:
         raise Invalid("names a file of the server, or no provider; write one such as openai:gpt-5-mini", field="model")
 
 
-async def answered(talk: Talk, conversation: Conversation, turn_id: str) -> Response:
+async def answer_response(talk: TurnService, conversation: Conversation, turn_id: str) -> Response:
     """A turn's end as an answer; a failed one as a problem that says where its turn is."""
     end = await talk.ending(conversation, turn_id)
     place = _place(conversation, turn_id)
     if isinstance(end, Failed):
-        raise failed(end, place)
+        raise turn_problem(end, place)
     message = None if end.answer_id is None else await _kept(conversation, end.answer_id)
     body = {
         "conversation_id": conversation.id,
@@ -275,11 +281,11 @@ async def answered(talk: Talk, conversation: Conversation, turn_id: str) -> Resp
         "result": {} if message is None else result_of(message.payload),
         "usage": end.usage,
     }
-    return Json(body, headers={"Content-Location": place})
+    return JsonResponse(body, headers={"Content-Location": place})
 
 
 def _place(conversation: Conversation, turn_id: str) -> str:
-    return f"/api/v1/conversations/{in_address(conversation.id)}/turns/{in_address(turn_id)}"
+    return f"/api/v1/conversations/{quote_id(conversation.id)}/turns/{quote_id(turn_id)}"
 
 
 async def _kept(conversation: Conversation, id: str) -> Any:
@@ -289,11 +295,11 @@ async def _kept(conversation: Conversation, id: str) -> Any:
         return None
 
 
-def failed(end: Failed, place: str) -> Refused:
+def turn_problem(end: Failed, place: str) -> HttpProblem:
     """A turn's failure with the status that its error has."""
-    status = next((kind.status for error, kind in KINDS.items() if error.code == end.code), 502)
+    status = next((kind.status for error, kind in PROBLEM_TYPES.items() if error.code == end.code), 502)
     own = end.code == EverthreadError.code
-    return Refused(
+    return HttpProblem(
         502 if own else status,
         "turn_failed" if own else end.code,
         end.message,
@@ -303,7 +309,7 @@ def failed(end: Failed, place: str) -> Refused:
     )
 
 
-def streamed(talk: Talk, conversation: Conversation, turn_id: str, *, after: int = 0) -> Response:
+def stream_response(talk: TurnService, conversation: Conversation, turn_id: str, *, after: int = 0) -> Response:
     """A turn as an event stream."""
     headers = {"Content-Location": f"{_place(conversation, turn_id)}/stream"}
-    return EventStream(talk.frames(conversation, turn_id, after=after), headers=headers)
+    return EventStreamResponse(talk.frames(conversation, turn_id, after=after), headers=headers)

@@ -15,12 +15,12 @@ from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
 from everthread.core.errors import NotFound
 from everthread.core.ids import MAX_ID_CHARACTERS
-from everthread.http import asking
-from everthread.http.addresses import shown
-from everthread.http.asking import Admin, Asker, Et, Named
-from everthread.http.json import Json
+from everthread.http import dependencies
+from everthread.http.dependencies import AdminDep, CallerDep, ConversationDep, EverthreadDep
+from everthread.http.middleware import restore_slashes
+from everthread.http.responses import JsonResponse
 from everthread.http.v1.messages import BranchParameter
-from everthread.http.v1.shapes import CompactionOut, compaction_out
+from everthread.http.v1.schemas import CompactionOut, compaction_out
 
 router = APIRouter(tags=["compaction"])
 _OF = "/conversations/{conversation_id}"
@@ -28,12 +28,12 @@ _OF = "/conversations/{conversation_id}"
 Which = Annotated[
     str,
     Path(min_length=1, max_length=MAX_ID_CHARACTERS, description="A compaction's number in the list, or its id."),
-    BeforeValidator(shown),
+    BeforeValidator(restore_slashes),
 ]
 Changes = Annotated[dict[str, Any], Body(description="Settings to set; null takes one back.")]
 
 
-class Compact(asking.Body):
+class Compact(dependencies.RequestModel):
     """How to compact, this once."""
 
     dry_run: bool = Field(default=False, description="Only say what would be summed up.")
@@ -115,10 +115,10 @@ class Policy(BaseModel):
 
 
 @router.post(f"{_OF}/compact", response_model=Outcome)
-async def compact(conversation: Named, how: Compact) -> Response:
+async def compact(conversation: ConversationDep, how: Compact) -> Response:
     """Sum up what is old, for models' views. The log does not change; undo brings the former view back."""
     outcome = await conversation.compact(dry_run=how.dry_run, branch=how.branch, compaction=how.compaction)
-    return Json(_outcome(outcome, dry_run=how.dry_run))
+    return JsonResponse(_outcome(outcome, dry_run=how.dry_run))
 
 
 def _outcome(outcome: CompactionOutcome, *, dry_run: bool) -> dict[str, Any]:
@@ -139,16 +139,16 @@ def _outcome(outcome: CompactionOutcome, *, dry_run: bool) -> dict[str, Any]:
 
 @router.get(f"{_OF}/compactions", response_model=Compactions)
 async def list_compactions(
-    conversation: Named,
-    limit: asking.Limit = 50,
+    conversation: ConversationDep,
+    limit: dependencies.Limit = 50,
     cursor: Annotated[int, Query(ge=0, le=2**31, description="`next_cursor` of the page before.")] = 0,
 ) -> Response:
     """Every summary that was made, undone and invalid ones too, oldest first."""
     every = [one async for one in conversation.compactions()]
-    shown = every[cursor : cursor + limit]
-    end = cursor + len(shown)
-    items = [compaction_out(number, one) for number, one in enumerate(shown, start=cursor + 1)]
-    return Json({"items": items, "next_cursor": str(end) if end < len(every) else None})
+    page = every[cursor : cursor + limit]
+    end = cursor + len(page)
+    items = [compaction_out(number, one) for number, one in enumerate(page, start=cursor + 1)]
+    return JsonResponse({"items": items, "next_cursor": str(end) if end < len(every) else None})
 
 
 async def _chosen(conversation: Conversation, which: str) -> tuple[int, Compaction]:
@@ -161,13 +161,13 @@ async def _chosen(conversation: Conversation, which: str) -> tuple[int, Compacti
 
 
 @router.get(f"{_OF}/compactions/{{compaction}}", response_model=CompactionOut)
-async def get_compaction(conversation: Named, compaction: Which) -> Response:
+async def get_compaction(conversation: ConversationDep, compaction: Which) -> Response:
     """One summary."""
-    return Json(compaction_out(*await _chosen(conversation, compaction)))
+    return JsonResponse(compaction_out(*await _chosen(conversation, compaction)))
 
 
 @router.get(f"{_OF}/compactions/{{compaction}}/diff", response_model=DiffOut)
-async def diff_compaction(conversation: Named, compaction: Which) -> Response:
+async def diff_compaction(conversation: ConversationDep, compaction: Which) -> Response:
     """A summary beside its originals, and the facts that only these have."""
     number, chosen = await _chosen(conversation, compaction)
     compared = await conversation.compaction_diff(chosen.id)
@@ -175,7 +175,7 @@ async def diff_compaction(conversation: Named, compaction: Which) -> Response:
         {"seq": one.seq, "id": one.id, "role": one.role, "name": one.name, "text": one.text, "tokens": one.tokens}
         for one in compared.originals
     ]
-    return Json(
+    return JsonResponse(
         {
             "compaction": compaction_out(number, chosen),
             "summary": compared.summary,
@@ -187,45 +187,47 @@ async def diff_compaction(conversation: Named, compaction: Which) -> Response:
 
 
 @router.post(f"{_OF}/compactions/{{compaction}}/undo", response_model=CompactionOut)
-async def undo_compaction(conversation: Named, compaction: Which) -> Response:
+async def undo_compaction(conversation: ConversationDep, compaction: Which) -> Response:
     """Have the messages back in models' views; 409 while another compaction builds on this one."""
     number, chosen = await _chosen(conversation, compaction)
-    return Json(compaction_out(number, await conversation.undo_compaction(chosen.id)))
+    return JsonResponse(compaction_out(number, await conversation.undo_compaction(chosen.id)))
 
 
 @router.get(f"{_OF}/summary", response_model=Summary)
 async def get_summary(
-    conversation: Named,
+    conversation: ConversationDep,
     branch: BranchParameter = None,
     level: Annotated[int | None, Query(ge=1, le=100, description="Told at most at this level.")] = None,
 ) -> Response:
     """What stands for the part before the window."""
     row = await conversation.summaries(branch=branch, level=level)
-    return Json({"summary": "\n\n".join(one.summary for one in row) or None, "compactions": [one.id for one in row]})
+    return JsonResponse(
+        {"summary": "\n\n".join(one.summary for one in row) or None, "compactions": [one.id for one in row]}
+    )
 
 
 @router.get("/config/compaction", response_model=Policy)
-async def get_policy(et: Et, caller: Asker) -> Response:
+async def get_policy(et: EverthreadDep, caller: CallerDep) -> Response:
     """How conversations are compacted unless they say otherwise."""
-    return Json(_policy(await et.compaction_config.get()))
+    return JsonResponse(_policy(await et.compaction_config.get()))
 
 
 @router.put("/config/compaction", response_model=Policy)
-async def set_policy(et: Et, changes: Changes, caller: Admin) -> Response:
+async def set_policy(et: EverthreadDep, changes: Changes, caller: AdminDep) -> Response:
     """Set how all conversations are compacted, while everything runs; needs an admin's key."""
-    return Json(_policy(await et.compaction_config.set(changes)))
+    return JsonResponse(_policy(await et.compaction_config.set(changes)))
 
 
 @router.get(f"{_OF}/config/compaction", response_model=Policy)
-async def get_policy_here(et: Et, conversation: Named) -> Response:
+async def get_policy_here(et: EverthreadDep, conversation: ConversationDep) -> Response:
     """How this conversation is compacted."""
-    return Json(_policy(await et.compaction_config.get(conversation)))
+    return JsonResponse(_policy(await et.compaction_config.get(conversation)))
 
 
 @router.put(f"{_OF}/config/compaction", response_model=Policy)
-async def set_policy_here(et: Et, conversation: Named, changes: Changes) -> Response:
+async def set_policy_here(et: EverthreadDep, conversation: ConversationDep, changes: Changes) -> Response:
     """Set how this conversation is compacted."""
-    return Json(_policy(await et.compaction_config.set(changes, conversation)))
+    return JsonResponse(_policy(await et.compaction_config.set(changes, conversation)))
 
 
 def _policy(policy: CompactionPolicy) -> dict[str, Any]:

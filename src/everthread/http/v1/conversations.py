@@ -1,4 +1,7 @@
-"""Conversations: made, listed, renamed, put aside and brought back."""
+"""Conversations: made, listed, renamed, put aside and brought back.
+
+Branches: every way that a conversation went.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,26 @@ from starlette.responses import Response
 
 from everthread.conversation import MAX_TITLE_CHARACTERS, UNSET
 from everthread.core.ids import MAX_ID_CHARACTERS
-from everthread.http.asking import Asker, Body, Cursor, Et, Limit, Named
-from everthread.http.json import Json
-from everthread.http.v1.shapes import ConversationOut, ConversationPage, conversation_out
+from everthread.http.dependencies import CallerDep, ConversationDep, Cursor, EverthreadDep, Limit, PathId, RequestModel
+from everthread.http.responses import JsonResponse
+from everthread.http.v1.messages import MAX_SEQ
+from everthread.http.v1.schemas import (
+    Branches,
+    BranchOut,
+    ConversationOut,
+    ConversationPage,
+    branch_out,
+    conversation_out,
+)
 
 router = APIRouter(tags=["conversations"])
+branch_router = APIRouter(tags=["branches"], prefix="/conversations/{conversation_id}")
 
 Title = Annotated[str | None, Field(max_length=MAX_TITLE_CHARACTERS)]
 ParentId = Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)]
 
 
-class NewConversationIn(Body):
+class NewConversationIn(RequestModel):
     """What a conversation starts with."""
 
     id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
@@ -30,7 +42,7 @@ class NewConversationIn(Body):
     off_record: bool = Field(default=False, description="Indexed nowhere, and erased when the server stops.")
 
 
-class ConversationChanges(Body):
+class ConversationChanges(RequestModel):
     """What is to be set; what is left out stays."""
 
     title: Title = None
@@ -39,7 +51,9 @@ class ConversationChanges(Body):
 
 
 @router.post("/conversations", status_code=201, response_model=ConversationOut)
-async def create_conversation(new: NewConversationIn, et: Et, caller: Asker, request: Request) -> Response:
+async def create_conversation(
+    new: NewConversationIn, et: EverthreadDep, caller: CallerDep, request: Request
+) -> Response:
     """Make a conversation; 409 when you have one by this id."""
     made = await et.conversations.create(
         owner=caller.owner,
@@ -50,13 +64,13 @@ async def create_conversation(new: NewConversationIn, et: Et, caller: Asker, req
         off_record=new.off_record,
     )
     request.state.conversation = made.id
-    return Json(conversation_out(made), 201)
+    return JsonResponse(conversation_out(made), 201)
 
 
 @router.get("/conversations", response_model=ConversationPage)
 async def list_conversations(
-    et: Et,
-    caller: Asker,
+    et: EverthreadDep,
+    caller: CallerDep,
     limit: Limit = 50,
     cursor: Cursor = None,
     include_deleted: bool = False,
@@ -66,17 +80,17 @@ async def list_conversations(
     page = await et.conversations.list(
         caller.owner, limit=limit, cursor=cursor, include_deleted=include_deleted, parent_id=parent_id
     )
-    return Json({"items": [conversation_out(one) for one in page.items], "next_cursor": page.next_cursor})
+    return JsonResponse({"items": [conversation_out(one) for one in page.items], "next_cursor": page.next_cursor})
 
 
 @router.get("/conversations/{conversation_id}", response_model=ConversationOut)
-async def get_conversation(conversation: Named) -> Response:
+async def get_conversation(conversation: ConversationDep) -> Response:
     """One conversation, deleted or not."""
-    return Json(conversation_out(conversation))
+    return JsonResponse(conversation_out(conversation))
 
 
 @router.patch("/conversations/{conversation_id}", response_model=ConversationOut)
-async def update_conversation(conversation: Named, changes: ConversationChanges) -> Response:
+async def update_conversation(conversation: ConversationDep, changes: ConversationChanges) -> Response:
     """Set a title, metadata, or whether it is active."""
     given = changes.model_fields_set
     changed = await conversation.update(
@@ -84,25 +98,65 @@ async def update_conversation(conversation: Named, changes: ConversationChanges)
         metadata=changes.metadata if "metadata" in given else UNSET,
         is_active=changes.is_active if "is_active" in given else UNSET,
     )
-    return Json(conversation_out(changed))
+    return JsonResponse(conversation_out(changed))
 
 
 @router.delete("/conversations/{conversation_id}", response_model=ConversationOut)
-async def delete_conversation(conversation: Named) -> Response:
+async def delete_conversation(conversation: ConversationDep) -> Response:
     """Take it out of lists and searches. Nothing is removed: restore brings it back, only erase destroys."""
-    return Json(conversation_out(await conversation.delete()))
+    return JsonResponse(conversation_out(await conversation.delete()))
 
 
 @router.post("/conversations/{conversation_id}/restore", response_model=ConversationOut)
-async def restore_conversation(conversation: Named) -> Response:
+async def restore_conversation(conversation: ConversationDep) -> Response:
     """Undo a delete."""
-    return Json(conversation_out(await conversation.restore()))
+    return JsonResponse(conversation_out(await conversation.restore()))
 
 
 @router.get("/conversations/{conversation_id}/children", response_model=ConversationPage)
 async def list_children(
-    conversation: Named, et: Et, caller: Asker, limit: Limit = 50, cursor: Cursor = None
+    conversation: ConversationDep, et: EverthreadDep, caller: CallerDep, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
     """The conversations of its subagents, the newest first."""
     page = await et.conversations.list(caller.owner, limit=limit, cursor=cursor, parent_id=conversation.id)
-    return Json({"items": [conversation_out(one) for one in page.items], "next_cursor": page.next_cursor})
+    return JsonResponse({"items": [conversation_out(one) for one in page.items], "next_cursor": page.next_cursor})
+
+
+class Fork(RequestModel):
+    """Where another way begins."""
+
+    at_seq: int = Field(ge=0, le=MAX_SEQ, description="The last message that it shares; 0: none.")
+    activate: bool = False
+
+
+class CopyRequest(RequestModel):
+    """What the copy is called."""
+
+    id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
+    title: str | None = Field(default=None, max_length=MAX_TITLE_CHARACTERS)
+
+
+@branch_router.get("/branches", response_model=Branches)
+async def list_branches(conversation: ConversationDep) -> Response:
+    """Every branch, oldest first."""
+    return JsonResponse({"items": [branch_out(one) async for one in conversation.branches()]})
+
+
+@branch_router.post("/fork", status_code=201, response_model=BranchOut)
+async def fork(conversation: ConversationDep, where: Fork) -> Response:
+    """A new branch that shares everything up to a message."""
+    return JsonResponse(branch_out(await conversation.fork(where.at_seq, activate=where.activate)), 201)
+
+
+@branch_router.put("/branches/{branch_id}/active", response_model=BranchOut)
+async def activate_branch(conversation: ConversationDep, branch_id: PathId) -> Response:
+    """Show and extend this branch when no other is named."""
+    return JsonResponse(branch_out(await conversation.set_active(branch_id)))
+
+
+@branch_router.post("/copy", status_code=201, response_model=ConversationOut)
+async def copy_conversation(conversation: ConversationDep, new: CopyRequest, request: Request) -> Response:
+    """A new conversation with entries of its own: the same messages, revisions, marks and branches."""
+    made = await conversation.copy(id=new.id, title=new.title)
+    request.state.conversation = None  # it speaks of both: an erase of either is to reach this answer
+    return JsonResponse(conversation_out(made), 201)

@@ -16,9 +16,9 @@ from starlette.responses import Response
 from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
 from everthread.core.workspaces import Workspace
-from everthread.http.addresses import shown
-from everthread.http.asking import Et, Named
-from everthread.http.json import Json
+from everthread.http.dependencies import ConversationDep, EverthreadDep
+from everthread.http.middleware import restore_slashes
+from everthread.http.responses import JsonResponse
 from everthread.instance import Everthread
 
 router = APIRouter(tags=["files"], prefix="/conversations/{conversation_id}/files")
@@ -27,7 +27,7 @@ R = TypeVar("R")
 FilePath = Annotated[
     str,
     Path(min_length=1, max_length=1000, description="Its path in the conversation's workspace."),
-    BeforeValidator(shown),
+    BeforeValidator(restore_slashes),
 ]
 
 
@@ -67,22 +67,22 @@ async def _at(et: Everthread, conversation: Conversation, work: Callable[[Worksp
 
 
 @router.post("", status_code=201, response_model=UploadOut)
-async def upload_file(conversation: Named, et: Et, file: UploadFile) -> Response:
+async def upload_file(conversation: ConversationDep, et: EverthreadDep, file: UploadFile) -> Response:
     """Hand in a file. 422 when its bytes are not what its name says, 409 when the conversation has no room for it."""
     body = await file.read()
     kept = await _at(et, conversation, lambda at: at.upload(file.filename or "", body, mime=None))
-    return Json(asdict(kept), 201)
+    return JsonResponse(asdict(kept), 201)
 
 
 @router.get("", response_model=Files)
-async def list_files(conversation: Named, et: Et) -> Response:
+async def list_files(conversation: ConversationDep, et: EverthreadDep) -> Response:
     """The files of a conversation, its agents' too."""
 
     def listed(workspace: Workspace) -> dict[str, Any]:
         uploads = [asdict(one) for one in workspace.uploads()]
         return {"items": [asdict(one) for one in workspace.files()], "uploads": uploads}
 
-    return Json(await _at(et, conversation, listed))
+    return JsonResponse(await _at(et, conversation, listed))
 
 
 @router.get(
@@ -90,7 +90,7 @@ async def list_files(conversation: Named, et: Et) -> Response:
     response_class=Response,
     responses={200: {"description": "The file.", "content": {"application/octet-stream": {}}}},
 )
-async def download_file(conversation: Named, et: Et, path: FilePath) -> Response:
+async def download_file(conversation: ConversationDep, et: EverthreadDep, path: FilePath) -> Response:
     """A file's bytes. Always to be saved, never to be shown: what is in it is nobody's page."""
 
     def read(workspace: Workspace) -> bytes:

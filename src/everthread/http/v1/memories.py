@@ -14,17 +14,17 @@ from everthread.conversation import MAX_QUERY_CHARACTERS
 from everthread.core.errors import NotFound
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.core.memories import Memory, MemoryKind, MemoryScope
-from everthread.http.asking import Asker, Body, Cursor, Et, Id, Limit
-from everthread.http.json import Json
+from everthread.http.dependencies import CallerDep, Cursor, EverthreadDep, Limit, PathId, RequestModel
+from everthread.http.responses import JsonResponse
 
 router = APIRouter()
 
-Conversation = Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)]
-Question = Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
+ConversationFilter = Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)]
+SearchText = Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
 Collection = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARACTERS)]
 
 
-class MemoryIn(Body):
+class MemoryIn(RequestModel):
     """Something to remember."""
 
     text: str = Field(min_length=1, max_length=20_000)
@@ -37,7 +37,7 @@ class MemoryIn(Body):
     pinned: bool | None = None
 
 
-class MemoryChanges(Body):
+class MemoryChanges(RequestModel):
     """What is to be otherwise."""
 
     text: str | None = Field(default=None, min_length=1, max_length=20_000)
@@ -81,13 +81,13 @@ class MemoryPage(BaseModel):
     next_cursor: str | None
 
 
-class FoundMemories(BaseModel):
+class MemoryHits(BaseModel):
     """Memories by their words, best first."""
 
     items: list[dict[str, Any]]
 
 
-class DocumentIn(Body):
+class DocumentIn(RequestModel):
     """A text for a collection."""
 
     collection: Collection
@@ -122,7 +122,7 @@ class Passages(BaseModel):
     items: list[dict[str, Any]]
 
 
-class Removed(BaseModel):
+class RemovedCount(BaseModel):
     """How many documents went."""
 
     removed: int
@@ -135,7 +135,7 @@ def memory_out(one: Memory) -> dict[str, Any]:
 
 
 @router.post("/memories", status_code=201, response_model=MemoryOut, tags=["memories"])
-async def add_memory(new: MemoryIn, et: Et, caller: Asker) -> Response:
+async def add_memory(new: MemoryIn, et: EverthreadDep, caller: CallerDep) -> Response:
     """Remember something. A newer one of the same subject takes the older one's place, which stays readable."""
     made = await et.memories.add(
         caller.owner,
@@ -148,14 +148,14 @@ async def add_memory(new: MemoryIn, et: Et, caller: Asker) -> Response:
         confidence=new.confidence,
         pinned=new.pinned,
     )
-    return Json(memory_out(made), 201)
+    return JsonResponse(memory_out(made), 201)
 
 
 @router.get("/memories", response_model=MemoryPage, tags=["memories"])
 async def list_memories(
-    et: Et,
-    caller: Asker,
-    conversation_id: Conversation = None,
+    et: EverthreadDep,
+    caller: CallerDep,
+    conversation_id: ConversationFilter = None,
     pinned: bool = False,
     include_past: bool = False,
     limit: Limit = 50,
@@ -170,33 +170,33 @@ async def list_memories(
         limit=limit,
         cursor=cursor,
     )
-    return Json({"items": [memory_out(one) for one in page.items], "next_cursor": page.next_cursor})
+    return JsonResponse({"items": [memory_out(one) for one in page.items], "next_cursor": page.next_cursor})
 
 
-@router.get("/memories/search", response_model=FoundMemories, tags=["memories"])
+@router.get("/memories/search", response_model=MemoryHits, tags=["memories"])
 async def search_memories(
-    et: Et, caller: Asker, q: Question, conversation_id: Conversation = None, limit: Limit = 10
+    et: EverthreadDep, caller: CallerDep, q: SearchText, conversation_id: ConversationFilter = None, limit: Limit = 10
 ) -> Response:
     """Memories by their words, best first."""
     hits = await et.memories.search(caller.owner, q, conversation=conversation_id, limit=limit)
-    return Json({"items": [{"memory": memory_out(hit.memory), "score": hit.score} for hit in hits]})
+    return JsonResponse({"items": [{"memory": memory_out(hit.memory), "score": hit.score} for hit in hits]})
 
 
 @router.get("/memories/{memory_id}", response_model=MemoryOut, tags=["memories"])
-async def get_memory(memory_id: Id, et: Et, caller: Asker) -> Response:
+async def get_memory(memory_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
     """One memory, whatever became of it."""
-    return Json(memory_out(await et.memories.get(caller.owner, memory_id)))
+    return JsonResponse(memory_out(await et.memories.get(caller.owner, memory_id)))
 
 
 @router.get("/memories/{memory_id}/history", response_model=MemoryPage, tags=["memories"])
-async def memory_history(memory_id: Id, et: Et, caller: Asker) -> Response:
+async def memory_history(memory_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
     """A memory with all that it superseded and that superseded it, oldest first."""
     told = await et.memories.history(caller.owner, memory_id)
-    return Json({"items": [memory_out(one) for one in told], "next_cursor": None})
+    return JsonResponse({"items": [memory_out(one) for one in told], "next_cursor": None})
 
 
 @router.patch("/memories/{memory_id}", response_model=MemoryOut, tags=["memories"])
-async def update_memory(memory_id: Id, changes: MemoryChanges, et: Et, caller: Asker) -> Response:
+async def update_memory(memory_id: PathId, changes: MemoryChanges, et: EverthreadDep, caller: CallerDep) -> Response:
     """Change a memory. Another text is a memory of its own, which is given; the old one stays readable."""
     await et.memories.get(caller.owner, memory_id)
     changed = await et.memories.update(
@@ -207,71 +207,77 @@ async def update_memory(memory_id: Id, changes: MemoryChanges, et: Et, caller: A
         confidence=changes.confidence,
         pinned=changes.pinned,
     )
-    return Json(memory_out(changed))
+    return JsonResponse(memory_out(changed))
 
 
 @router.delete("/memories/{memory_id}", response_model=MemoryOut, tags=["memories"])
-async def forget_memory(memory_id: Id, et: Et, caller: Asker) -> Response:
+async def forget_memory(memory_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
     """Take it out of every search and context; restore undoes it."""
-    return Json(memory_out(await et.memories.forget(caller.owner, memory_id)))
+    return JsonResponse(memory_out(await et.memories.forget(caller.owner, memory_id)))
 
 
 @router.post("/memories/{memory_id}/restore", response_model=MemoryOut, tags=["memories"])
-async def restore_memory(memory_id: Id, et: Et, caller: Asker) -> Response:
+async def restore_memory(memory_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
     """Undo a forget."""
-    return Json(memory_out(await et.memories.restore(caller.owner, memory_id)))
+    return JsonResponse(memory_out(await et.memories.restore(caller.owner, memory_id)))
 
 
 @router.get("/knowledge", response_model=Collections, tags=["knowledge"])
-async def list_collections(et: Et, caller: Asker) -> Response:
+async def list_collections(et: EverthreadDep, caller: CallerDep) -> Response:
     """Your collections of documents."""
-    return Json({"items": [asdict(one) for one in await et.knowledge.collections(caller.owner)]})
+    return JsonResponse({"items": [asdict(one) for one in await et.knowledge.collections(caller.owner)]})
 
 
 @router.post("/knowledge/documents", status_code=201, response_model=DocumentOut, tags=["knowledge"])
-async def add_document(new: DocumentIn, et: Et, caller: Asker) -> Response:
+async def add_document(new: DocumentIn, et: EverthreadDep, caller: CallerDep) -> Response:
     """Keep a text in a collection, which is made if missing. The same again is nothing new; a changed one replaces."""
     made = await et.knowledge.add(caller.owner, new.collection, new.text, id=new.id, title=new.title)
-    return Json({"collection": new.collection, "document": asdict(made)}, 201)
+    return JsonResponse({"collection": new.collection, "document": asdict(made)}, 201)
 
 
 @router.post("/knowledge/files", status_code=201, response_model=DocumentOut, tags=["knowledge"])
 async def add_document_file(
-    et: Et,
-    caller: Asker,
+    et: EverthreadDep,
+    caller: CallerDep,
     file: UploadFile,
     collection: Annotated[str, Form(min_length=1, max_length=MAX_ID_CHARACTERS)],
 ) -> Response:
     """Keep a file (text, Markdown, PDF) in a collection, by its name."""
     made = await et.knowledge.add(caller.owner, collection, await file.read(), id=file.filename or None)
-    return Json({"collection": collection, "document": asdict(made)}, 201)
+    return JsonResponse({"collection": collection, "document": asdict(made)}, 201)
 
 
 @router.get("/knowledge/{collection}/documents", response_model=Documents, tags=["knowledge"])
-async def list_documents(collection: Id, et: Et, caller: Asker, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_documents(
+    collection: PathId, et: EverthreadDep, caller: CallerDep, limit: Limit = 50, cursor: Cursor = None
+) -> Response:
     """The documents of a collection, the newest first."""
     page = await et.knowledge.list(caller.owner, collection, limit=limit, cursor=cursor)
     if not page.items and cursor is None:
         raise NotFound(f"no collection {collection!r}")
-    return Json({"items": [asdict(one) for one in page.items], "next_cursor": page.next_cursor})
+    return JsonResponse({"items": [asdict(one) for one in page.items], "next_cursor": page.next_cursor})
 
 
 @router.get("/knowledge/{collection}/search", response_model=Passages, tags=["knowledge"])
 async def search_documents(
-    collection: Id, et: Et, caller: Asker, q: Question, limit: Annotated[int, Query(ge=1, le=100)] = 5
+    collection: PathId,
+    et: EverthreadDep,
+    caller: CallerDep,
+    q: SearchText,
+    limit: Annotated[int, Query(ge=1, le=100)] = 5,
 ) -> Response:
     """Passages that fit a question, best first."""
     hits = await et.knowledge.search(caller.owner, collection, q, limit=limit)
-    return Json({"items": [asdict(hit) for hit in hits]})
+    return JsonResponse({"items": [asdict(hit) for hit in hits]})
 
 
-@router.delete("/knowledge/{collection}", response_model=Removed, tags=["knowledge"])
-async def remove_collection(collection: Id, et: Et, caller: Asker) -> Response:
+@router.delete("/knowledge/{collection}", response_model=RemovedCount, tags=["knowledge"])
+async def remove_collection(collection: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
     """Take out a collection with all its documents."""
-    return Json({"removed": await et.knowledge.remove(caller.owner, collection)})
+    return JsonResponse({"removed": await et.knowledge.remove(caller.owner, collection)})
 
 
-@router.delete("/knowledge/{collection}/documents/{document_id}", response_model=Removed, tags=["knowledge"])
-async def remove_document(collection: Id, document_id: Id, et: Et, caller: Asker) -> Response:
+@router.delete("/knowledge/{collection}/documents/{document_id}", response_model=RemovedCount, tags=["knowledge"])
+async def remove_document(collection: PathId, document_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
     """Take out a document."""
-    return Json({"removed": await et.knowledge.remove(caller.owner, collection, document_id)})
+    return JsonResponse({"removed": await et.knowledge.remove(caller.owner, collection, document_id)})

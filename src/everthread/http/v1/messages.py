@@ -1,26 +1,31 @@
-"""Messages: read page by page, appended, edited, put aside, pinned."""
+"""Messages: read page by page, appended, edited, put aside, pinned.
+
+Finding again what was said.
+"""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from everthread.conversation import Conversation
+from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.core.log import BranchName
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import PathQuery
 from everthread.history.arguments import check_branch
-from everthread.http.asking import Body, Et, Id, Limit, Named
-from everthread.http.json import Json
-from everthread.http.v1.shapes import MessageOut, MessagePage, Receipts, message_out, receipt_out
+from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, Limit, PathId, RequestModel
+from everthread.http.responses import JsonResponse
+from everthread.http.v1.schemas import MessageOut, MessagePage, Receipts, message_out, receipt_out
 from everthread.instance import Everthread
 
 router = APIRouter(tags=["messages"], prefix="/conversations/{conversation_id}/messages")
+search_router = APIRouter(tags=["search"])
 
 MAX_SEQ = 2**32 - 1
 BranchParameter = Annotated[
@@ -30,7 +35,7 @@ Before = Annotated[int | None, Query(ge=1, le=MAX_SEQ, description="Only message
 After = Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="Only messages after this seq, the oldest.")]
 
 
-class NewMessages(Body):
+class NewMessages(RequestModel):
     """Messages to keep: as OpenAI or LangChain write them, with an `id` each where a retry is to be safe."""
 
     messages: list[dict[str, Any]] = Field(min_length=1, max_length=1000)
@@ -40,7 +45,7 @@ class NewMessages(Body):
     branch: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
 
 
-class Edit(Body):
+class Edit(RequestModel):
     """Another message in this one's place."""
 
     content: str | list[dict[str, Any]] | None = Field(default=None, description="Other content, the rest as it was.")
@@ -50,8 +55,8 @@ class Edit(Body):
 
 @router.get("", response_model=MessagePage)
 async def list_messages(
-    conversation: Named,
-    et: Et,
+    conversation: ConversationDep,
+    et: EverthreadDep,
     limit: Limit = 50,
     after: After = None,
     before: Before = None,
@@ -62,7 +67,7 @@ async def list_messages(
     if after is not None and before is not None:
         raise Invalid("stands alone: ask either after a seq or before one", field="before")
     page = _Page(et, conversation, check_branch(branch), include_deleted)
-    return Json(await (page.before(before, limit) if before is not None else page.after(after or 0, limit)))
+    return JsonResponse(await (page.before(before, limit) if before is not None else page.after(after or 0, limit)))
 
 
 class _Page:
@@ -101,7 +106,7 @@ def _shown(messages: list[Message], *, has_older: bool, has_newer: bool) -> dict
 
 
 @router.post("", status_code=201, response_model=Receipts)
-async def append_messages(conversation: Named, new: NewMessages, request: Request) -> Response:
+async def append_messages(conversation: ConversationDep, new: NewMessages, request: Request) -> Response:
     """Keep messages, all of them or none; durable when this answers. The same message again is nothing new."""
     receipts = await conversation.append(
         new.messages,
@@ -109,23 +114,23 @@ async def append_messages(conversation: Named, new: NewMessages, request: Reques
         branch=new.branch,
         idempotency_key=getattr(request.state, "idempotency_key", None),
     )
-    return Json({"receipts": [receipt_out(one) for one in receipts]}, 201)
+    return JsonResponse({"receipts": [receipt_out(one) for one in receipts]}, 201)
 
 
 @router.get("/{message_id}", response_model=MessageOut)
-async def get_message(conversation: Named, message_id: Id) -> Response:
+async def get_message(conversation: ConversationDep, message_id: PathId) -> Response:
     """One message in its newest revision, deleted or not, on whichever branch."""
-    return Json(message_out(await conversation.message(message_id)))
+    return JsonResponse(message_out(await conversation.message(message_id)))
 
 
 @router.patch("/{message_id}", response_model=MessageOut)
-async def edit_message(conversation: Named, message_id: Id, edit: Edit) -> Response:
+async def edit_message(conversation: ConversationDep, message_id: PathId, edit: Edit) -> Response:
     """Say it otherwise: a sibling, on a new branch. The original and its answers stay."""
     if (edit.content is None) == (edit.message is None):
         raise Invalid("give either content or message", field="content")
     payload = edit.message or _with_content((await conversation.message(message_id)).payload, edit.content)
     receipt = await conversation.edit(message_id, payload, activate=edit.activate)
-    return Json(message_out(await conversation.message(receipt.id)))
+    return JsonResponse(message_out(await conversation.message(receipt.id)))
 
 
 def _with_content(payload: dict[str, Any], content: object) -> dict[str, Any]:
@@ -137,28 +142,69 @@ def _with_content(payload: dict[str, Any], content: object) -> dict[str, Any]:
 
 
 @router.delete("/{message_id}", response_model=MessageOut)
-async def delete_message(conversation: Named, message_id: Id) -> Response:
+async def delete_message(conversation: ConversationDep, message_id: PathId) -> Response:
     """Hide it from history and from models. Nothing is removed: restore brings it back."""
     await conversation.delete_message(message_id)
-    return Json(message_out(await conversation.message(message_id)))
+    return JsonResponse(message_out(await conversation.message(message_id)))
 
 
 @router.post("/{message_id}/restore", response_model=MessageOut)
-async def restore_message(conversation: Named, message_id: Id) -> Response:
+async def restore_message(conversation: ConversationDep, message_id: PathId) -> Response:
     """Undo a delete."""
     await conversation.restore_message(message_id)
-    return Json(message_out(await conversation.message(message_id)))
+    return JsonResponse(message_out(await conversation.message(message_id)))
 
 
 @router.put("/{message_id}/pin", response_model=MessageOut)
-async def pin_message(conversation: Named, message_id: Id) -> Response:
+async def pin_message(conversation: ConversationDep, message_id: PathId) -> Response:
     """Keep it in the model's view, whatever is compacted."""
     await conversation.pin(message_id)
-    return Json(message_out(await conversation.message(message_id)))
+    return JsonResponse(message_out(await conversation.message(message_id)))
 
 
 @router.delete("/{message_id}/pin", response_model=MessageOut)
-async def unpin_message(conversation: Named, message_id: Id) -> Response:
+async def unpin_message(conversation: ConversationDep, message_id: PathId) -> Response:
     """Undo a pin."""
     await conversation.unpin(message_id)
-    return Json(message_out(await conversation.message(message_id)))
+    return JsonResponse(message_out(await conversation.message(message_id)))
+
+
+class HitOut(BaseModel):
+    """A message that was found."""
+
+    conversation_id: str
+    seq: int
+    id: str
+    snippet: str
+    score: float
+
+
+class HitsOut(BaseModel):
+    """Messages, best first."""
+
+    items: list[HitOut]
+    truncated: bool = Field(description="Whether there were more candidates than were ranked; the newest were taken.")
+    by_meaning: bool = Field(description="Whether likeness in meaning took part, as was asked for; words always do.")
+    why_words_alone: str | None = Field(description="Why meaning took no part though it was asked for.")
+    is_behind: bool = Field(description="Whether some messages could not be found by meaning yet.")
+
+
+@search_router.get("/search", response_model=HitsOut)
+async def search(
+    et: EverthreadDep,
+    caller: CallerDep,
+    q: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="Words, or a phrase in quotes.")],
+    conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
+    limit: Limit = 20,
+    meaning: Annotated[bool, Query(description="Also what was said in other words, as recall finds it.")] = False,
+) -> Response:
+    """Your messages by their words or their meaning, in one conversation or in all, best first."""
+    hits = await et.search(q, owner=caller.owner, conversation=conversation_id, limit=limit, meaning=meaning)
+    found = {
+        "items": [asdict(hit) for hit in hits],
+        "truncated": hits.truncated,
+        "by_meaning": hits.by_meaning,
+        "why_words_alone": hits.why_words_alone,
+        "is_behind": hits.is_behind,
+    }
+    return JsonResponse(found)

@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.turns import MESSAGE_KEY, Turn, TurnState
-from everthread.http.asking import Id, Limit, Named
-from everthread.http.json import Json
-from everthread.http.streaming import EventStream
-from everthread.http.v1.chat import STREAM, streamed, talk_of
-from everthread.http.v1.contexts import OmittedOut, PartOut, gauge_out, request_out
+from everthread.http.dependencies import ConversationDep, Limit, PathId
+from everthread.http.responses import JsonResponse
+from everthread.http.sse import EventStreamResponse
+from everthread.http.v1.chat import EVENT_STREAM, stream_response, turn_service
+from everthread.http.v1.context import OmittedOut, PartOut, context_out, messages_out
 
 router = APIRouter(tags=["turns"], prefix="/conversations/{conversation_id}/turns")
 
@@ -76,24 +76,24 @@ def turn_out(turn: Turn) -> dict[str, Any]:
 
 @router.get("", response_model=TurnPage)
 async def list_turns(
-    conversation: Named,
+    conversation: ConversationDep,
     limit: Limit = 50,
     before: Annotated[int | None, Query(ge=1, le=2**62, description="Only turns with a smaller number.")] = None,
 ) -> Response:
     """The turns of a conversation, the newest first."""
     found = await conversation.turns(before=before, limit=limit + 1)
     shown = [turn_out(turn) for turn in found[:limit]]
-    return Json({"items": shown, "next_before": shown[-1]["number"] if len(found) > limit else None})
+    return JsonResponse({"items": shown, "next_before": shown[-1]["number"] if len(found) > limit else None})
 
 
 @router.get("/{turn_id}", response_model=TurnOut)
-async def get_turn(conversation: Named, turn_id: Id) -> Response:
+async def get_turn(conversation: ConversationDep, turn_id: PathId) -> Response:
     """Where a turn stands."""
-    return Json(turn_out(await conversation.turn(turn_id)))
+    return JsonResponse(turn_out(await conversation.turn(turn_id)))
 
 
 @router.get("/{turn_id}/context", response_model=SeenRequests)
-async def get_turn_context(conversation: Named, turn_id: Id) -> Response:
+async def get_turn_context(conversation: ConversationDep, turn_id: PathId) -> Response:
     """Exactly what models saw in a turn."""
     turn = await conversation.turn(turn_id)
     answer = await conversation.message(turn.answer_id)
@@ -105,22 +105,22 @@ async def get_turn_context(conversation: Named, turn_id: Id) -> Response:
     requests = []
     for manifest in manifests:
         seen = await conversation.seen_context(manifest)
-        shown = {**gauge_out(seen.context), **request_out(seen.context)}
+        shown = {**context_out(seen.context), **messages_out(seen.context)}
         requests.append({"manifest_id": manifest, "is_same": seen.is_same, "erased": list(seen.erased), **shown})
-    return Json({"turn_id": turn_id, "requests": requests})
+    return JsonResponse({"turn_id": turn_id, "requests": requests})
 
 
 @router.post("/{turn_id}/cancel", response_model=TurnOut)
-async def cancel_turn(conversation: Named, turn_id: Id, request: Request) -> Response:
+async def cancel_turn(conversation: ConversationDep, turn_id: PathId, request: Request) -> Response:
     """Stop a turn, wherever it runs; what it has said is kept. One that has ended stays as it ended."""
     await conversation.turn(turn_id)
-    return Json(turn_out(await talk_of(request).stop(conversation, turn_id)))
+    return JsonResponse(turn_out(await turn_service(request).stop(conversation, turn_id)))
 
 
-@router.get("/{turn_id}/stream", responses=STREAM, response_class=EventStream)
+@router.get("/{turn_id}/stream", responses=EVENT_STREAM, response_class=EventStreamResponse)
 async def follow_turn(
-    conversation: Named,
-    turn_id: Id,
+    conversation: ConversationDep,
+    turn_id: PathId,
     request: Request,
     last_event_id: Annotated[str | None, Header(max_length=32, description="The last event that you have.")] = None,
 ) -> Response:
@@ -128,4 +128,4 @@ async def follow_turn(
     await conversation.turn(turn_id)
     if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):
         raise Invalid("is no event's number", field="Last-Event-ID")
-    return streamed(talk_of(request), conversation, turn_id, after=int(last_event_id or 0))
+    return stream_response(turn_service(request), conversation, turn_id, after=int(last_event_id or 0))

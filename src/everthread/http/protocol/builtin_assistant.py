@@ -1,0 +1,296 @@
+"""The assistant `everthread`: a turn of our own agent, as clients of the protocol start and follow it.
+
+Its run is the turn: the same row, and the same events, which are encoded as the protocol's frames for each reader:
+
+    turn event         version 1 of the protocol                    version 2
+    accepted           metadata                                     said by its lifecycle
+    token, thinking    messages: chunks (messages-tuple), or all    messages: start, deltas and finish of blocks
+                       so far (messages/partial)
+    state              updates, by the name of the node             updates
+    done               values: the newest messages of the log       values
+    failed             error                                        said by its lifecycle
+    others             custom                                       custom
+
+Frames depend on the events alone, so a reader that comes back gets the same ones. The thread's state is the log:
+`state_from_log` serves every conversation that no graph has run on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from langchain_core.messages import AIMessageChunk, convert_to_messages, message_chunk_to_message
+
+from everthread.conversation import Conversation
+from everthread.core import payloads
+from everthread.core.errors import Invalid
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import PathQuery
+from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Thinking, Token, TurnEvent
+from everthread.core.turns import Turn
+from everthread.http.protocol.event_log import RunEvent
+from everthread.http.protocol.graph_stream import END, ERROR, METADATA, NAMESPACE, TIMESTAMP, VERSION_2, Frame
+from everthread.http.protocol.run_intents import RUN_KIND
+from everthread.http.protocol.run_request import RunRequest
+from everthread.http.protocol.serialization import JsonObject, dumps
+from everthread.http.turn_service import TurnService
+from everthread.instance import Everthread
+from everthread.runs.event_log import join_text_events
+from everthread.turn.options import Options
+from everthread.turn.run import begin_turn
+
+NAME = "everthread"
+BUILTIN_MARK = "is_own_turn"
+"""In the metadata of a row whose events are a turn's."""
+_CONTEXT_KEYS = ("model", "model_pref", "agent_type", "features", "kb_prefix", "max_loops", "active_skill", "debug")
+"""What a run's `context` may set."""
+
+
+def is_builtin_run(turn: Turn) -> bool:
+    """Whether a run is a turn of our own agent, whichever assistant was made of it."""
+    return turn.metadata.get(BUILTIN_MARK) is True
+
+
+class BuiltinAssistant:
+    """Runs that are turns of the app's own agent."""
+
+    def __init__(self, et: Everthread, turns: TurnService) -> None:
+        self._et = et
+        self._turns = turns
+
+    def graph(self) -> Any:
+        """The agent's graph, to be drawn."""
+        return self._turns.agent.graph
+
+    async def begin(self, conversation: Conversation, request: RunRequest) -> Turn:
+        """Start a turn; the question is durable when this returns."""
+        options = Options(
+            **_options(request),
+            when_busy="interrupt" if request.strategy == "rollback" else request.strategy,
+            kind=RUN_KIND,
+            assistant=request.assistant_id,
+            metadata={**request.row_metadata(), BUILTIN_MARK: True},
+        )
+        live = await begin_turn(conversation, _question(request), agent=self._turns.agent, options=options)
+        return await conversation.turn(live.id)
+
+    def stop(self, id: str) -> None:
+        """Stop a turn that runs in this process."""
+        self._turns.stop_here(id)
+
+    async def follow(self, ref: Ref, turn: Turn, after: int) -> AsyncIterator[Sequence[RunEvent]]:
+        """A turn's events as frames. Those up to `after` are encoded too, because later ones build on them."""
+        conversation = await self._et.conversations.get(ref.id, ref.owner)
+        encoder = turn_encoder(turn)
+        last = 0
+        async for batch in self._turns.follow_batches(conversation, turn.id):
+            events: list[RunEvent] = []
+            for event in encoder.select(batch):
+                last = event.number
+                frames = list(encoder.frames(event))
+                if isinstance(event, Done) and encoder.wants_state:
+                    frames.append(encoder.state_frame((await state_from_log(self._et, conversation))["values"]))
+                events += (RunEvent(last, frame.event, dumps(frame.data)) for frame in frames if last > after)
+            if events:
+                yield events
+        if last + 1 > after:
+            yield [RunEvent(last + 1, END, b"null")]
+
+
+def _question(request: RunRequest) -> object:
+    if request.command is not None:
+        raise Invalid("this assistant has no interrupts to resume; send a message", field="command")
+    if not isinstance(request.input, dict):
+        return request.input
+    if set(request.input) - {"messages"}:
+        raise Invalid("only `messages` is accepted", field="input")
+    return request.input.get("messages")
+
+
+def _options(request: RunRequest) -> JsonObject:
+    given = dict(request.context or {})
+    if unknown := sorted(set(given) - set(_CONTEXT_KEYS)):
+        raise Invalid(f"unknown key {unknown[0]!r}; allowed: {', '.join(_CONTEXT_KEYS)}", field="context")
+    return given
+
+
+# -- a turn's events as frames ---------------------------------------------------------------------------------------
+
+
+class TurnEncoder(Protocol):
+    """Encodes the events of one turn."""
+
+    def select(self, batch: Sequence[TurnEvent]) -> Iterable[TurnEvent]:
+        """The events of a batch that get frames."""
+
+    def frames(self, event: TurnEvent) -> Sequence[Frame]:
+        """The frames of an event, without the state at the end."""
+
+    def state_frame(self, values: JsonObject) -> Frame:
+        """The thread's state."""
+
+    @property
+    def wants_state(self) -> bool:
+        """Whether the run asked for the state."""
+
+
+def turn_encoder(turn: Turn) -> TurnEncoder:
+    """For the version of the protocol that the run was started in."""
+    return _TurnEncoderV2(turn) if turn.metadata.get("kwargs", {}).get("version") == 2 else _TurnEncoderV1(turn)
+
+
+class _TurnEncoderV1:
+    """At most one frame per event, in the modes that were asked for; partial messages are put together here."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._modes: Sequence[Any] = turn.metadata.get("kwargs", {}).get("stream_mode", ["values"])
+        self._metadata = {"run_id": turn.id, "thread_id": turn.conversation_id, "langgraph_node": "plan"}
+        self._partial: dict[str, AIMessageChunk] = {}
+
+    @property
+    def wants_state(self) -> bool:
+        return "values" in self._modes
+
+    def select(self, batch: Sequence[TurnEvent]) -> Iterable[TurnEvent]:
+        """`messages/partial` repeats all so far, so one frame does for several tokens."""
+        return batch if "messages-tuple" in self._modes else join_text_events(batch)
+
+    def state_frame(self, values: JsonObject) -> Frame:
+        return Frame("values", values)
+
+    def frames(self, event: TurnEvent) -> Sequence[Frame]:
+        if isinstance(event, Done):
+            return ()
+        if isinstance(event, Accepted):
+            return [Frame(METADATA, {"run_id": event.turn_id, "attempt": 1})]
+        if isinstance(event, Failed):
+            return [Frame(ERROR, {"error": event.code, "message": event.message})]
+        if isinstance(event, Token | Thinking):
+            return self._message_frames(event)
+        mode = _mode(event)
+        return [Frame(mode, _body(event))] if mode in self._modes else ()
+
+    def _message_frames(self, event: Token | Thinking) -> Sequence[Frame]:
+        content: Any = event.text if isinstance(event, Token) else [{"type": "thinking", "thinking": event.text}]
+        chunk = AIMessageChunk(content=content, id=event.message_id)
+        if "messages-tuple" in self._modes:
+            return [Frame("messages", [chunk, self._metadata])]
+        if "messages" not in self._modes:
+            return ()
+        before = self._partial.get(event.message_id)
+        whole = chunk if before is None else before + chunk
+        assert isinstance(whole, AIMessageChunk)
+        self._partial[event.message_id] = whole
+        return [Frame("messages/partial", [message_chunk_to_message(whole)])]
+
+
+class _TurnEncoderV2:
+    """Everything, with each token as a delta of a block of its message; the reader chooses among the channels."""
+
+    wants_state = True
+
+    def __init__(self, turn: Turn) -> None:
+        self._extra = {NAMESPACE: [], TIMESTAMP: int(turn.received_at.timestamp() * 1000)}
+        self._message_id = ""
+        """Of the message that is open."""
+        self._block_kind = ""
+        """Of its open block."""
+        self._index = -1
+        self._text: list[str] = []
+
+    def select(self, batch: Sequence[TurnEvent]) -> Iterable[TurnEvent]:
+        return batch
+
+    def state_frame(self, values: JsonObject) -> Frame:
+        return self._frame("values", values)
+
+    def frames(self, event: TurnEvent) -> Sequence[Frame]:
+        if isinstance(event, Token | Thinking):
+            return [self._frame("messages", data) for data in self._message_events(event)]
+        ended = [self._frame("messages", data) for data in self._finish_message()]
+        if isinstance(event, Accepted | Done | Failed):
+            return ended
+        return [*ended, self._frame(_mode(event), _body(event))]
+
+    def _frame(self, method: str, data: JsonObject) -> Frame:
+        return Frame(VERSION_2 + method, {**self._extra, **data})
+
+    def _message_events(self, event: Token | Thinking) -> Iterator[JsonObject]:
+        kind = "text" if isinstance(event, Token) else "reasoning"
+        if event.message_id != self._message_id:
+            yield from self._finish_message()
+            self._message_id = event.message_id
+            yield {"event": "message-start", "role": "ai", "id": event.message_id}
+        if kind != self._block_kind:
+            yield from self._finish_block()
+            self._block_kind, self._index = kind, self._index + 1
+            yield {"event": "content-block-start", "index": self._index, "content": {"type": kind, kind: ""}}
+        self._text.append(event.text)
+        delta = {"type": f"{kind}-delta", kind: event.text}
+        yield {"event": "content-block-delta", "index": self._index, "delta": delta}
+
+    def _finish_block(self) -> Iterator[JsonObject]:
+        if self._block_kind:
+            content = {"type": self._block_kind, self._block_kind: "".join(self._text)}
+            yield {"event": "content-block-finish", "index": self._index, "content": content}
+            self._block_kind, self._text = "", []
+
+    def _finish_message(self) -> Iterator[JsonObject]:
+        yield from self._finish_block()
+        if self._message_id:
+            yield {"event": "message-finish"}
+            self._message_id, self._index = "", -1
+
+
+def _mode(event: TurnEvent) -> str:
+    return "updates" if isinstance(event, StateChanged) else "custom"
+
+
+def _body(event: TurnEvent) -> JsonObject:
+    if isinstance(event, StateChanged):
+        return {event.node: {"loops": event.loops, **event.details}}
+    return {"type": event.kind, **{name: value for name, value in asdict(event).items() if name != "number"}}
+
+
+# -- the log as a thread's state -------------------------------------------------------------------------------------
+
+STATE_MESSAGES = 200
+"""How many messages a state shows; `older_cursor` leads to those before."""
+_LANGCHAIN_TYPES = {"user": "human", "assistant": "ai"}
+
+
+async def state_from_log(et: Everthread, conversation: Conversation, cursor: str | None = None) -> JsonObject:
+    """The newest messages, or those before a cursor, in the shape of a graph's state.
+
+    A conversation that did not come in through a graph has no checkpoint; so clients of the protocol can read it too.
+    """
+    if cursor is not None and (not cursor.isdecimal() or len(cursor) > 15):
+        raise Invalid("must be the `older_cursor` of a state; omit it to start with the newest", field="cursor")
+    before = None if cursor is None else int(cursor)
+    ref = Ref(conversation.owner, conversation.id)
+    pairs = await et.store.path(ref, PathQuery(before=before, limit=STATE_MESSAGES + 1, newest_first=True))
+    newest = [Message(entry, place) for place, entry in pairs[:STATE_MESSAGES]][::-1]
+    return {
+        "values": {"messages": [_langchain_message(message) for message in newest]} if newest else {},
+        "next": [],
+        "tasks": [],
+        "metadata": None,
+        "created_at": conversation.updated_at,
+        "checkpoint": None,
+        "parent_checkpoint": None,
+        "interrupts": [],
+        "checkpoint_id": None,
+        "parent_checkpoint_id": None,
+        "older_cursor": str(newest[0].seq) if len(pairs) > STATE_MESSAGES else None,
+    }
+
+
+def _langchain_message(message: Message) -> Any:
+    """A message in LangChain's format, whatever format it came in."""
+    payload = {**message.payload, "id": payloads.message_id(message.payload) or message.id}
+    try:
+        return convert_to_messages([payload])[0].model_dump()
+    except (ValueError, TypeError, NotImplementedError, KeyError):  # a role or format that LangChain does not know
+        return {**payload, "type": payload.get("type") or _LANGCHAIN_TYPES.get(message.role, message.role)}

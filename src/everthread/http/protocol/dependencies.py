@@ -1,0 +1,80 @@
+"""What every route of the protocol takes: the owner, the graphs, the runs, and the thread or run that a path names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from everthread.conversation import Conversation
+from everthread.core.errors import NotFound
+from everthread.core.ids import check_id
+from everthread.core.nouns import Ref
+from everthread.core.turns import Turn
+from everthread.http.dependencies import CallerDep, PathId
+from everthread.http.protocol.app_state import ProtocolState
+from everthread.http.protocol.graphs import OpenGraphs
+from everthread.http.protocol.run_engine import RunEngine
+from everthread.http.protocol.run_intents import HIDDEN, RUN_KIND
+from everthread.http.protocol.serialization import dumps
+
+
+class LangGraphResponse(Response):
+    """JSON of whatever a graph's state holds."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        return dumps(content)
+
+
+async def _owner(caller: CallerDep) -> str:
+    return caller.owner
+
+
+async def _graphs(request: Request) -> OpenGraphs:
+    state: ProtocolState = request.app.state.langgraph
+    return state.graphs
+
+
+async def _engine(request: Request) -> RunEngine:
+    state: ProtocolState = request.app.state.langgraph
+    return state.engine
+
+
+OwnerDep = Annotated[str, Depends(_owner)]
+GraphsDep = Annotated[OpenGraphs, Depends(_graphs)]
+EngineDep = Annotated[RunEngine, Depends(_engine)]
+
+
+async def find_thread(graphs: OpenGraphs, owner: str, id: str) -> Conversation:
+    """The conversation with this id; NotFound also when it was deleted or belongs to another owner."""
+    found = await graphs.et.conversations.get(id, owner)
+    if found.is_deleted:
+        raise NotFound(f"no conversation {id!r}")
+    return found
+
+
+async def _thread(request: Request, thread_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Conversation:
+    found = await find_thread(graphs, owner, thread_id)
+    request.state.conversation = found.id
+    return found
+
+
+async def _run(thread_id: PathId, run_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Turn:
+    """Reads the row, not the conversation: a stateless run deletes its thread, and its followers may come back."""
+    ref = Ref(owner, check_id(thread_id, "thread_id"))
+    turn = await graphs.et.store.turn(ref, check_id(run_id, "run_id"))
+    if turn.kind != RUN_KIND or turn.metadata.get(HIDDEN):
+        raise NotFound(f"no run {run_id!r} of thread {thread_id!r}")
+    return turn
+
+
+ThreadDep = Annotated[Conversation, Depends(_thread)]
+RunDep = Annotated[Turn, Depends(_run)]
+
+
+def select_fields(rows: list[dict[str, Any]], select: list[str] | None) -> list[dict[str, Any]]:
+    """Only the selected fields of each row; all of them without a selection."""
+    return rows if not select else [{name: row[name] for name in select if name in row} for row in rows]

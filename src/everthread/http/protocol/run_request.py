@@ -1,0 +1,184 @@
+"""What a run is asked to do: the bodies that begin one, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from everthread.core.errors import Invalid
+from everthread.http.protocol.run_intents import Strategy
+from everthread.http.protocol.serialization import JsonObject
+
+Mode = Literal["values", "messages", "messages-tuple", "updates", "events", "tasks", "checkpoints", "debug", "custom"]
+Durability = Literal["sync", "async", "exit"]
+Nodes = Literal["*"] | list[str]
+_OURS = frozenset(
+    {"thread_id", "run_id", "graph_id", "assistant_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"}
+)
+_PRIVATE = ("__", "everthread_", "langgraph_auth")
+"""Keys of `configurable` that begin so are LangGraph's or ours to set: one of them names the owner."""
+
+
+def _listed(given: object) -> object:
+    return [given] if isinstance(given, str) else given
+
+
+class CheckpointRef(BaseModel):
+    """A checkpoint to begin from."""
+
+    checkpoint_id: str | None = Field(default=None, max_length=128)
+    checkpoint_ns: str | None = None
+    checkpoint_map: dict[str, Any] | None = None
+    thread_id: str | None = None
+
+    def configurable(self) -> JsonObject:
+        """As LangGraph reads it."""
+        given = self.model_dump(include={"checkpoint_id", "checkpoint_ns", "checkpoint_map"})
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class RunBody(BaseModel):
+    """What begins a run. Keys that are not known here are passed over: clients send new ones with each release."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    assistant_id: str = Field(min_length=1, max_length=128, description="An assistant's id, or the name of a graph.")
+    input: Any = None
+    command: dict[str, Any] | None = Field(default=None, description="`resume`, `update`, `goto`.")
+    stream_mode: Annotated[list[Mode], BeforeValidator(_listed)] = Field(default=["values"])
+    stream_subgraphs: bool = False
+    stream_resumable: bool = Field(default=True, description="Every stream can be resumed here.")
+    config: dict[str, Any] = Field(default_factory=dict)
+    context: dict[str, Any] | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    checkpoint: CheckpointRef | None = None
+    checkpoint_id: str | None = Field(default=None, max_length=128)
+    checkpoint_during: bool | None = None
+    interrupt_before: Nodes | None = None
+    interrupt_after: Nodes | None = None
+    multitask_strategy: Strategy = "enqueue"
+    if_not_exists: Literal["reject", "create"] = "reject"
+    on_disconnect: Literal["continue", "cancel"] = "continue"
+    on_completion: Literal["delete", "keep"] = Field(default="delete", description="Of the thread of a stateless run.")
+    durability: Durability | None = None
+    webhook: str | None = None
+    after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """A run, as it will be run: what the body says over what the assistant says."""
+
+    graph_id: str
+    assistant_id: str
+    input: Any
+    command: Mapping[str, Any] | None
+    modes: Sequence[Mode]
+    subgraphs: bool
+    config: JsonObject
+    context: Mapping[str, Any] | None
+    metadata: JsonObject
+    checkpoint: JsonObject
+    interrupt_before: Nodes | None
+    interrupt_after: Nodes | None
+    strategy: Strategy
+    durability: Durability
+    is_temporary: bool = False
+    version: Literal[1, 2] = 1
+
+    def kwargs(self) -> JsonObject:
+        """As the protocol shows what a run was asked."""
+        return {
+            "input": self.input,
+            "command": self.command,
+            "config": self.config,
+            "context": self.context or {},
+            "stream_mode": list(self.modes),
+            "interrupt_before": self.interrupt_before,
+            "interrupt_after": self.interrupt_after,
+            "webhook": None,
+            "feedback_keys": None,
+            "temporary": self.is_temporary,
+            "subgraphs": self.subgraphs,
+            "resumable": True,
+            "checkpoint_during": self.durability != "exit",
+            "durability": self.durability,
+            "version": self.version,
+            "graph_id": self.graph_id,
+        }
+
+    def row_metadata(self) -> JsonObject:
+        """What the run's row keeps of the request."""
+        return {"metadata": self.metadata, "kwargs": self.kwargs(), "multitask_strategy": self.strategy}
+
+    def run_config(self, thread_id: str, run_id: str) -> JsonObject:
+        """The config that LangGraph runs with; what only the server may say is said last."""
+        configurable = {
+            **self.config.get("configurable", {}),
+            **self.checkpoint,
+            "thread_id": thread_id,
+            "run_id": run_id,
+            "graph_id": self.graph_id,
+            "assistant_id": self.assistant_id,
+        }
+        own = {"graph_id": self.graph_id, "assistant_id": self.assistant_id, "run_id": run_id, "thread_id": thread_id}
+        metadata = {**self.config.get("metadata", {}), **self.metadata, **own}
+        return {**self.config, "configurable": configurable, "metadata": metadata, "run_id": UUID(run_id)}
+
+
+def parse_run_request(
+    body: RunBody, assistant: Mapping[str, Any], *, is_temporary: bool = False, version: Literal[1, 2] = 1
+) -> RunRequest:
+    """What a body asks of an assistant; Invalid where that cannot be done here."""
+    if body.webhook is not None:
+        raise Invalid("is not called from here: follow the run, or ask for its end with /join", field="webhook")
+    if body.after_seconds:
+        raise Invalid("cannot be waited for here: begin the run when it is time", field="after_seconds")
+    checkpoint = body.checkpoint.configurable() if body.checkpoint else {}
+    if body.checkpoint_id:
+        checkpoint["checkpoint_id"] = body.checkpoint_id
+    return RunRequest(
+        graph_id=assistant["graph_id"],
+        assistant_id=assistant["assistant_id"],
+        input=body.input,
+        command=body.command,
+        modes=body.stream_mode or ["values"],
+        subgraphs=body.stream_subgraphs,
+        config=_config(assistant["config"], body.config),
+        context={**assistant["context"], **(body.context or {})} or None,
+        metadata={**assistant["metadata"], **body.metadata},
+        checkpoint=checkpoint,
+        interrupt_before=body.interrupt_before,
+        interrupt_after=body.interrupt_after,
+        strategy=body.multitask_strategy,
+        durability=body.durability or ("exit" if body.checkpoint_during is False else "async"),
+        is_temporary=is_temporary,
+        version=version,
+    )
+
+
+def _config(base: Mapping[str, Any], given: Mapping[str, Any]) -> JsonObject:
+    """The assistant's config with the run's over it, and nothing in it that is the server's to say."""
+    config: JsonObject = {}
+    if tags := [*base.get("tags", ()), *given.get("tags", ())]:
+        config["tags"] = tags
+    limit = given.get("recursion_limit", base.get("recursion_limit"))
+    if limit is not None:
+        if not isinstance(limit, int) or not 1 <= limit <= 10_000:
+            raise Invalid("must be a number from 1 to 10000", field="config.recursion_limit")
+        config["recursion_limit"] = limit
+    config["configurable"] = {**_free(base), **_free(given)}
+    if metadata := {**(base.get("metadata") or {}), **(given.get("metadata") or {})}:
+        config["metadata"] = metadata
+    return config
+
+
+def _free(config: Mapping[str, Any]) -> JsonObject:
+    given = config.get("configurable") or {}
+    if not isinstance(given, Mapping):
+        raise Invalid("must be an object", field="config.configurable")
+    return {name: value for name, value in given.items() if name not in _OURS and not name.startswith(_PRIVATE)}

@@ -1,0 +1,143 @@
+"""What LangGraph holds, as JSON: messages, states, interrupts, and commands on the way in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, timedelta
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+import orjson
+from langgraph.types import Command, Interrupt, Send, StateSnapshot
+from pydantic import BaseModel
+
+from everthread.core.errors import Invalid
+
+JsonObject = dict[str, Any]
+
+
+def dumps(value: object) -> bytes:
+    """As bytes, whatever a state holds: what has no form of its own in JSON is told by its name."""
+    try:
+        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
+        return json.dumps(value, default=_plain).encode()
+
+
+def to_plain(value: object) -> Any:
+    """The same as values of Python, to be kept or compared."""
+    return json.loads(dumps(value))
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence | Set) and not isinstance(value, str | bytes):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return _scalar(value)
+
+
+def _scalar(value: object) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, UUID | BaseException):
+        return str(value)
+    return repr(value)
+
+
+# -- checkpoints and states ------------------------------------------------------------------------------------------
+
+
+def checkpoint_out(config: Mapping[str, Any] | None) -> JsonObject | None:
+    """The checkpoint that a config points to; None when it points to none."""
+    given = (config or {}).get("configurable") or {}
+    if not given.get("thread_id") or not given.get("checkpoint_id"):
+        return None
+    found = {"checkpoint_id": given["checkpoint_id"], "thread_id": given["thread_id"]}
+    if "checkpoint_ns" in given:
+        found["checkpoint_ns"] = given["checkpoint_ns"] or ""
+    if "checkpoint_map" in given:
+        found["checkpoint_map"] = given["checkpoint_map"]
+    return found
+
+
+def state_out(snapshot: StateSnapshot) -> JsonObject:
+    """A state as `/threads/{id}/state` has it."""
+    checkpoint, parent = checkpoint_out(snapshot.config), checkpoint_out(snapshot.parent_config)
+    return {
+        "values": snapshot.values,
+        "next": list(snapshot.next),
+        "tasks": [_task(task) for task in snapshot.tasks],
+        "metadata": snapshot.metadata,
+        "created_at": snapshot.created_at,
+        "checkpoint": checkpoint,
+        "parent_checkpoint": parent,
+        "interrupts": [interrupt_out(one) for one in snapshot.interrupts],
+        "checkpoint_id": None if checkpoint is None else checkpoint["checkpoint_id"],
+        "parent_checkpoint_id": None if parent is None else parent["checkpoint_id"],
+    }
+
+
+def _task(task: Any) -> JsonObject:
+    inside = task.state
+    return {
+        "id": task.id,
+        "name": task.name,
+        "path": task.path,
+        "error": None if task.error is None else str(task.error),
+        "interrupts": [interrupt_out(one) for one in task.interrupts],
+        "checkpoint": inside["configurable"] if isinstance(inside, dict) else None,
+        "state": state_out(inside) if isinstance(inside, StateSnapshot) else None,
+        "result": task.result,
+    }
+
+
+def interrupt_out(interrupt: Interrupt) -> JsonObject:
+    """What a graph asks for, by the id that answers it."""
+    asked = {"id": interrupt.id, "value": interrupt.value}
+    schema = getattr(interrupt, "response_schema", None)
+    return asked if schema is None else {**asked, "response_schema": schema}
+
+
+# -- on the way in ---------------------------------------------------------------------------------------------------
+
+
+def parse_command(given: Mapping[str, Any]) -> Command[Any]:
+    """A command as the protocol writes it; Invalid names the part that is none."""
+    unknown = set(given) - {"update", "resume", "goto"}
+    if unknown:
+        raise Invalid(f"knows update, resume and goto, not {sorted(unknown)[0]}", field="command")
+    return Command(update=_update(given.get("update")), goto=_goto(given.get("goto")), resume=given.get("resume"))
+
+
+def _update(given: Any) -> Any:
+    """A list of pairs stands for writes in their order, which a mapping could not say twice."""
+    if isinstance(given, list) and all(isinstance(one, list) and len(one) == 2 for one in given):
+        return [(str(key), value) for key, value in given]
+    return given
+
+
+def _goto(given: Any) -> Sequence[str | Send]:
+    listed = given if isinstance(given, list) else [] if given is None else [given]
+    return [_step(one) for one in listed]
+
+
+def _step(given: Any) -> str | Send:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, dict) and isinstance(given.get("node"), str):
+        return Send(given["node"], given.get("input"))
+    raise Invalid('is a name of a node, or {"node": …, "input": …}', field="command.goto")

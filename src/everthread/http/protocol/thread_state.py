@@ -1,0 +1,218 @@
+"""/threads/{id}/state and /history: a thread's checkpoints, read, written and gone back to.
+
+A thread's state where no graph of ours has one: the conversation's messages, as LangGraph would show them.
+
+A conversation that came in by another door has no checkpoint; its newest messages are shown, and a cursor to those
+before them. So a client of the protocol reads every conversation there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import InvalidUpdateError
+from langgraph.types import StateSnapshot, StateUpdate
+from pydantic import Field
+from starlette.responses import Response
+
+from everthread.conversation import Conversation
+from everthread.core.errors import Conflict, Invalid
+from everthread.http.dependencies import PathId, RequestModel
+from everthread.http.full_history import Cursor, Limit, Merge
+from everthread.http.protocol.builtin_assistant import NAME, state_from_log
+from everthread.http.protocol.dependencies import GraphsDep, LangGraphResponse, ThreadDep
+from everthread.http.protocol.graphs import Graph, OpenGraphs
+from everthread.http.protocol.run_request import CheckpointRef
+from everthread.http.protocol.serialization import JsonObject, checkpoint_out, parse_command, state_out
+
+router = APIRouter(tags=["LangGraph: threads"])
+
+
+class StateChanges(RequestModel):
+    """Values that a node would have written."""
+
+    values: list[Any] | dict[str, Any] | None = None
+    as_node: str | None = Field(default=None, max_length=1000)
+    checkpoint: CheckpointRef | None = None
+    checkpoint_id: str | None = Field(default=None, max_length=128)
+
+
+class StateQuery(RequestModel):
+    """A checkpoint to be shown."""
+
+    checkpoint: CheckpointRef
+    subgraphs: bool = False
+
+
+class HistoryQuery(RequestModel):
+    """Which checkpoints."""
+
+    limit: int = Field(default=10, ge=1, le=1000)
+    before: CheckpointRef | str | None = None
+    metadata: dict[str, Any] | None = None
+    checkpoint: CheckpointRef | None = None
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def checkpoint_config(thread: Conversation, checkpoint: Mapping[str, Any] | None = None) -> RunnableConfig:
+    """Where a thread's checkpoints are."""
+    return {"configurable": {"thread_id": thread.id, "checkpoint_ns": "", **(checkpoint or {})}}
+
+
+def graph_id_of(graphs: OpenGraphs, thread: Conversation) -> str | None:
+    """The graph that a thread was last run with, if it is served here and has a state of its own: what our own agent
+    says is in the log."""
+    named = thread.metadata.get("graph_id")
+    is_graph = isinstance(named, str) and named in graphs.catalog and named != NAME
+    return named if is_graph else None
+
+
+@asynccontextmanager
+async def open_graph(graphs: OpenGraphs, thread: Conversation, config: RunnableConfig) -> AsyncIterator[Graph]:
+    """The thread's graph; Conflict when it has none yet."""
+    graph_id = graph_id_of(graphs, thread)
+    if graph_id is None:
+        raise Conflict(f"thread {thread.id!r} has no graph yet: run one on it first, or name one in its metadata")
+    async with graphs.open(graph_id, thread.owner, config) as graph:
+        yield graph
+
+
+async def snapshot(
+    graphs: OpenGraphs, thread: Conversation, config: RunnableConfig, *, subgraphs: bool = False
+) -> StateSnapshot:
+    """A checkpoint of a thread, as its graph reads it."""
+    async with open_graph(graphs, thread, config) as graph:
+        return await graph.aget_state(config, subgraphs=subgraphs)
+
+
+async def read_state(
+    graphs: OpenGraphs, thread: Conversation, checkpoint: Mapping[str, Any] | None = None, *, subgraphs: bool = False
+) -> JsonObject:
+    """A thread's state; without a graph, its messages from the log."""
+    if graph_id_of(graphs, thread) is None:
+        return await state_from_log(graphs.et, thread)
+    config = checkpoint_config(thread, checkpoint)
+    return state_out(await snapshot(graphs, thread, config, subgraphs=subgraphs))
+
+
+@router.get("/threads/{thread_id}/state")
+async def get_state(
+    thread: ThreadDep,
+    graphs: GraphsDep,
+    subgraphs: Annotated[bool, Query(description="Also the states of subgraphs that wait.")] = False,
+    cursor: Annotated[str | None, Query(max_length=32, description="`older_cursor` of a state from the log.")] = None,
+) -> Response:
+    """The newest state. Of a conversation that no graph has run on: its newest 200 messages, from the log."""
+    if cursor is not None:
+        if graph_id_of(graphs, thread) is not None:
+            raise Invalid("is for states from the log; this one is whole", field="cursor")
+        return LangGraphResponse(await state_from_log(graphs.et, thread, cursor))
+    return LangGraphResponse(await read_state(graphs, thread, subgraphs=subgraphs))
+
+
+@router.get("/threads/{thread_id}/state/{checkpoint_id}")
+async def get_state_at(
+    thread: ThreadDep, checkpoint_id: PathId, graphs: GraphsDep, subgraphs: Annotated[bool, Query()] = False
+) -> Response:
+    """The state at a checkpoint."""
+    return LangGraphResponse(await read_state(graphs, thread, {"checkpoint_id": checkpoint_id}, subgraphs=subgraphs))
+
+
+@router.post("/threads/{thread_id}/state/checkpoint")
+async def post_state_at(thread: ThreadDep, body: StateQuery, graphs: GraphsDep) -> Response:
+    """The state at a checkpoint, also one of a subgraph."""
+    return LangGraphResponse(await read_state(graphs, thread, body.checkpoint.configurable(), subgraphs=body.subgraphs))
+
+
+@router.get("/threads/{thread_id}/history")
+async def get_history(
+    thread: ThreadDep,
+    graphs: GraphsDep,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    before: Annotated[str | None, Query(max_length=128, description="A checkpoint's id.")] = None,
+) -> Response:
+    """States, the newest first."""
+    return LangGraphResponse(await _history(graphs, thread, HistoryQuery(limit=limit, before=before)))
+
+
+@router.post("/threads/{thread_id}/history")
+async def post_history(thread: ThreadDep, body: HistoryQuery, graphs: GraphsDep) -> Response:
+    """States, the newest first; of a namespace, before a checkpoint, by their metadata."""
+    return LangGraphResponse(await _history(graphs, thread, body))
+
+
+async def _history(graphs: OpenGraphs, thread: Conversation, asked: HistoryQuery) -> list[JsonObject]:
+    if graph_id_of(graphs, thread) is None:
+        return []
+    config = checkpoint_config(thread, asked.checkpoint.configurable() if asked.checkpoint else None)
+    before = asked.before
+    at = {"checkpoint_id": before} if isinstance(before, str) else before.configurable() if before else None
+    async with open_graph(graphs, thread, config) as graph:
+        found = graph.aget_state_history(
+            config,
+            filter=asked.metadata,
+            before=None if at is None else checkpoint_config(thread, at),
+            limit=asked.limit,
+        )
+        return [state_out(one) async for one in found]
+
+
+@router.get("/threads/{thread_id}/full-history")
+async def get_full_history(
+    thread: ThreadDep, graphs: GraphsDep, merge_checkpoint: Merge = True, limit: Limit = None, cursor: Cursor = None
+) -> Response:
+    """Everything that was said in a thread: all messages, whatever was summarised or removed since."""
+    saver = graphs.saver(thread.owner)
+    return LangGraphResponse(
+        await graphs.et.full_history(
+            thread.id, thread.owner, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
+        )
+    )
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+@router.post("/threads/{thread_id}/state")
+async def change_state(thread: ThreadDep, body: StateChanges, graphs: GraphsDep) -> Response:
+    """Write to the state as a node would; the answer names the checkpoint that was made."""
+    at = body.checkpoint.configurable() if body.checkpoint else {}
+    if body.checkpoint_id:
+        at["checkpoint_id"] = body.checkpoint_id
+    config = checkpoint_config(thread, at)
+    async with open_graph(graphs, thread, config) as graph:
+        values: Any = body.values  # a list, where the state is one
+        made = await _written(graph, config, [[StateUpdate(values, body.as_node)]])
+    return LangGraphResponse(
+        {"checkpoint": checkpoint_out(made), **made, "checkpoint_id": made["configurable"]["checkpoint_id"]}
+    )
+
+
+async def write_supersteps(graphs: OpenGraphs, thread: Conversation, supersteps: Sequence[Mapping[str, Any]]) -> None:
+    """Give a new thread a past: what each step would have written."""
+    config = checkpoint_config(thread)
+    steps = [[_update(update) for update in step.get("updates", ())] for step in supersteps]
+    async with open_graph(graphs, thread, config) as graph:
+        await _written(graph, config, steps)
+
+
+def _update(given: Mapping[str, Any]) -> StateUpdate:
+    command = given.get("command")
+    values: Any = parse_command(command) if command else given.get("values")
+    return StateUpdate(values, given.get("as_node"))
+
+
+async def _written(graph: Graph, config: RunnableConfig, steps: Sequence[Sequence[StateUpdate]]) -> JsonObject:
+    try:
+        made = await graph.abulk_update_state(config, steps)
+    except (InvalidUpdateError, ValueError, KeyError) as problem:
+        raise Invalid(f"the graph does not take it: {problem}", field="values") from problem
+    configurable = made["configurable"]
+    kept = ("thread_id", "checkpoint_ns", "checkpoint_id")
+    return {"configurable": {name: configurable[name] for name in kept if name in configurable}}

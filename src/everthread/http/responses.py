@@ -1,0 +1,43 @@
+"""JSON out: by orjson, and where it refuses (half surrogate pairs, huge numbers) by the standard library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+
+def dumps(value: object) -> bytes:
+    """As bytes; times as ISO 8601, bytes as hexadecimal."""
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:
+        return json.dumps(value, default=_plain).encode()
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence | Set):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+class JsonResponse(Response):
+    """An answer as JSON."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        return dumps(content)

@@ -1,0 +1,180 @@
+"""The agent of an app, and turns as clients follow them: a turn is a task of the server, never of a connection.
+
+A reader that goes away changes nothing. One that comes back names the last event it has and gets the rest, from the
+turn itself while it runs here, else from the database; after the days that events are kept, one `snapshot` of how it
+ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from everthread import bootstrap
+from everthread.conversation import Conversation
+from everthread.core.errors import KeyReused, NotFound
+from everthread.core.jobs import TITLE, NewJob
+from everthread.core.nouns import Ref
+from everthread.core.turn_events import Done, Failed, Token, TurnEvent
+from everthread.core.turns import Turn
+from everthread.history.intents import PutJobs
+from everthread.http.responses import dumps
+from everthread.instance import Everthread
+from everthread.runs.follow import follow, follow_batches
+from everthread.settings import Settings
+from everthread.turn.agent import Agent
+from everthread.turn.options import Options
+from everthread.turn.run import begin_turn
+
+REQUEST_HASH = "request"
+"""Where a turn's metadata has the hash of what was asked, when it was asked with a key."""
+PAUSE_SECONDS = 0.005
+"""How long a stream rests after a write, so that one write carries what came meanwhile. Nobody sees it; at 64 streams
+of a fast model it makes one wake-up and one write of two or three."""
+Frame = bytes
+"""One event as it is sent, or several in a row."""
+
+
+class TurnService:
+    """Turns of one app."""
+
+    def __init__(self, et: Everthread, settings: Settings) -> None:
+        self._et = et
+        self._settings = settings
+
+    @cached_property
+    def agent(self) -> Agent:
+        """Made when the first turn comes, in the loop that serves it."""
+        return bootstrap.agent(self._et, settings=self._settings)
+
+    @property
+    def is_awake(self) -> bool:
+        return "agent" in self.__dict__
+
+    async def begin(self, conversation: Conversation, message: object, options: Options) -> str:
+        """Begin a turn and give its id; the question is kept when this returns. The same turn again is not begun."""
+        if options.turn_id is not None and await _is_known(conversation, options):
+            return options.turn_id
+        begun = await begin_turn(conversation, message, agent=self.agent, options=options)
+        if conversation.title is None and not conversation.off_record:
+            ref = Ref(conversation.owner, conversation.id)
+            await self._et.store.write(ref, PutJobs(jobs=(NewJob(kind=TITLE),)))
+        return begun.id
+
+    def follow(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
+        """What a turn tells after an event, to its end."""
+        return follow(conversation, turn_id, leases=self.agent.leases, after=after)
+
+    def follow_batches(
+        self, conversation: Conversation, turn_id: str, *, after: int = 0
+    ) -> AsyncIterator[Sequence[TurnEvent]]:
+        """The same as one write each: every event as it was told, several where they come fast."""
+        return follow_batches(conversation, turn_id, leases=self.agent.leases, after=after, pause_seconds=PAUSE_SECONDS)
+
+    async def todos(self, conversation: Conversation) -> Sequence[Mapping[str, str]]:
+        """What is to be done, as the last turn left it."""
+        config: RunnableConfig = {
+            "configurable": {"thread_id": conversation.id, "everthread_owner": conversation.owner}
+        }
+        return (await self.agent.graph.aget_state(config)).values.get("todos") or ()
+
+    async def ending(self, conversation: Conversation, turn_id: str) -> Done | Failed:
+        """Wait for a turn's end."""
+        async for event in self.follow(conversation, turn_id):
+            if isinstance(event, Done | Failed):
+                return event
+        return await self._ending_as_kept(conversation, turn_id)
+
+    async def _ending_as_kept(self, conversation: Conversation, turn_id: str) -> Done | Failed:
+        """Of one whose events are gone."""
+        turn = await conversation.turn(turn_id)
+        text = await _text(conversation, turn)
+        if turn.error is None:
+            return Done(number=0, state=turn.state.value, answer_id=turn.answer_id, text=text, usage=turn.usage)
+        return Failed(number=0, code="error", message=turn.error, retryable=False, answer_id=turn.answer_id, text=text)
+
+    async def stop(self, conversation: Conversation, turn_id: str) -> Turn:
+        """Stop a turn wherever it runs."""
+        turn = await conversation.stop_turn(turn_id)
+        self.stop_here(turn_id)
+        return turn
+
+    def stop_here(self, turn_id: str) -> None:
+        """Stop it at once, if it runs in this process."""
+        if self.is_awake:
+            self.agent.leases.stop(turn_id)
+
+    async def frames(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[Frame]:
+        """A turn as an event stream: each event's number is its id."""
+        is_told = False
+        async for batch in self.follow_batches(conversation, turn_id, after=after):
+            is_told = True
+            yield b"".join(map(encode_event, batch))
+        if not is_told and (snapshot := await self._snapshot(conversation, turn_id)) is not None:
+            yield snapshot
+
+    async def _snapshot(self, conversation: Conversation, turn_id: str) -> Frame | None:
+        """How a turn ended whose events are gone; nothing for one that has them: the reader had the last."""
+        async for _ in conversation.turn_events(turn_id):
+            return None
+        turn = await conversation.turn(turn_id)
+        body = {"turn_id": turn.id, "state": turn.state.value, "text": await _text(conversation, turn)}
+        return b"event: snapshot\ndata: " + dumps(body) + b"\n\n"
+
+    async def close_dead(self) -> None:
+        """At the start: turns whose process died become interrupted, and are never run again."""
+        if await self._et.store.unfinished_turns():
+            await self.agent.close_dead()
+
+    async def close(self, seconds: float) -> None:
+        """Let turns that run end for a while; then they end as cancelled, with what they have said."""
+        if not self.is_awake:
+            return
+        live = list(self.agent.leases.live.values())
+        tasks = [turn.task for turn in live if turn.task is not None]
+        if tasks:
+            _, running = await asyncio.wait(tasks, timeout=seconds)
+            for turn in live:
+                if turn.task in running:
+                    turn.stop()
+            await asyncio.wait(tasks, timeout=seconds)
+
+
+async def _is_known(conversation: Conversation, options: Options) -> bool:
+    try:
+        known = await conversation.turn(options.turn_id or "")
+    except NotFound:
+        return False
+    if known.metadata.get(REQUEST_HASH) != options.metadata.get(REQUEST_HASH):
+        raise KeyReused("this key came with another request before", field="Idempotency-Key")
+    return True
+
+
+async def _text(conversation: Conversation, turn: Turn) -> str:
+    try:
+        return (await conversation.message(turn.answer_id)).text
+    except NotFound:
+        return ""
+
+
+def encode_event(event: TurnEvent) -> Frame:
+    """An event as server-sent events have it. Nearly all are tokens, so these are written without a detour."""
+    if isinstance(event, Token):
+        data = dumps({"text": event.text, "message_id": event.message_id})
+    else:
+        body: dict[str, Any] = asdict(event)
+        del body["number"]
+        data = dumps(body)
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.number, event.kind.encode(), data)
+
+
+def id_from_key(owner: str, key: str, what: str) -> str:
+    """The id that something gets when it is asked for with a key: the same key, the same id, for one owner."""
+    digest = sha256("\x00".join((owner, key)).encode()).hexdigest()
+    return f"{what}-{digest[:32]}"

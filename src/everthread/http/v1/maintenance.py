@@ -1,0 +1,221 @@
+"""Looking after the whole: counts, what was told of compactions, proof, and erasing for good."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from operator import itemgetter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from everthread.conversation import Conversation
+from everthread.core.compactions import Compaction
+from everthread.core.errors import Invalid
+from everthread.core.events import CompactionCompleted, Event, Recalled, TurnEnded
+from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, Limit, PathId, RequestModel
+from everthread.http.responses import JsonResponse
+from everthread.http.v1.schemas import EraseOut, erase_out
+from everthread.instance import Everthread
+
+router = APIRouter(tags=["keeping"])
+_PAGE = 1000
+_ADDRESS = ("owner", "conversation_id")
+
+
+class Stats(BaseModel):
+    """How much there is of yours; for an admin, of everybody."""
+
+    owner: str
+    conversations: int
+    entries: int
+    database: dict[str, int] | None = Field(description="Counts and bytes of the whole; null without an admin's key.")
+    jobs: dict[str, int] | None
+
+
+class LoggedEvent(BaseModel):
+    """Something that was told of a compaction: ids and numbers, never what anybody said."""
+
+    event: str
+    level: str
+    at: datetime
+    conversation_id: str
+    fields: dict[str, Any]
+
+
+class LoggedEvents(BaseModel):
+    """The newest first."""
+
+    items: list[LoggedEvent]
+
+
+class ProblemOut(BaseModel):
+    """One thing that was found wrong."""
+
+    kind: str
+    conversation_id: str
+    seq: int | None
+    detail: str
+
+
+class VerifyReportOut(BaseModel):
+    """What was looked at, and what was found."""
+
+    ok: bool
+    conversations: int
+    entries: int
+    messages: int
+    erased: int
+    problems: list[ProblemOut]
+
+
+class EraseConfirmation(RequestModel):
+    """A word that says it is meant: erasing cannot be undone."""
+
+    confirm: str = Field(
+        min_length=1, max_length=MAX_ID_CHARACTERS, description="The id of what is to go; for everything, the owner."
+    )
+
+
+@router.get("/stats", response_model=Stats)
+async def stats(et: EverthreadDep, caller: CallerDep) -> Response:
+    """How much is kept."""
+    conversations, entries = await _counted(et, caller.owner)
+    report = await et.jobs(limit=0) if caller.is_admin else None
+    return JsonResponse(
+        {
+            "owner": caller.owner,
+            "conversations": conversations,
+            "entries": entries,
+            "database": dict(await et.stats()) if caller.is_admin else None,
+            "jobs": report and {"waiting": report.waiting, "running": report.running, "dead": report.dead},
+        }
+    )
+
+
+async def _counted(et: Everthread, owner: str) -> tuple[int, int]:
+    conversations = entries = 0
+    cursor = None
+    while True:
+        page = await et.conversations.list(owner, limit=_PAGE, cursor=cursor, include_deleted=True)
+        conversations += len(page.items)
+        entries += sum(one.info.entry_count for one in page.items)
+        cursor = page.next_cursor
+        if cursor is None:
+            return conversations, entries
+
+
+@router.get("/logs/compaction", response_model=LoggedEvents)
+async def compaction_log(
+    et: EverthreadDep,
+    caller: CallerDep,
+    conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
+    limit: Limit = 100,
+) -> Response:
+    """Compactions of yours, the newest first, whichever process made them; of one conversation, or of the
+    thousand newest. What leaves no summary behind, such as a failure, is told by the process that saw it."""
+    stored = await _stored(et, caller.owner, conversation_id)
+    heard = [
+        (at, event)
+        for at, event in et.recent_events()
+        if event.owner == caller.owner and conversation_id in (None, event.conversation_id) and _is_passing(event)
+    ]
+    told = sorted([*stored, *heard], key=itemgetter(0), reverse=True)
+    items = [
+        {
+            "event": event.name,
+            "level": event.level,
+            "at": at,
+            "conversation_id": event.conversation_id,
+            "fields": {name: value for name, value in asdict(event).items() if name not in _ADDRESS},
+        }
+        for at, event in told[:limit]
+    ]
+    return JsonResponse({"items": items})
+
+
+def _is_passing(event: Event) -> bool:
+    """Whether it is of a compaction and nowhere stored."""
+    if isinstance(event, CompactionCompleted):
+        return not event.compressed
+    return not isinstance(event, Recalled | TurnEnded)
+
+
+async def _stored(et: Everthread, owner: str, id: str | None) -> list[tuple[datetime, Event]]:
+    """The end of every compaction that made a summary, also of those undone since."""
+    if id is None:
+        looked_at = [*(await et.conversations.list(owner, limit=_PAGE)).items]
+    else:
+        looked_at = [await et.conversations.get(id, owner)]
+    return [
+        (made.created_at, _completed(conversation, made))
+        for conversation in looked_at
+        async for made in conversation.compactions()
+    ]
+
+
+def _completed(conversation: Conversation, made: Compaction) -> CompactionCompleted:
+    return CompactionCompleted(
+        owner=conversation.owner,
+        conversation_id=conversation.id,
+        trigger=made.trigger,
+        before_count=made.original_count,
+        after_count=made.new_count,
+        compressed=True,
+        summary_length=len(made.summary),
+        tokens_before=made.tokens_before,
+        tokens=made.tokens_after,
+        seconds=made.seconds,
+        by=made.strategy,
+    )
+
+
+@router.post("/verify", response_model=VerifyReportOut)
+async def verify(et: EverthreadDep, caller: CallerDep) -> Response:
+    """Hash every entry of yours anew and follow every chain; for an admin, everybody's."""
+    report = await et.verify(owner=None if caller.is_admin else caller.owner)
+    problems = [{name: value for name, value in asdict(one).items() if name != "owner"} for one in report.problems]
+    counts = {name: getattr(report, name) for name in ("ok", "conversations", "entries", "messages", "erased")}
+    return JsonResponse({**counts, "problems": problems})
+
+
+@router.post("/conversations/{conversation_id}/erase", response_model=EraseOut)
+async def erase_conversation(
+    conversation: ConversationDep, confirm: EraseConfirmation, et: EverthreadDep, caller: CallerDep
+) -> Response:
+    """Destroy a conversation and its subagents' for good."""
+    _meant(confirm, conversation.id)
+    return JsonResponse(erase_out(await et.erase(owner=caller.owner, conversation=conversation.id)))
+
+
+@router.post("/conversations/{conversation_id}/messages/{message_id}/erase", response_model=EraseOut)
+async def erase_message(
+    conversation: ConversationDep, message_id: PathId, confirm: EraseConfirmation, et: EverthreadDep, caller: CallerDep
+) -> Response:
+    """Destroy a message in all its revisions for good."""
+    await conversation.message(message_id)
+    _meant(confirm, message_id)
+    return JsonResponse(erase_out(await et.erase(owner=caller.owner, conversation=conversation.id, message=message_id)))
+
+
+@router.post("/memories/{memory_id}/erase", response_model=EraseOut)
+async def erase_memory(memory_id: PathId, confirm: EraseConfirmation, et: EverthreadDep, caller: CallerDep) -> Response:
+    """Destroy a memory for good, with the words and the vector it is found by."""
+    await et.memories.get(caller.owner, memory_id)
+    _meant(confirm, memory_id)
+    return JsonResponse(erase_out(await et.memories.erase(caller.owner, memory_id)))
+
+
+@router.post("/erase", response_model=EraseOut)
+async def erase_everything(confirm: EraseConfirmation, et: EverthreadDep, caller: CallerDep) -> Response:
+    """Destroy everything of yours for good, your keys included."""
+    _meant(confirm, caller.owner)
+    return JsonResponse(erase_out(await et.erase(owner=caller.owner)))
+
+
+def _meant(confirm: EraseConfirmation, what: str) -> None:
+    if confirm.confirm != what:
+        raise Invalid("does not name what is to be erased; nothing was", field="confirm")
