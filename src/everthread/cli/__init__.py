@@ -31,3 +31,7 @@ def main() -> None:
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:  # during the imports; once a command runs, `run` handles it
         sys.exit(130)
+    except ModuleNotFoundError as problem:
+        if problem.name not in ("typer", "rich"):
+            raise
+        sys.exit("everthread: the command line needs an extra: pip install 'everthread[cli]'")

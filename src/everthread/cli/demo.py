@@ -54,5 +54,5 @@ def _demo_module(name: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as problem:
         raise MissingExtra(
-            f"the demo needs {problem.name}; install it: pip install 'everthread[langchain]'"
+            f"the demo needs {problem.name}; install it: pip install 'everthread[cli,langchain]'"
         ) from problem

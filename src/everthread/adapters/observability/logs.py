@@ -1,7 +1,7 @@
-"""Events as log lines, for whoever listens: silent until the program around everthread configures its logging.
+"""Events as log lines: silent until the program around everthread configures its logging.
 
-Where structlog is configured, events go through it as the logger `everthread`. Otherwise they go to the standard
-library's logger of that name, the event as message and its fields as `extra`.
+If structlog is configured, events go to its logger `everthread`. Otherwise they go to the standard library's logger of
+that name, with the event as the message and its fields as `extra`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from everthread.core.events import Event
 
 LOGGER = "everthread"
 
-logging.getLogger(LOGGER).addHandler(logging.NullHandler())  # without it the library would speak up by itself
+logging.getLogger(LOGGER).addHandler(logging.NullHandler())  # or warnings would reach stderr uninvited
 _STANDARD = structlog.wrap_logger(
     logging.getLogger(LOGGER),
     processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
@@ -24,7 +24,7 @@ _STANDARD = structlog.wrap_logger(
 
 
 def log(event: Event) -> None:
-    """Write one line."""
+    """Log one event."""
     logger = structlog.get_logger(LOGGER) if structlog.is_configured() else _STANDARD
-    told = {field.name: getattr(event, field.name) for field in fields(event)}
-    getattr(logger, event.level)(event.name, **told)
+    values = {field.name: getattr(event, field.name) for field in fields(event)}
+    getattr(logger, event.level)(event.name, **values)

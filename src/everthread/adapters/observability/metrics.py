@@ -1,7 +1,7 @@
-"""Counts of compactions, recall and turns for Prometheus, in a registry of one open database: two of them in a process
-never mix.
+"""Counts of compactions, recall and turns for Prometheus. Each open database has a registry of its own, so two in one
+process never mix.
 
-`docs/reference/metrics.md` documents each; a test fails when one is missing there.
+`docs/reference/metrics.md` documents each; a test fails if one is missing there.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from everthread.core import events
 from everthread.core.events import Event
 
 SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-"""Extracting takes tens of milliseconds, a model seconds, a time limit is thirty."""
+"""Buckets: extraction takes tens of milliseconds, a model seconds; its time limit is thirty."""
 
 
 class PrometheusMetrics:
-    """Fed with events."""
+    """Counts the events it is given."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        """For whoever serves it together with metrics of their own."""
+        """For programs that expose it together with metrics of their own."""
+
         self._triggers = self._counter("compaction_triggers", "Compactions begun, by what set them off.", "trigger")
         self._completed = self._counter(
             "compactions_completed", "Compactions that made a summary, by who wrote it.", "by"
@@ -57,13 +58,13 @@ class PrometheusMetrics:
         return Counter(f"everthread_{name}", meaning, labels, registry=self.registry)
 
     def count(self, event: Event) -> None:
-        """Take note of an event."""
+        """Count an event."""
         if isinstance(event, events.Recalled):
             self._count_recall(event)
         elif isinstance(event, events.TurnEnded):
             self._count_turn(event)
         else:
-            self._count_of_compaction(event)
+            self._count_compaction(event)
 
     def _count_recall(self, event: events.Recalled) -> None:
         outcome = "degraded" if event.degraded else "found" if event.found else "nothing"
@@ -76,7 +77,7 @@ class PrometheusMetrics:
         self._turn_tokens.labels("in").inc(event.input_tokens)
         self._turn_tokens.labels("out").inc(event.output_tokens)
 
-    def _count_of_compaction(self, event: Event) -> None:
+    def _count_compaction(self, event: Event) -> None:
         match event:
             case events.CompactionTriggered():
                 self._triggers.labels(event.trigger).inc()
@@ -84,14 +85,14 @@ class PrometheusMetrics:
                 self._count_completed(event)
             case events.CompactionFailed():
                 self._failures.labels(event.reason).inc()
-                self._rate()
+                self._update_success_ratio()
             case events.CompactionCancelled():
                 self._cancelled.inc()
             case events.CompactionException():
                 self._exceptions.labels(event.error).inc()
                 if not event.will_continue:
                     self._failures.labels("exception").inc()
-                    self._rate()
+                    self._update_success_ratio()
             case events.SummaryRefused():
                 self._refused.labels(event.reason).inc()
             case events.TruncationBegun():
@@ -109,20 +110,20 @@ class PrometheusMetrics:
         self._messages.labels("after").inc(event.after_count)
         self._tokens.labels("before").inc(event.tokens_before)
         self._tokens.labels("after").inc(event.tokens)
-        self._rate()
+        self._update_success_ratio()
 
-    def _rate(self) -> None:
-        done, vain = (_total(counter) for counter in (self._completed, self._failures))
-        self._success.set(done / (done + vain))
+    def _update_success_ratio(self) -> None:
+        completed, failed = (_total(counter) for counter in (self._completed, self._failures))
+        self._success.set(completed / (completed + failed))
 
     def text(self) -> str:
-        """In Prometheus' text format."""
+        """The metrics in Prometheus' text format."""
         return generate_latest(self.registry).decode()
 
     def values(self) -> Mapping[str, float]:
-        """By name and labels, as in the text."""
+        """The metrics by name and labels, as in the text."""
         return {
-            _named(sample.name, sample.labels): sample.value
+            _sample_name(sample.name, sample.labels): sample.value
             for family in self.registry.collect()
             for sample in family.samples
             if not sample.name.endswith("_created")
@@ -135,6 +136,6 @@ def _total(counter: Counter) -> float:
     )
 
 
-def _named(name: str, labels: Mapping[str, str]) -> str:
+def _sample_name(name: str, labels: Mapping[str, str]) -> str:
     shown = ",".join(f'{label}="{value}"' for label, value in labels.items())
     return f"{name}{{{shown}}}" if shown else name
