@@ -218,7 +218,7 @@ def agent(
     known = settings or _settings()
     hands = _hands(known, parts)
     checkpointer = saver or LogSaver(et, bridge=Bridge.here())
-    named = parts.pop("models", None) or replace(models.named_models(known), calibrations=et.store)
+    named = parts.pop("models", None) or replace(models.named_models(known), calibrations=et.store.calibrations)
     return agents.Agent(
         et=et,
         saver=checkpointer,

@@ -216,7 +216,7 @@ class Contexts:
         read all the same."""
         if is_behind:
             with suppress(StoreError):
-                await self._store.write(self._ref, intents.PutJobs(jobs=TO_EMBED))
+                await self._store.log.write(self._ref, intents.PutJobs(jobs=TO_EMBED))
 
     async def _left_for_later(self, made: Context, found: Found, *, is_written: bool) -> Context:
         """The same context, with its compaction as a job. Where nothing can be written it can be read all the same: the
@@ -224,7 +224,7 @@ class Contexts:
         jobs = (found.as_job(),)
         if is_written:
             with suppress(StoreError):
-                await self._store.write(self._ref, intents.PutJobs(jobs=jobs))
+                await self._store.log.write(self._ref, intents.PutJobs(jobs=jobs))
         return replace(made, later=jobs)
 
     async def compact(
@@ -273,7 +273,7 @@ class Contexts:
             outcome = await telling.told(self._means.listener, attempt, work)
             view = await read_view.look(self._store, self._ref, found.branch, policy, found.compaction)
         if found.branch is None:
-            await self._store.write(self._ref, intents.LookAgain(at_depth=read_view.next_look(view)))
+            await self._store.log.write(self._ref, intents.LookAgain(at_depth=read_view.next_look(view)))
         return outcome
 
     async def _compact_while(
@@ -335,7 +335,7 @@ class Contexts:
         """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""
         id = new_id()
         kept = manifests.dump(context.manifest)
-        await self._store.keep_manifest(self._ref, id, kept, context.shared, context.later)
+        await self._store.views.keep_manifest(self._ref, id, kept, context.shared, context.later)
         return id
 
     async def seen_context(self, id: str) -> SeenContext:
@@ -345,9 +345,9 @@ class Contexts:
     async def compactions(self) -> AsyncIterator[Compaction]:
         """Every compaction of this conversation, oldest first, undone and invalid ones too. Summaries that a framework
         put into its own state stand among them, with the trigger `framework` and its name as their strategy."""
-        theirs = deque(await of_frameworks(self._store, self._ref))
+        theirs = deque(await of_frameworks(self._store.log, self._ref))
         after = None
-        while page := await self._store.all_compactions(self._ref, after=after, limit=_PAGE):
+        while page := await self._store.views.all_compactions(self._ref, after=after, limit=_PAGE):
             for compaction in page:
                 while theirs and theirs[0].created_at <= compaction.created_at:
                     yield theirs.popleft()
@@ -364,12 +364,14 @@ class Contexts:
     async def summaries(self, *, branch: Branch | BranchName = None, level: int | None = None) -> Sequence[Compaction]:
         """The compactions that stand for the part before the window, oldest first; told at a lower `level`, those
         they were made from."""
-        row = (await self._store.outlook(self._ref, check_branch(branch))).row
+        row = (await self._store.views.inputs(self._ref, check_branch(branch))).row
         return row if level is None else await self._at_level(row, level)
 
     async def _at_level(self, row: Sequence[Compaction], level: int) -> Sequence[Compaction]:
         while children := [id for one in row if one.level > level for id in one.children]:
-            below = {one.id: one for one in await self._store.compactions(self._ref, CompactionQuery(ids=children))}
+            below = {
+                one.id: one for one in await self._store.views.compactions(self._ref, CompactionQuery(ids=children))
+            }
             told = one_below(row, below, level)
             if told == row:
                 break
@@ -381,7 +383,7 @@ class Contexts:
         known = await self.compaction(id)
         if known.trigger == FRAMEWORK:
             raise Conflict(f"compaction {id!r} is a summary in the state of {known.strategy}; no view of ours uses it")
-        return await self._store.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
+        return await self._store.log.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
 
     async def compaction_diff(self, id: str) -> CompactionDiff:
         """What a compaction stands for, what it says, and which facts are only in the originals."""
@@ -389,9 +391,9 @@ class Contexts:
 
     async def compaction(self, id: str) -> Compaction:
         """One compaction, in use or not."""
-        for compaction in await self._store.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
+        for compaction in await self._store.views.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
             return compaction
-        for compaction in await of_frameworks(self._store, self._ref):
+        for compaction in await of_frameworks(self._store.log, self._ref):
             if compaction.id == id:
                 return compaction
         raise NotFound(f"no compaction {id!r} in conversation {self._ref.id!r}")

@@ -97,7 +97,7 @@ class Conversation(Contexts):
 
     async def refresh(self) -> Conversation:
         """Read the row again."""
-        self.info = await self._store.get(self._ref)
+        self.info = await self._store.conversations.get(self._ref)
         return self
 
     # -- the row -------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Conversation(Contexts):
         return await self._change({"deleted_at": None})
 
     async def _change(self, changes: Mapping[str, Any]) -> Conversation:
-        self.info = await self._store.update(self._ref, changes)
+        self.info = await self._store.conversations.update(self._ref, changes)
         return self
 
     # -- writing -------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Conversation(Contexts):
             first_look=self._means.first_look,
             jobs=(*self._to_remember(prepared), *self._to_embed()),
         )
-        return await self._store.write(self._ref, intent) if intent.messages else []
+        return await self._store.log.write(self._ref, intent) if intent.messages else []
 
     def _to_remember(self, messages: Sequence[ingest.Prepared]) -> Sequence[NewJob]:
         """A job where the user tells something that is worth remembering: most messages need none."""
@@ -180,7 +180,7 @@ class Conversation(Contexts):
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
-        count_later = self._store.counts_later and not self.off_record
+        count_later = self._store.log.counts_later and not self.off_record
         if ingest.rough_bytes(batch) < _OFFLOAD_BYTES:
             return ingest.prepare_all(batch, count_later=count_later)
         return await asyncio.to_thread(ingest.prepare_all, batch, count_later=count_later)
@@ -190,7 +190,7 @@ class Conversation(Contexts):
         check_id(id, "id")
         (message,) = await self._prepared([payload])
         sibling = intents.as_sibling(message, id, new_id())
-        return await self._store.write(self._ref, intents.Edit(target=id, message=sibling, activate=activate))
+        return await self._store.log.write(self._ref, intents.Edit(target=id, message=sibling, activate=activate))
 
     async def delete_message(self, id: str) -> None:
         """Hide a message from history and from the model; `restore_message` undoes it."""
@@ -209,7 +209,7 @@ class Conversation(Contexts):
         await self._mark(id, Mark.UNPINNED)
 
     async def _mark(self, id: str, mark: Mark) -> None:
-        await self._store.write(self._ref, intents.MarkMessage(target=check_id(id, "id"), mark=mark))
+        await self._store.log.write(self._ref, intents.MarkMessage(target=check_id(id, "id"), mark=mark))
 
     # -- memories ------------------------------------------------------------------------------------------
 
@@ -254,17 +254,17 @@ class Conversation(Contexts):
     async def fork(self, at_seq: int, *, activate: bool = False) -> Branch:
         """A new branch that shares everything up to this message (0: nothing)."""
         check_count(at_seq, "at_seq")
-        row, active = await self._store.write(self._ref, intents.Fork(at_seq=at_seq, activate=activate))
+        row, active = await self._store.log.write(self._ref, intents.Fork(at_seq=at_seq, activate=activate))
         return _branch(row, active)
 
     async def set_active(self, branch: Branch | BranchName) -> Branch:
         """Show and extend this branch when no other is named."""
-        row = await self._store.write(self._ref, intents.SetActive(branch=check_branch(branch)))
+        row = await self._store.log.write(self._ref, intents.SetActive(branch=check_branch(branch)))
         return _branch(row, row.number)
 
     async def branches(self) -> AsyncIterator[Branch]:
         """Every branch, oldest first."""
-        rows, active = await self._store.branches(self._ref)
+        rows, active = await self._store.log.branches(self._ref)
         for row in rows:
             yield _branch(row, active)
 
@@ -272,7 +272,7 @@ class Conversation(Contexts):
         """The conversations of its subagents, newest first."""
         position = None
         while True:
-            page, position = await self._store.list(
+            page, position = await self._store.conversations.list(
                 self.owner, limit=200, position=position, include_deleted=False, parent_id=self.id
             )
             for info in page:
@@ -297,16 +297,16 @@ class Conversation(Contexts):
         )
         copied = Conversation(self._means, await self._created_or_empty(new))
         intent = intents.Transcribe(entries=entries, branches=rows, active=active)
-        await self._store.write(copied._ref, intent)
+        await self._store.log.write(copied._ref, intent)
         return await copied.refresh()
 
     async def _created_or_empty(self, new: NewConversation) -> ConversationInfo:
         try:
-            return await self._store.create(new)
+            return await self._store.conversations.create(new)
         except Erased:
             raise
         except Conflict:
-            found = await self._store.get(Ref(new.owner, new.id))
+            found = await self._store.conversations.get(Ref(new.owner, new.id))
             if found.entry_count:
                 raise
             return found
@@ -314,9 +314,9 @@ class Conversation(Contexts):
     async def _whole(self) -> tuple[list[Entry], Sequence[BranchRow], int]:
         """The log and its branches as they were at one moment."""
         for _ in range(_MOST_TRIES):
-            entries = [entry async for entry in reading.log(self._store, self._ref)]
-            rows, active = await self._store.branches(self._ref)
-            if (await self._store.get(self._ref)).entry_count == len(entries):
+            entries = [entry async for entry in reading.log(self._store.log, self._ref)]
+            rows, active = await self._store.log.branches(self._ref)
+            if (await self._store.conversations.get(self._ref)).entry_count == len(entries):
                 return [_with_payload(entry) for entry in entries], rows, active
         raise Conflict(f"conversation {self.id!r} is being written to all the time; nothing was copied: try again")
 
@@ -333,7 +333,7 @@ class Conversation(Contexts):
     ) -> AsyncIterator[Message]:
         """The messages along a branch in their order, each in its newest revision (or in all of them)."""
         return reading.stream(
-            self._store,
+            self._store.log,
             self._ref,
             after=check_count(after, "after"),
             limit=limit if limit is None else check_count(limit, "limit"),
@@ -348,17 +348,17 @@ class Conversation(Contexts):
         """The newest messages of a branch, in their order."""
         check_count(count, "count")
         return await reading.tail(
-            self._store, self._ref, count, branch=check_branch(branch), include_deleted=include_deleted
+            self._store.log, self._ref, count, branch=check_branch(branch), include_deleted=include_deleted
         )
 
     async def message(self, id: str) -> Message:
         """One message in its newest revision, deleted or not, on whichever branch it stands."""
-        return await reading.one(self._store, self._ref, check_id(id, "id"))
+        return await reading.one(self._store.log, self._ref, check_id(id, "id"))
 
     async def message_at(self, seq: int) -> Message:
         """The message at this place, or that the entry there speaks of, in its newest revision."""
-        for entry in await self._store.find(self._ref, seqs=[check_count(seq, "seq")]):
-            return await reading.one(self._store, self._ref, entry.id)
+        for entry in await self._store.log.find(self._ref, seqs=[check_count(seq, "seq")]):
+            return await reading.one(self._store.log, self._ref, entry.id)
         raise NotFound(f"no message with seq {seq} in conversation {self.id!r}")
 
     def export(
@@ -380,25 +380,25 @@ class Conversation(Contexts):
         if not isinstance(text, str):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
         check_count(limit, "limit")
-        return await searching.search(self._store, text, owner=self.owner, conversation=self.id, limit=limit)
+        return await searching.search(self._store.search, text, owner=self.owner, conversation=self.id, limit=limit)
 
     # -- turns ---------------------------------------------------------------------------------------------
 
     async def turn(self, id: str) -> Turn:
         """Where a turn stands; NotFound when this conversation has none by this id."""
-        return await self._store.turn(self._ref, check_id(id, "id"))
+        return await self._store.turns.get(self._ref, check_id(id, "id"))
 
     async def turns(
         self, *, limit: int = 50, before: int | None = None, states: Sequence[TurnState] = ()
     ) -> Sequence[Turn]:
         """Its turns, newest first; the next page begins `before` the number of the last one."""
         check_count(limit, "limit")
-        return await self._store.turns(TurnQuery(self.owner, self.id, tuple(states), before, limit))
+        return await self._store.turns.list(TurnQuery(self.owner, self.id, tuple(states), before, limit))
 
     async def turn_events(self, id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
         """What a turn has told so far, from the event after this number on; kept for some days."""
         check_count(after, "after")
-        while page := await self._store.turn_events(self._ref, check_id(id, "id"), after=after, limit=_EVENTS):
+        while page := await self._store.turns.events(self._ref, check_id(id, "id"), after=after, limit=_EVENTS):
             for one in page:
                 yield from_stored(one)
             after = page[-1].number
@@ -407,7 +407,9 @@ class Conversation(Contexts):
         """Stop a turn, wherever it runs. One that waits ends at once; one that runs ends within a few seconds, what it
         has said is kept. One that has ended stays as it is."""
         turn = await self.turn(id)
-        return await self._store.write(self._ref, turn_intents.StopTurn(turn=turn, first_look=self._means.first_look))
+        return await self._store.log.write(
+            self._ref, turn_intents.StopTurn(turn=turn, first_look=self._means.first_look)
+        )
 
     async def recall(
         self,

@@ -72,11 +72,11 @@ class Conversations:
             metadata=dump_metadata({} if metadata is None else metadata),
             off_record=off_record,
         )
-        return Conversation(self._means, await self._store.create(new))
+        return Conversation(self._means, await self._store.conversations.create(new))
 
     async def get(self, id: str, owner: str = LOCAL) -> Conversation:
         """NotFound when this owner has none by this id, also when another owner has. Deleted ones are found."""
-        info = await self._store.get(Ref(check_id(owner, "owner"), check_id(id, "id")))
+        info = await self._store.conversations.get(Ref(check_id(owner, "owner"), check_id(id, "id")))
         return Conversation(self._means, info)
 
     async def ensure(self, id: str, owner: str = LOCAL, **new: Any) -> Conversation:
@@ -109,7 +109,7 @@ class Conversations:
         if parent_id is not None:
             check_id(parent_id, "parent_id")
         position = None if cursor is None else _position(cursor, owner)
-        infos, following = await self._store.list(
+        infos, following = await self._store.conversations.list(
             owner, limit=limit, position=position, include_deleted=include_deleted, parent_id=parent_id
         )
         return Page(
@@ -160,11 +160,11 @@ class CompactionConfig:
             merged(below, {**kept, **{name: kept.get(name, getattr(below, name, None)) for name in changes}})
             return orjson.dumps(kept) if kept else None
 
-        await self._store.change_policy(ref, change)
+        await self._store.views.change_policy(ref, change)
         return await self.get(conversation)
 
     async def _set_at(self, ref: Ref | None) -> dict[str, Any]:
-        return _fields(await self._store.policy(ref))
+        return _fields(await self._store.views.policy(ref))
 
 
 def _fields(kept: bytes | None) -> dict[str, Any]:
@@ -298,10 +298,10 @@ class Everthread:
         check_id(owner, "owner")
         check_count(limit, "limit", most=MAX_PAGE)
         if conversation is not None:
-            await self._store.get(Ref(owner, check_id(conversation, "conversation")))
+            await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
         if meaning:
             return await recalling.search(self._means.sources, owner, conversation, text, limit)
-        return await searching.search(self._store, text, owner=owner, conversation=conversation, limit=limit)
+        return await searching.search(self._store.search, text, owner=owner, conversation=conversation, limit=limit)
 
     async def index_ready(self, conversation: Conversation) -> None:
         """Make the vectors of all that was said in a conversation up to now, unless they are there already.
@@ -332,7 +332,7 @@ class Everthread:
         if meaning is None:
             raise Conflict("there is no embedder here, and words need no index made; see `everthread models`")
         made = 0
-        for head in await self._store.heads():
+        for head in await self._store.maintenance.heads():
             if owner in (None, head.owner) and conversation in (None, head.id) and head.deleted_at is None:
                 made += await embedding.index(self._store, meaning, head, anew=anew)
                 on_entries(head.entry_count)
@@ -369,7 +369,7 @@ class Everthread:
 
     async def _metadata(self, ref: Ref) -> Mapping[str, Any] | None:
         try:
-            return (await self._store.get(ref)).metadata
+            return (await self._store.conversations.get(ref)).metadata
         except NotFound:
             return None
 
@@ -388,7 +388,7 @@ class Everthread:
         async for id in self._all_ids(owner) if conversations is None else self._with_descendants(owner, conversations):
             if id not in seen:
                 seen.add(id)
-                yield await self._store.get(Ref(owner, id))
+                yield await self._store.conversations.get(Ref(owner, id))
 
     async def _with_descendants(self, owner: str, conversations: Sequence[str]) -> AsyncIterator[str]:
         for id in conversations:
@@ -399,7 +399,7 @@ class Everthread:
     async def _all_ids(self, owner: str) -> AsyncIterator[str]:
         position = None
         while True:
-            page, position = await self._store.list(
+            page, position = await self._store.conversations.list(
                 owner, limit=500, position=position, include_deleted=True, parent_id=None
             )
             for info in page:
@@ -451,7 +451,7 @@ class Everthread:
 
     async def _erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         """The database first, then what lies outside of it: whoever writes there late finds it erased here."""
-        report = await self._store.erase(owner, conversation, message)
+        report = await self._store.maintenance.erase(owner, conversation, message)
         if self._means.vectors_outside is not None:
             report = await forgotten(self._means.vectors_outside, self._store, report)
         return report if message is not None else await self._with_files(report)
@@ -466,7 +466,7 @@ class Everthread:
     async def _descendants(self, owner: str, conversation: str) -> AsyncIterator[str]:
         position = None
         while True:
-            children, position = await self._store.list(
+            children, position = await self._store.conversations.list(
                 owner, limit=100, position=position, include_deleted=True, parent_id=conversation
             )
             for child in children:
@@ -493,11 +493,11 @@ class Everthread:
 
     async def stats(self) -> Mapping[str, int]:
         """Counts and bytes of the whole database."""
-        return await self._store.stats()
+        return await self._store.maintenance.stats()
 
     async def backup(self, target: str | Path) -> None:
         """A consistent copy, taken while others go on working."""
-        await self._store.backup(Path(target))
+        await self._store.maintenance.backup(Path(target))
 
 
 def _both(one: EraseReport, other: EraseReport) -> EraseReport:

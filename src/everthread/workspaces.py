@@ -46,7 +46,7 @@ class ConversationWorkspaces:
         if isinstance(idle_days, bool) or not isinstance(idle_days, int | float) or not idle_days >= 0:
             raise Invalid("must be a number of days, 0 or more", field="idle_days")
         before = self._clock() - timedelta(days=min(idle_days, 100_000))
-        live = {ref for ref, _ in await self._store.unfinished_turns()}
+        live = {ref for ref, _ in await self._store.turns.unfinished()}
         removed: list[WorkspaceInfo] = []
         counts = {"in_use": 0, "recent": 0}
         for one in await asyncio.to_thread(lambda: list(self._port.everything())):
@@ -63,7 +63,7 @@ class ConversationWorkspaces:
     async def _is_idle(self, one: WorkspaceInfo, before: datetime) -> bool:
         """One that no conversation here has may be another database's; or it is what a crash left off the record."""
         try:
-            said_at = (await self._store.get(one.ref)).updated_at
+            said_at = (await self._store.conversations.get(one.ref)).updated_at
         except NotFound:
             return one.off_record
         return max(one.used_at, said_at) <= before

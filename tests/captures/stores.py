@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from everthread import Everthread
+from everthread.adapters.stores.memory.log import MemoryLog
 from everthread.contexts import Means
 from everthread.core.clock import system_clock
 from everthread.core.errors import StoreBusy
@@ -17,15 +18,27 @@ from everthread.testing import MemoryStore
 R = TypeVar("R")
 
 
+class FaultyLog(MemoryLog):
+    """Refuses every write while its store is down."""
+
+    def __init__(self, store: Faulty) -> None:
+        super().__init__(store._database, store.turns, store.jobs)
+        self._store = store
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        if self._store.is_down:
+            raise StoreBusy("somebody else holds the database; nothing was stored: try again")
+        return await super().write(ref, intent)
+
+
 class Faulty(MemoryStore):
-    """Refuses every write while it is down."""
+    """A store that can be down."""
 
     is_down = False
 
-    async def write(self, ref: Ref, intent: Intent[R]) -> R:
-        if self.is_down:
-            raise StoreBusy("somebody else holds the database; nothing was stored: try again")
-        return await super().write(ref, intent)
+    def __init__(self) -> None:
+        super().__init__()
+        self.log = FaultyLog(self)
 
 
 @asynccontextmanager

@@ -95,7 +95,7 @@ async def test_a_summary_event_of_deepagents_is_kept_with_what_it_stands_for(mem
     rig = archiving(memory)
     await deepagents_with_summaries(rig)
     event = (await rig.agent.aget_state(rig.config)).values["_summarization_event"]
-    entries = await memory.store.scan(Ref("local", "scene"), after=0, limit=1000)
+    entries = await memory.store.log.scan(Ref("local", "scene"), after=0, limit=1000)
     summaries = [entry for entry in entries if entry.kind == 1]
     assert summaries
     kept = await (await memory.conversations.get("scene")).message(summaries[-1].id)
@@ -132,7 +132,7 @@ async def test_removed_messages_are_marked_and_still_shown(memory: Everthread) -
     rig = archiving(memory)
     truth = await SCENES["update_state with RemoveMessage"](rig)
     left = set(await texts_in_state(rig))
-    entries = await memory.store.scan(Ref("local", "scene"), after=0, limit=1000)
+    entries = await memory.store.log.scan(Ref("local", "scene"), after=0, limit=1000)
     marked = {entry.id for entry in entries if entry.kind == 2 and entry.how == 4}
     conversation = await memory.conversations.get("scene")
     said = {message.id: message.text async for message in conversation.messages()}

@@ -14,6 +14,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from everthread import Everthread
 from everthread.adapters.checkpoints.putting import Put
+from everthread.adapters.stores.memory.log import MemoryLog
 from everthread.core.errors import StoreBusy
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
@@ -68,7 +69,7 @@ async def test_what_a_write_holds_is_shown_in_the_full_history_before_any_checkp
     assert (told["archived_count"], told["merged_count"]) == (3, 3)
 
 
-class DiesBetween(MemoryStore):
+class DiesBetweenLog(MemoryLog):
     """Has the entries of a child, and fails before the subgraph's checkpoint is there."""
 
     failures = 0
@@ -81,6 +82,16 @@ class DiesBetween(MemoryStore):
                 self.failures += 1
                 raise StoreBusy("somebody else holds the database; nothing was stored: try again")
         return await super().write(ref, intent)
+
+
+class DiesBetween(MemoryStore):
+    """A store with such a log."""
+
+    log: DiesBetweenLog
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log = DiesBetweenLog(self._database, self.turns, self.jobs)
 
 
 def with_a_subgraph(saver: Any) -> Any:
@@ -109,7 +120,7 @@ async def test_a_failure_between_a_childs_entries_and_its_checkpoint_loses_and_d
         graph = with_a_subgraph(EverthreadSaver(et))
         with pytest.raises(StoreBusy):
             await graph.ainvoke({"messages": ["go"]}, THREAD, durability="sync")
-        assert store.failures == 1
+        assert store.log.failures == 1
         await graph.ainvoke(None, THREAD, durability="sync")
         conversation = await et.conversations.get("t")
         assert await texts_in(conversation) == ["go", "it says: concluded"]

@@ -18,7 +18,7 @@ import everthread
 from benchmarks.scenarios import LARGE, SCENES, Rig, a_large_tool_result, deepagents_with_subagents, texts_in_state
 from everthread import Budget, Everthread, Invalid
 from everthread.adapters.checkpoints.putting import Put
-from everthread.adapters.stores.memory import MemoryStore
+from everthread.adapters.stores.memory.log import MemoryLog
 from everthread.context.tokens import count_tokens
 from everthread.core.entries import Revision
 from everthread.core.log import Intent
@@ -97,13 +97,13 @@ async def test_i30_saver_middleware_and_stream_together_capture_each_message_onc
 async def test_an_answer_made_again_stands_in_its_place_while_its_checkpoint_is_on_its_way(
     memory: Everthread, monkeypatch: pytest.MonkeyPatch, made: Callable[[Everthread], Rig]
 ) -> None:
-    plain = MemoryStore.write
+    plain = MemoryLog.write
 
-    async def slow(self: MemoryStore, ref: Ref, intent: Intent[Any]) -> Any:
+    async def slow(self: MemoryLog, ref: Ref, intent: Intent[Any]) -> Any:
         await asyncio.sleep(0.03 if isinstance(intent, Put) else 0)
         return await plain(self, ref, intent)
 
-    monkeypatch.setattr(MemoryStore, "write", slow)
+    monkeypatch.setattr(MemoryLog, "write", slow)
     rig = made(memory)
     truth = await SCENES["answer made again from an earlier checkpoint"](rig)
     history = await memory.full_history("scene", saver=rig.saver)
@@ -124,10 +124,10 @@ async def test_history_shows_the_original_and_the_state_its_stub(et: Everthread)
     (stub,) = [text for text in await texts_in_state(rig) if "large_tool_results" in text]
     original = (await texts_in(await et.conversations.get("scene")))[2]
     assert len(stub) < 5_000 < LARGE / 2 < len(original)
-    entries = await et.store.scan(Ref("local", "scene"), after=0, limit=100)
+    entries = await et.store.log.scan(Ref("local", "scene"), after=0, limit=100)
     assert [entry.how for entry in entries if entry.how is not None] == [Revision.STUB]
     await rig.say("and now?")
-    entries = await et.store.scan(Ref("local", "scene"), after=0, limit=100)
+    entries = await et.store.log.scan(Ref("local", "scene"), after=0, limit=100)
     stubs = [entry.id for entry in entries if entry.how == Revision.STUB]
     assert len(stubs) == len(set(stubs)) == 2
 

@@ -71,7 +71,7 @@ async def test_i25_a_planted_value_is_refused_and_runs_nothing(et: Everthread, a
     assert found is not None
     planted = StoredWrite(0, "task", 0, "", "notes", *ATTACKS[attack], False)
     intent = KeepWrites(namespace="", id=found.checkpoint["id"], writes=[planted])
-    await et.store.write(Ref("local", "t"), intent)
+    await et.store.log.write(Ref("local", "t"), intent)
     with pytest.raises(EverthreadError):
         await EverthreadSaver(et).aget_tuple(THREAD)
     assert ran == []

@@ -52,7 +52,7 @@ def offered(saver: EverthreadSaver) -> None:
 
 def stored(saver: EverthreadSaver, config: Any) -> Any:
     id = config["configurable"]["checkpoint_id"]
-    found = saver._own.call(saver._et.store.checkpoint(Ref("local", "t"), "", id))  # type: ignore[union-attr]
+    found = saver._own.call(saver._et.store.checkpoints.get(Ref("local", "t"), "", id))  # type: ignore[union-attr]
     return [(write.channel, write.kind, write.is_held) for write in found.writes]  # type: ignore[union-attr]
 
 
@@ -85,7 +85,7 @@ def test_what_no_list_names_is_logged_from_writes_that_come_with_a_checkpoint(sa
         put(saver, first, asked, 2)
         writing.result(60)
     assert stored(saver, first) == [("messages", REFERS, False)]
-    entries = saver._own.call(saver._et.store.scan(Ref("local", "t"), after=0, limit=10))  # type: ignore[union-attr]
+    entries = saver._own.call(saver._et.store.log.scan(Ref("local", "t"), after=0, limit=10))  # type: ignore[union-attr]
     assert [entry.id for entry in entries] == ["h", "a"]
 
 

@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.scenarios import SCENES, Rig
 from everthread.adapters.checkpoints.writing import KeepWrites
+from everthread.adapters.stores.memory.log import MemoryLog
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.langgraph import ArchivingSaver, EverthreadSaver
@@ -20,13 +21,21 @@ from tests.captures.stores import over
 R = TypeVar("R")
 
 
-class SlowToHold(MemoryStore):
+class SlowToHoldLog(MemoryLog):
     """Takes checkpoints at once, and writes after a while."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         if isinstance(intent, KeepWrites):
             await asyncio.sleep(0.02)
         return await super().write(ref, intent)
+
+
+class SlowToHold(MemoryStore):
+    """A store with such a log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log = SlowToHoldLog(self._database, self.turns, self.jobs)
 
 
 @pytest.mark.parametrize("kind", ["over the log", "archiving"])

@@ -67,6 +67,6 @@ async def test_two_processes_share_a_database(nursery: Nursery, durable_url: str
             messages = (await build(saver).aget_state(config)).values["messages"]
             assert [message.text for message in messages] == [f"quiet {name} {turn}" for turn in range(10)]
     async with everthread.open(durable_url) as et:
-        ids = {entry.id for entry in await et.store.scan(Ref("local", "shared"), after=0, limit=10_000)}
+        ids = {entry.id for entry in await et.store.log.scan(Ref("local", "shared"), after=0, limit=10_000)}
         assert ids == {f"shared-{name}-{turn}" for name in ("ann", "bob") for turn in range(10)}
         assert (await et.verify()).ok

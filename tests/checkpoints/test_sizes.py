@@ -57,8 +57,8 @@ def test_one_removal_a_turn_stays_linear_on_disk(tmp_path: Path, turns: int) -> 
 
 
 def _bytes_of(saver: EverthreadSaver) -> int:
-    found = saver._call(saver._et.store.all_checkpoints(nouns.Ref("local", "t")))
-    blobs = saver._call(saver._et.store.blobs(nouns.Ref("local", "t"), found.digests))
+    found = saver._call(saver._et.store.checkpoints.all(nouns.Ref("local", "t")))
+    blobs = saver._call(saver._et.store.checkpoints.blobs(nouns.Ref("local", "t"), found.digests))
     return sum(len(row.body) for row in found.all) + sum(map(len, blobs.values()))
 
 
@@ -68,7 +68,7 @@ def test_one_input_of_two_thousand_messages_without_ids_is_logged_once(tmp_path:
         graph.invoke({"messages": [HumanMessage("ok") for _ in range(2000)]}, THREAD)
         kept = graph.get_state(THREAD).values["messages"]
         assert len(kept) == 2000
-        log = saver._call(saver._et.store.scan(nouns.Ref("local", "t"), after=0, limit=5000))
+        log = saver._call(saver._et.store.log.scan(nouns.Ref("local", "t"), after=0, limit=5000))
         assert sum(entry.is_place for entry in log) == 2001
         assert len({message.id for message in kept}) == 2000
 

@@ -91,10 +91,10 @@ async def test_hidden_checkpoints_go_when_nothing_needs_them(et: Everthread) -> 
     graph = build(saver, DeltaState)
     await graph.ainvoke(ask("say 1"), THREAD)
     await saver.aprune(["t"])
-    hidden = len((await et.store.all_checkpoints(Ref("local", "t"))).all) - 1
+    hidden = len((await et.store.checkpoints.all(Ref("local", "t"))).all) - 1
     assert hidden > 0
     await saver.aprune(["t"], strategy="delete")
-    left = await et.store.all_checkpoints(Ref("local", "t"))
+    left = await et.store.checkpoints.all(Ref("local", "t"))
     assert (list(left.all), list(left.digests), list(left.writes)) == ([], [], [])
     assert len(await said(et)) == 2
 

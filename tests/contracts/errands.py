@@ -27,7 +27,7 @@ async def put(
 ) -> None:
     """Write a job of this conversation."""
     job = NewJob(kind=kind, priority=priority, details=details or {}, gather_seconds=gather_seconds)
-    await et.store.write(Ref(conv.owner, conv.id), PutJobs(jobs=[job]))
+    await et.store.log.write(Ref(conv.owner, conv.id), PutJobs(jobs=[job]))
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ NARROW = {"fan_in": 2, "leaf_max_messages": 8}
 
 async def row(conv: Conversation, branch: object = None) -> list[Compaction]:
     """The summaries that a view of this branch shows."""
-    outlook = await conv._store.outlook(conv._ref, getattr(branch, "id", None))
+    outlook = await conv._store.views.inputs(conv._ref, getattr(branch, "id", None))
     known = [one async for one in conv.compactions()]
     assert outlook.row == shown(known, outlook.segments)
     return list(outlook.row)
@@ -34,7 +34,7 @@ async def row(conv: Conversation, branch: object = None) -> list[Compaction]:
 
 async def everything(conv: Conversation) -> list[object]:
     """The log to the byte, and what history shows."""
-    return [*await conv._store.scan(conv._ref, after=0, limit=10_000), *await history(conv, revisions=True)]
+    return [*await conv._store.log.scan(conv._ref, after=0, limit=10_000), *await history(conv, revisions=True)]
 
 
 # --- what it does ---

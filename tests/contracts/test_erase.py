@@ -264,6 +264,8 @@ def leaves(value: Any) -> Iterator[bytes]:
             yield from leaves(inner)
     elif hasattr(value, "__slots__"):
         yield from leaves([getattr(value, name) for name in value.__slots__])
+    elif type(value).__module__.startswith("everthread.adapters."):  # a port of the memory store
+        yield from leaves(vars(value))
 
 
 def bytes_of_files(file: Path) -> bytes:

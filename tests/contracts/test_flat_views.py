@@ -53,12 +53,12 @@ async def test_a_view_reads_only_the_summaries_it_shows(url: str, conv: Conversa
 async def test_a_branch_that_left_inside_a_condensed_stretch_is_told_by_its_parts(conv: Conversation) -> None:
     await tell(conv, 40)
     await conv.compact(compaction=NARROW)
-    outlook = await conv._store.outlook(conv._ref, None)
+    outlook = await conv._store.views.inputs(conv._ref, None)
     top = outlook.row[0]
     assert top.level > 2
     branch = await conv.fork(top.last_seq // 2)
     await tell(conv, 3, first=50, branch=branch.id)
-    of_branch = await conv._store.outlook(conv._ref, branch.id)
+    of_branch = await conv._store.views.inputs(conv._ref, branch.id)
     assert of_branch.row == shown(await known(conv), of_branch.segments)
     assert 0 < of_branch.row[-1].last_seq <= top.last_seq // 2
     assert top not in of_branch.row
@@ -82,7 +82,7 @@ async def test_the_newest_pinned_messages_are_taken_up_and_a_view_stays_bounded(
     for id in pinned:
         await conv.pin(id)
     await tell(conv, 20)
-    outlook = await conv._store.outlook(conv._ref, None)
+    outlook = await conv._store.views.inputs(conv._ref, None)
     assert [place.id for place, _ in outlook.pinned] == pinned[2:]
 
 
@@ -147,8 +147,8 @@ async def test_a_change_in_what_branches_share_reaches_the_summaries_of_both(con
 async def test_an_undone_stretch_of_one_branch_is_not_asked_back_on_another(conv: Conversation) -> None:
     branch, _, _ = await two_branches(conv)
     await conv.undo_compaction((await compacted(conv, branch)).id)
-    assert (await conv._store.outlook(conv._ref, branch)).is_asked_back
-    assert not (await conv._store.outlook(conv._ref, None)).is_asked_back
+    assert (await conv._store.views.inputs(conv._ref, branch)).is_asked_back
+    assert not (await conv._store.views.inputs(conv._ref, None)).is_asked_back
 
 
 async def test_a_summary_survives_a_reopening_and_is_found_by_its_id(durable_url: str) -> None:

@@ -113,12 +113,12 @@ async def test_a_system_prompt_and_tool_schemas_are_kept_once_for_all_requests(c
     digests = {(one.manifest.system_digest, one.manifest.tools_digest) for one in contexts}
     assert len(digests) == 1
     for id in ids:
-        manifest = await conv._store.manifest(conv._ref, id)
+        manifest = await conv._store.views.manifest(conv._ref, id)
         assert b"kind" not in manifest
         assert b"Quetz" not in manifest
         assert (await conv.seen_context(id)).is_same
     (pair,) = digests
-    kept = await conv._store.prompts(conv._ref, [digest for digest in pair if digest])
+    kept = await conv._store.views.prompts(conv._ref, [digest for digest in pair if digest])
     assert b"Be very kind." in kept.values()
     assert any(b"Quetzalcoatlus" in text for text in kept.values())
 

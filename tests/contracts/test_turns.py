@@ -48,11 +48,11 @@ async def begun(
     et: Everthread, conv: Conversation, text: str = "question", when_busy: WhenBusy = "enqueue", **fields: Any
 ) -> turn_intents.BeginResult:
     intent = turn_intents.BeginTurn(turn=new_turn(conv, **fields), messages=prepared(text), when_busy=when_busy)
-    return await et.store.write(ref_of(conv), intent)
+    return await et.store.log.write(ref_of(conv), intent)
 
 
 async def finished(et: Everthread, conv: Conversation, turn: Turn, text: str = "answer", **fields: Any) -> Turn:
-    return await et.store.write(
+    return await et.store.log.write(
         ref_of(conv),
         turn_intents.FinishTurn(
             **{
@@ -138,24 +138,26 @@ async def test_i15_of_one_conversation_one_turn_runs(et: Everthread, conv: Conve
     assert [turn.id for turn in second.before] == [first.id]
     assert await texts(conv) == ["first"], "the question of one that waits is kept with it"
     waiting = await conv.turn(second.turn.id)
-    assert (await et.store.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))).turn.state is TurnState.RECEIVED
+    assert (
+        await et.store.log.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))
+    ).turn.state is TurnState.RECEIVED
     await finished(et, conv, first)
-    started = await et.store.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))
+    started = await et.store.log.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))
     assert started.turn.state is TurnState.RUNNING
     assert await texts(conv) == ["first", "answer", "second"]
     with pytest.raises(TurnLost):
-        await et.store.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))
+        await et.store.log.write(ref_of(conv), turn_intents.StartTurn(turn=waiting))
 
 
 async def test_i15_of_two_writers_the_one_that_lost_the_turn_is_refused(et: Everthread, conv: Conversation) -> None:
     turn = await conv.turn((await begun(et, conv)).turn.id)
-    closed = await et.store.write(ref_of(conv), turn_intents.CloseTurn(turn=turn, messages=prepared("half", "a")))
+    closed = await et.store.log.write(ref_of(conv), turn_intents.CloseTurn(turn=turn, messages=prepared("half", "a")))
     assert closed is not None
     assert closed.state is TurnState.INTERRUPTED
     late = turn_intents.AppendToTurn(turn_id=turn.id, holder=ME, messages=prepared("late", "a"))
     with pytest.raises(TurnLost):
-        await et.store.write(ref_of(conv), late)
-    await et.store.add_events(ref_of(conv), ME, batch(turn, 1, "late"))
+        await et.store.log.write(ref_of(conv), late)
+    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "late"))
     assert await texts(conv) == ["question", "half"]
     assert [event async for event in conv.turn_events(turn.id)] == []
 
@@ -174,7 +176,7 @@ async def test_one_that_interrupts_tells_those_before_it_to_stop(et: Everthread,
     turn = (await begun(et, conv)).turn
     second = await begun(et, conv, "second", when_busy="interrupt")
     assert second.turn.state is TurnState.RECEIVED
-    assert await et.store.renew_turns(ME, LATER) == [turn.id]
+    assert await et.store.turns.renew(ME, LATER) == [turn.id]
 
 
 async def test_a_turn_that_waits_ends_when_it_is_stopped_and_keeps_its_question(
@@ -193,7 +195,7 @@ async def test_a_question_that_waits_keeps_its_bytes(et: Everthread, conv: Conve
     await begun(et, conv)
     raw = '{"role": "user",  "content": "\\ud800 naïve \\u0000", "n": 1e2}'.encode()
     intent = turn_intents.BeginTurn(turn=new_turn(conv), messages=ingest.prepare_all([raw]))
-    waiting = await conv.turn((await et.store.write(ref_of(conv), intent)).turn.id)
+    waiting = await conv.turn((await et.store.log.write(ref_of(conv), intent)).turn.id)
     await conv.stop_turn(waiting.id)
     assert (await conv.tail(1))[0].raw == raw
 
@@ -204,24 +206,24 @@ async def test_a_question_that_waits_keeps_its_bytes(et: Everthread, conv: Conve
 async def test_i16_a_turn_whose_process_died_is_closed_with_what_it_said(et: Everthread, conv: Conversation) -> None:
     running = (await begun(et, conv, "first")).turn
     waiting = (await begun(et, conv, "second")).turn
-    await et.store.write(
+    await et.store.log.write(
         ref_of(conv), turn_intents.AppendToTurn(turn_id=running.id, holder=ME, messages=prepared("said", "s"))
     )
-    found = await et.store.unfinished_turns()
+    found = await et.store.turns.unfinished()
     assert [(ref.id, turn.id) for ref, turn in found] == [(conv.id, running.id), (conv.id, waiting.id)]
     for ref, turn in found:
         partial = prepared("ha", "a") if turn.id == running.id else []
-        assert await et.store.write(ref, turn_intents.CloseTurn(turn=turn, messages=partial)) is not None
+        assert await et.store.log.write(ref, turn_intents.CloseTurn(turn=turn, messages=partial)) is not None
     assert await texts(conv) == ["first", "said", "ha", "second"]
     assert [turn.state for turn in await conv.turns()] == [TurnState.INTERRUPTED] * 2
-    assert await et.store.unfinished_turns() == []
+    assert await et.store.turns.unfinished() == []
 
 
 async def test_a_sign_of_life_keeps_a_turn_from_being_closed(et: Everthread, conv: Conversation) -> None:
     await begun(et, conv)
-    ((ref, found),) = await et.store.unfinished_turns()
-    await et.store.renew_turns(ME, LATER + timedelta(minutes=1))
-    assert await et.store.write(ref, turn_intents.CloseTurn(turn=found)) is None
+    ((ref, found),) = await et.store.turns.unfinished()
+    await et.store.turns.renew(ME, LATER + timedelta(minutes=1))
+    assert await et.store.log.write(ref, turn_intents.CloseTurn(turn=found)) is None
     assert (await conv.turn(found.id)).state is TurnState.RUNNING
 
 
@@ -230,20 +232,20 @@ async def test_a_sign_of_life_keeps_a_turn_from_being_closed(et: Everthread, con
 
 async def test_i18_events_come_back_from_any_number_on(et: Everthread, conv: Conversation) -> None:
     turn = (await begun(et, conv)).turn
-    await et.store.add_events(ref_of(conv), ME, batch(turn, 1, "one", "two"))
-    await et.store.add_events(ref_of(conv), ME, batch(turn, 3, "three"))
-    await et.store.add_events(ref_of(conv), ME, batch(turn, 3, "three"))
+    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "one", "two"))
+    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 3, "three"))
+    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 3, "three"))
     for after in range(5):
         assert [event.number async for event in conv.turn_events(turn.id, after=after)] == [1, 2, 3][after:]
-    first = await et.store.turn_events(ref_of(conv), turn.id, after=0, limit=1)
+    first = await et.store.turns.events(ref_of(conv), turn.id, after=0, limit=1)
     assert next(event.number for event in first) == 1
 
 
 async def test_old_events_are_pruned_and_young_ones_stay(et: Everthread, conv: Conversation) -> None:
     turn = (await begun(et, conv)).turn
-    await et.store.add_events(ref_of(conv), ME, batch(turn, 1, "one"))
-    assert await et.store.prune_events(datetime(2000, 1, 1, tzinfo=UTC)) == 0
-    assert await et.store.prune_events(datetime(2200, 1, 1, tzinfo=UTC)) == 1
+    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "one"))
+    assert await et.store.turns.prune_events(datetime(2000, 1, 1, tzinfo=UTC)) == 0
+    assert await et.store.turns.prune_events(datetime(2200, 1, 1, tzinfo=UTC)) == 1
     assert [event async for event in conv.turn_events(turn.id)] == []
 
 
@@ -254,31 +256,31 @@ async def test_i20_turns_of_another_owner_look_unknown(et: Everthread) -> None:
     mine = await et.conversations.create(id="same", owner="ann")
     theirs = await et.conversations.create(id="same", owner="bob")
     turn = (await begun(et, mine)).turn
-    await et.store.add_events(Ref("ann", "same"), ME, batch(turn, 1, "one"))
+    await et.store.turns.add_events(Ref("ann", "same"), ME, batch(turn, 1, "one"))
     for call in (theirs.turn(turn.id), theirs.stop_turn(turn.id)):
         with pytest.raises(NotFound):
             await call
     with pytest.raises(NotFound):
-        await et.store.turn_events(Ref("bob", "same"), turn.id, after=0, limit=10)
+        await et.store.turns.events(Ref("bob", "same"), turn.id, after=0, limit=10)
     assert await theirs.turns() == []
-    assert await et.store.turns(TurnQuery("bob")) == []
-    assert len(await et.store.turns(TurnQuery("ann"))) == 1
+    assert await et.store.turns.list(TurnQuery("bob")) == []
+    assert len(await et.store.turns.list(TurnQuery("ann"))) == 1
 
 
 async def test_i22_turns_and_events_go_with_their_conversation(et: Everthread, conv: Conversation) -> None:
     turn = (await begun(et, conv)).turn
-    await et.store.add_events(ref_of(conv), ME, batch(turn, 1, "one"))
+    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "one"))
     report = await et.erase(conversation=conv.id)
     assert (report.reached["turns"], report.reached["run_events"]) == (1, 1)
-    assert await et.store.unfinished_turns() == []
-    await et.store.add_events(ref_of(conv), ME, batch(turn, 2, "late"))
+    assert await et.store.turns.unfinished() == []
+    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 2, "late"))
     with pytest.raises(NotFound):
         await conv.turn(turn.id)
 
 
 async def test_i22_of_an_erased_message_no_event_and_no_error_is_left(et: Everthread, conv: Conversation) -> None:
     turn = (await begun(et, conv, metadata={"input": {"content": "my long secret answer"}})).turn
-    await et.store.add_events(ref_of(conv), ME, batch(turn, 1, "my long ", "secret answer"))
+    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "my long ", "secret answer"))
     await finished(
         et, conv, turn, "my long secret answer", state=TurnState.FAILED, error="failed on: my long secret answer"
     )
@@ -291,7 +293,7 @@ async def test_i22_of_an_erased_message_no_event_and_no_error_is_left(et: Everth
 async def test_i22_a_question_that_waits_is_erased_with_its_message(et: Everthread, conv: Conversation) -> None:
     await begun(et, conv)
     intent = turn_intents.BeginTurn(turn=new_turn(conv, question_id="w"), messages=prepared("waits", "w"))
-    waiting = (await et.store.write(ref_of(conv), intent)).turn
+    waiting = (await et.store.log.write(ref_of(conv), intent)).turn
     await conv.append([says("waits", id="w")])
     await et.erase(conversation=conv.id, message="w")
     assert (await conv.turn(waiting.id)).question is None

@@ -57,7 +57,7 @@ async def _without_crash(lanes: Sequence[Lane]) -> Sequence[Expected]:
 async def state_of(et: Everthread, lane: Lane) -> State:
     """The conversations of a lane as they are now."""
     state: dict[str, Any] = {}
-    for info in await et.store.heads():
+    for info in await et.store.maintenance.heads():
         name = _name(info, lane)
         if name is None or (name != info.id and info.entry_count == 0):  # a copy that a crash left empty
             continue
@@ -74,9 +74,9 @@ def _name(info: ConversationInfo, lane: Lane) -> str | None:
 
 async def _conversation(et: Everthread, info: ConversationInfo, lane: Lane) -> Mapping[str, Any]:
     ref = Ref(info.owner, info.id)
-    entries = await et.store.scan(ref, after=0, limit=info.entry_count + 1)
+    entries = await et.store.log.scan(ref, after=0, limit=info.entry_count + 1)
     try:
-        branches, active = await et.store.branches(ref)
+        branches, active = await et.store.log.branches(ref)
     except NotFound:
         return {"erased": True, "entries": [_entry(entry) for entry in entries]}
     seqs = [] if info.deleted_at else await _seqs_with(et, lane.word, ref)
@@ -92,7 +92,7 @@ async def _conversation(et: Everthread, info: ConversationInfo, lane: Lane) -> M
 
 async def _seqs_with(et: Everthread, word: str, ref: Ref) -> list[int]:
     """Where a word is found, by the index alone: how hits are ranked and cut to snippets no crash changes."""
-    found = await et.store.candidates(ref.owner, ref.id, parse_query(word), cap=1000, any_word=False)
+    found = await et.store.search.candidates(ref.owner, ref.id, parse_query(word), cap=1000, any_word=False)
     return sorted(entry.seq if entry.is_place else entry.revises or entry.seq for _, entry, *_ in found.found)
 
 

@@ -25,14 +25,14 @@ async def written() -> MemoryStore:
     store = MemoryStore()
     await store.open()
     new = NewConversation(owner="local", id="c", parent_id=None, title=None, metadata=b"{}", off_record=False)
-    await store.create(new)
-    await store.write(REF, Append(messages=[prepared(letter, letter) for letter in "abc"]))
-    await store.write(REF, MarkMessage(target="a", mark=Mark.PINNED))
-    await store.write(REF, Append(messages=[prepared("b2", "b")]))
-    await store.write(REF, Edit(target="b", message=prepared("B", "B")))
-    await store.write(REF, Append(messages=[prepared("after B")]))
-    await store.write(REF, Fork(at_seq=2))
-    await store.write(REF, Append(messages=[prepared("on the fork")], branch="b2"))
+    await store.conversations.create(new)
+    await store.log.write(REF, Append(messages=[prepared(letter, letter) for letter in "abc"]))
+    await store.log.write(REF, MarkMessage(target="a", mark=Mark.PINNED))
+    await store.log.write(REF, Append(messages=[prepared("b2", "b")]))
+    await store.log.write(REF, Edit(target="b", message=prepared("B", "B")))
+    await store.log.write(REF, Append(messages=[prepared("after B")]))
+    await store.log.write(REF, Fork(at_seq=2))
+    await store.log.write(REF, Append(messages=[prepared("on the fork")], branch="b2"))
     return store
 
 
@@ -67,7 +67,7 @@ CHANGED: dict[str, list[Any]] = {
 @pytest.mark.parametrize("position", range(8))
 @pytest.mark.parametrize("column", CHANGED)
 async def test_no_column_can_be_changed_unseen(store: MemoryStore, column: str, position: int) -> None:
-    entries = store._kept[REF].entries
+    entries = store._database.rows[REF].entries
     original = entries[position]
     for value in CHANGED[column]:
         changed = original._replace(**{column: value})
@@ -85,7 +85,7 @@ def _is_of_no_account(entry: Entry, column: str) -> bool:
 
 @pytest.mark.parametrize("position", range(8))
 async def test_no_entry_can_be_taken_out_doubled_or_swapped(store: MemoryStore, position: int) -> None:
-    entries = store._kept[REF].entries
+    entries = store._database.rows[REF].entries
     whole = list(entries)
     for falsified in (
         whole[:position] + whole[position + 1 :],
@@ -102,7 +102,7 @@ async def test_heads_are_the_same_until_something_is_written(store: MemoryStore)
     heads = await verifying.heads(store)
     assert heads == await verifying.heads(store)
     assert (await verifying.verify(store, heads)).ok
-    await store.write(REF, Append(messages=[prepared("more")]))
+    await store.log.write(REF, Append(messages=[prepared("more")]))
     assert heads != await verifying.heads(store)
     assert (await verifying.verify(store, heads)).ok
 
@@ -118,10 +118,10 @@ async def test_a_head_that_was_never_ours_is_told(count: int, chain: bytes) -> N
 
 async def test_verifying_an_erased_conversation_reads_its_tombstones(store: MemoryStore) -> None:
     heads = await verifying.heads(store)
-    await store.erase("local", "c", None)
+    await store.maintenance.erase("local", "c", None)
     report = await verifying.verify(store, heads)
     assert report.ok
     assert (report.entries, report.messages, report.erased) == (8, 0, 8)
-    entries = store._kept[REF].entries
+    entries = store._database.rows[REF].entries
     entries[2] = entries[2]._replace(commitment=b"x" * 32)
     assert [(p.kind, p.seq) for p in (await verifying.verify(store)).problems] == [("chain", 3)]

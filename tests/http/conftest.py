@@ -35,7 +35,7 @@ def client_of(app: FastAPI, key: str | None = None) -> httpx.AsyncClient:
 async def key_for(et: Everthread, owner: str, *, is_admin: bool = False) -> str:
     """A key as its owner holds it."""
     made = new_key(owner, is_admin=is_admin, now=system_clock())
-    await et.store.add_key(made.key)
+    await et.store.api_keys.add(made.key)
     return made.written
 
 

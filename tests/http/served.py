@@ -83,7 +83,7 @@ async def until_kept(url: str, turn_id: str, number: int) -> None:
     """Return when the database has the events of a turn in the conversation `c` up to this one: a server keeps them in
     batches."""
     async with everthread.open(url, worker=False) as beside:
-        while not await beside.store.turn_events(Ref("local", "c"), turn_id, after=number - 1, limit=1):  # noqa: ASYNC110 - it is in another process
+        while not await beside.store.turns.events(Ref("local", "c"), turn_id, after=number - 1, limit=1):  # noqa: ASYNC110 - it is in another process
             await asyncio.sleep(0.02)
 
 

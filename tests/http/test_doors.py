@@ -74,10 +74,10 @@ async def test_a_defect_tells_nothing_of_itself(
 
 async def test_no_wrong_and_revoked_keys_are_turned_away(app: FastAPI, et: Everthread) -> None:
     made = new_key("alice", now=system_clock())
-    await et.store.add_key(made.key)
+    await et.store.api_keys.add(made.key)
     async with client_of(app, made.written) as client:
         assert (await client.get("/metrics")).status_code == 200
-        await et.store.revoke_key(made.key.id)
+        await et.store.api_keys.revoke(made.key.id)
         revoked = await client.get("/metrics")
     async with client_of(app, made.written[:-1] + ("a" if made.written[-1] != "a" else "b")) as client:
         wrong = await client.get("/metrics")
@@ -90,8 +90,8 @@ async def test_no_wrong_and_revoked_keys_are_turned_away(app: FastAPI, et: Evert
 
 async def test_a_key_is_kept_as_a_hash_only(et: Everthread) -> None:
     made = new_key("alice", now=system_clock())
-    await et.store.add_key(made.key)
-    (kept,) = await et.store.api_keys("alice")
+    await et.store.api_keys.add(made.key)
+    (kept,) = await et.store.api_keys.list("alice")
     assert made.written.rpartition("_")[2] not in repr(kept)
     assert kept.opens_with(made.written.split("_", 2)[2])
 

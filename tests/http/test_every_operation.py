@@ -96,8 +96,8 @@ async def test_a_malformed_id_is_refused(app: FastAPI, et: Everthread, id: str) 
 
 async def test_without_a_good_key_nobody_gets_in(app: FastAPI, et: Everthread) -> None:
     revoked = new_key("alice", now=system_clock())
-    await et.store.add_key(revoked.key)
-    await et.store.revoke_key(revoked.key.id)
+    await et.store.api_keys.add(revoked.key)
+    await et.store.api_keys.revoke(revoked.key.id)
     for key in (None, new_key("alice", now=system_clock()).written, revoked.written, "not a key"):
         async with client_of(app, key) as client:
             answers = [(one, await ask(client, app, one, one.at(**ids(one)))) for one in CLOSED]

@@ -115,8 +115,8 @@ async def test_i22_an_erase_reaches_stored_answers(
     if reach == "owner":
         report = await et.erase(owner="alice")
         assert report.reached["api_keys"] == 1
-        assert await et.store.api_keys("alice") == []
-        assert await et.store.begin_reply("alice", "k1", b"x", lease_seconds=1) is None
+        assert await et.store.api_keys.list("alice") == []
+        assert await et.store.replies.begin("alice", "k1", b"x", lease_seconds=1) is None
         return
     report = await et.erase(owner="alice", conversation="c", message="m" if reach == "message" else None)
     assert report.reached["replies"] == 1
@@ -144,14 +144,14 @@ async def test_i22_an_answer_that_is_being_made_during_an_erase_is_not_stored(
 async def test_whoever_died_in_mid_answer_does_not_hold_the_key_for_ever(url: str) -> None:
     clock = ManualClock()
     async with everthread.open(url, worker=False, clock=clock) as et:
-        assert await et.store.begin_reply("alice", "k", b"r", lease_seconds=10) is None
-        stands = await et.store.begin_reply("alice", "k", b"r", lease_seconds=10)
+        assert await et.store.replies.begin("alice", "k", b"r", lease_seconds=10) is None
+        stands = await et.store.replies.begin("alice", "k", b"r", lease_seconds=10)
         assert stands is not None
         assert stands.status is None
         clock.move(timedelta(seconds=11))
-        assert await et.store.begin_reply("alice", "k", b"other", lease_seconds=10) is not None
-        assert await et.store.begin_reply("alice", "k", b"r", lease_seconds=10) is None
-        await et.store.drop_reply("alice", "k", b"r")
-        assert await et.store.begin_reply("alice", "k", b"other", lease_seconds=10) is None
+        assert await et.store.replies.begin("alice", "k", b"other", lease_seconds=10) is not None
+        assert await et.store.replies.begin("alice", "k", b"r", lease_seconds=10) is None
+        await et.store.replies.drop("alice", "k", b"r")
+        assert await et.store.replies.begin("alice", "k", b"other", lease_seconds=10) is None
         clock.move(timedelta(days=8))
-        assert await et.store.begin_reply("alice", "k", b"new", lease_seconds=10) is None
+        assert await et.store.replies.begin("alice", "k", b"new", lease_seconds=10) is None

@@ -16,6 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 import everthread
 from everthread import Everthread, Invalid
+from everthread.adapters.stores.memory.log import MemoryLog
 from everthread.contexts import Means
 from everthread.core.clock import system_clock
 from everthread.core.log import Intent
@@ -280,7 +281,7 @@ async def test_a_deleted_message_stays_deleted(memory: Everthread) -> None:
     assert await said_in(conversation) == said_by(talk.witness.heard[1:])
 
 
-class CountingStore(MemoryStore):
+class CountingLog(MemoryLog):
     """Counts the messages it is asked to write."""
 
     asked: int = 0
@@ -290,13 +291,23 @@ class CountingStore(MemoryStore):
         return await super().write(ref, intent)
 
 
+class CountingStore(MemoryStore):
+    """A store with such a log."""
+
+    log: CountingLog
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log = CountingLog(self._database, self.turns, self.jobs)
+
+
 async def test_an_event_costs_a_write_only_for_what_is_new() -> None:
-    store = CountingStore(system_clock)
+    store = CountingStore()
     async with Everthread(Means(store=store, clock=system_clock)) as et:
         talk = Talk(et, trigger=1000)
         for number in range(5):
             await talk.ask(f"question {number}")
-    assert store.asked == len(talk.witness.heard) == 25
+    assert store.log.asked == len(talk.witness.heard) == 25
 
 
 # -- who is who ------------------------------------------------------------------------------------------------------

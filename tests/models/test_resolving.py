@@ -38,6 +38,7 @@ from everthread.adapters.models.providers import KEYS
 from everthread.adapters.models.resolving import LOCAL_DEFAULT, NamedModels, resolved
 from everthread.adapters.models.voices import AskedModel, Patience, window_of
 from everthread.adapters.stores.memory import MemoryStore
+from everthread.adapters.stores.memory.views import MemoryCalibrations
 from everthread.context import Budget
 from everthread.core.ports import Calibrations
 from everthread.models import named_models, resolve
@@ -223,14 +224,14 @@ async def test_reported_usage_makes_the_count_better() -> None:
     assert voice.budget.limit < before
 
 
-class Writing(MemoryStore):
+class Writing(MemoryCalibrations):
     """Counts what is kept."""
 
     writes = 0
 
-    async def keep_calibration(self, model: str, factor: float, samples: int) -> None:
+    async def keep(self, model: str, factor: float, samples: int) -> None:
         self.writes += 1
-        await super().keep_calibration(model, factor, samples)
+        await super().keep(model, factor, samples)
 
 
 async def voice_of(store: Calibrations, tmp_path: Path, base_url: str | None = None) -> AskedModel:
@@ -240,12 +241,12 @@ async def voice_of(store: Calibrations, tmp_path: Path, base_url: str | None = N
 
 async def test_what_is_learnt_of_a_models_counting_outlives_the_process(durable_url: str, tmp_path: Path) -> None:
     async with everthread.open(durable_url, worker=False) as et:
-        voice = await voice_of(et.store, tmp_path)
+        voice = await voice_of(et.store.calibrations, tmp_path)
         await voice.heard(counted=1_000, usage={"input_tokens": 2_000})
         learnt = voice.budget.factor
         assert learnt > 2
     async with everthread.open(durable_url, worker=False) as et:
-        again = await voice_of(et.store, tmp_path)
+        again = await voice_of(et.store.calibrations, tmp_path)
         assert again.budget.factor == learnt
         await again.heard(counted=1_000, usage={"input_tokens": 1_000})
         assert 1.02 < again.budget.factor < learnt  # eased, not begun anew
@@ -253,11 +254,11 @@ async def test_what_is_learnt_of_a_models_counting_outlives_the_process(durable_
 
 async def test_a_refusal_is_remembered_too(durable_url: str, tmp_path: Path) -> None:
     async with everthread.open(durable_url, worker=False) as et:
-        voice = await voice_of(et.store, tmp_path)
+        voice = await voice_of(et.store.calibrations, tmp_path)
         await voice.refused(counted=200_000)
         limit = voice.budget.limit
     async with everthread.open(durable_url, worker=False) as et:
-        assert (await voice_of(et.store, tmp_path)).budget.limit == limit
+        assert (await voice_of(et.store.calibrations, tmp_path)).budget.limit == limit
 
 
 async def test_only_a_change_that_matters_is_written(tmp_path: Path) -> None:
@@ -271,15 +272,15 @@ async def test_only_a_change_that_matters_is_written(tmp_path: Path) -> None:
 async def test_one_name_at_two_servers_is_two_models(tmp_path: Path) -> None:
     pytest.importorskip("langchain_openai")
     store = MemoryStore()
-    first = await voice_of(store, tmp_path, "http://user:secret@127.0.0.1:1/v1")
+    first = await voice_of(store.calibrations, tmp_path, "http://user:secret@127.0.0.1:1/v1")
     await first.heard(counted=1_000, usage={"input_tokens": 3_000})
-    second = await voice_of(store, tmp_path, "http://127.0.0.1:2/v1")
+    second = await voice_of(store.calibrations, tmp_path, "http://127.0.0.1:2/v1")
     assert second.budget.factor == 1.3
     assert first.counting.model == "openai:small@127.0.0.1:1"
 
 
 async def test_turns_with_a_model_object_go_on_with_what_was_learnt(tmp_path: Path) -> None:
-    models = NamedModels(models_dir=tmp_path, calibrations=MemoryStore())
+    models = NamedModels(models_dir=tmp_path, calibrations=MemoryStore().calibrations)
     model = LocalModel(path=tmp_path / "some.gguf")
     await (await models.voice(model)).heard(counted=1_000, usage={"input_tokens": 2_000})
     assert (await models.voice(model)).budget.factor > 2

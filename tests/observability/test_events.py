@@ -170,7 +170,7 @@ async def test_a_database_that_fails_is_an_exception_after_which_it_does_not(mon
         async def full(*_: object) -> None:
             raise everthread.StoreFull("no room")
 
-        monkeypatch.setattr(et.store, "write", full)
+        monkeypatch.setattr(et.store.log, "write", full)
         with capture_logs() as lines, pytest.raises(everthread.StoreFull):
             await conv.compact()
     raised = one([dict(line) for line in lines], "compaction_exception")

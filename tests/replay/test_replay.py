@@ -76,10 +76,10 @@ async def test_a_trial_writes_nothing_and_begins_without_summaries(et: Everthrea
     fresh = await tried(et, POLICY, Budget())
     await conv.compact()
     made = [one async for one in conv.compactions()]
-    log = await et.store.scan(Ref("local", "c"), after=0, limit=10_000)
+    log = await et.store.log.scan(Ref("local", "c"), after=0, limit=10_000)
     assert await tried(et, POLICY, Budget()) == fresh
     assert [one async for one in conv.compactions()] == made
-    assert await et.store.scan(Ref("local", "c"), after=0, limit=10_000) == log
+    assert await et.store.log.scan(Ref("local", "c"), after=0, limit=10_000) == log
 
 
 async def test_a_trial_says_the_same_on_every_store(url: str, et: Everthread, conv: Conversation) -> None:

@@ -193,7 +193,7 @@ async def test_erasures_at_once_are_all_finished(address: str, name: str, postgr
         proofs = await asyncio.gather(*(et.erase(conversation=id) for id in ids))
         assert [proof.cannot_reach for proof in proofs] == [erase.BEYOND_REACH] * 4
         assert postgres_server.run_sql(UNFINISHED, name) == "0"
-        assert {row[1] for row in await et.store.erasures()} == set(ids)
+        assert {row[1] for row in await et.store.maintenance.erasures()} == set(ids)
 
 
 async def test_what_is_off_the_record_is_gone_when_the_database_is_closed(

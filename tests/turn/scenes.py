@@ -23,7 +23,7 @@ async def scene_of(
     options = Options(model=ScriptedModel(script), **given)
     arrived = await arrive(conv, question, agent, options)
     intent = turn_intents.BeginTurn(turn=arrived.turn, messages=arrived.messages)
-    begun = await agent.et.store.write(Ref(conv.owner, conv.id), intent)
+    begun = await agent.et.store.log.write(Ref(conv.owner, conv.id), intent)
     scene = Scene(
         agent=agent,
         conversation=conv,

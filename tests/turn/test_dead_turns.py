@@ -121,8 +121,8 @@ async def test_a_server_that_keeps_watch_closes_what_dies_beside_it(et: Everthre
 
 async def expire(et: Everthread) -> None:
     """As if every process had been silent for longer than its lease."""
-    for _, turn in await et.store.unfinished_turns():
-        await et.store.renew_turns(turn.holder, datetime.now(UTC) - timedelta(seconds=1))
+    for _, turn in await et.store.turns.unfinished():
+        await et.store.turns.renew(turn.holder, datetime.now(UTC) - timedelta(seconds=1))
 
 
 async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Everthread) -> None:

@@ -98,7 +98,7 @@ async def test_nothing_is_written_per_token(
     et: Everthread, conv: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes: list[str] = []
-    write, keep = et.store.write, et.store.add_events
+    write, keep = et.store.log.write, et.store.turns.add_events
 
     async def counting(ref: Any, intent: Any) -> Any:
         writes.append(type(intent).__name__)
@@ -108,8 +108,8 @@ async def test_nothing_is_written_per_token(
         writes.append("events")
         await keep(ref, holder, batch)
 
-    monkeypatch.setattr(et.store, "write", counting)
-    monkeypatch.setattr(et.store, "add_events", keeping)
+    monkeypatch.setattr(et.store.log, "write", counting)
+    monkeypatch.setattr(et.store.turns, "add_events", keeping)
     agent = agent_for(et)
     for size in (10, 4000):
         writes.clear()
@@ -307,20 +307,20 @@ async def test_a_conversation_that_is_erased_in_mid_answer_stays_erased(et: Ever
         await live.wait()
     assert only(live.event_log.events, Failed).code == "erased"
     assert (await et.verify()).messages == 0
-    assert await et.store.unfinished_turns() == []
+    assert await et.store.turns.unfinished() == []
 
 
 async def test_a_turn_whose_end_cannot_be_stored_says_so(
     et: Everthread, conv: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = et.store.write
+    write = et.store.log.write
 
     async def failing(ref: Any, intent: Any) -> Any:
         if type(intent).__name__ == "FinishTurn":
             raise StoreFull("no room")
         return await write(ref, intent)
 
-    monkeypatch.setattr(et.store, "write", failing)
+    monkeypatch.setattr(et.store.log, "write", failing)
     agent = agent_for(et)
     failed = only(await told(conv, "hello", agent), Failed)
     assert (failed.code, failed.text) == ("store_full", "hello")
@@ -486,7 +486,7 @@ async def test_what_a_turn_told_is_let_go_of_with_it() -> None:
 async def test_of_a_turn_whose_events_are_gone_one_is_told(et: Everthread, conv: Conversation) -> None:
     agent = agent_for(et)
     accepted = only(await told(conv, "long ago", agent), Accepted)
-    await et.store.prune_events(datetime.now(UTC) + timedelta(days=1))
+    await et.store.turns.prune_events(datetime.now(UTC) + timedelta(days=1))
     (snapshot,) = [event async for event in follow(conv, accepted.turn_id, agent=agent)]
     assert isinstance(snapshot, Done)
     assert (snapshot.state, snapshot.text) == ("complete", "long ago")

@@ -355,7 +355,7 @@ async def _message_id(et: Everthread, conversation: Conversation, given: str) ->
         if not given.isdecimal():
             raise
     ref = Ref(conversation.owner, conversation.id)
-    for entry in await et.store.find(ref, seqs=[int(given)]):
+    for entry in await et.store.log.find(ref, seqs=[int(given)]):
         return entry.id
     raise NotFound(f"no message with the id or seq {given!r} in conversation {conversation.id!r}")
 

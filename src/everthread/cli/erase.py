@@ -69,6 +69,6 @@ def tell(cli: Invocation, report: EraseReport) -> None:
 async def erasures(cli: Invocation) -> None:
     """Print what was erased, to be kept elsewhere. A line of JSON each, for `restore --erasures`."""
     async with cli.open() as et:
-        for owner, conversation, message, erased_at in await et.store.erasures():
+        for owner, conversation, message, erased_at in await et.store.maintenance.erasures():
             row = {"owner": owner, "conversation_id": conversation, "message_id": message, "erased_at": erased_at}
             cli.out.document(row)

@@ -77,7 +77,7 @@ async def _figures(
     policies: Mapping[str, CompactionPolicy],
     budget: Budget,
 ) -> list[Figures]:
-    total = (await et.store.outlook(ref, branch)).leaf_depth
+    total = (await et.store.views.inputs(ref, branch)).leaf_depth
     with cli.out.progress("replaying", total * (1 + len(policies))) as step:
         talk = await read(et.store, ref, branch, step)
         trial = Trial(store=et.store, clock=system_clock, ref=ref, budget=budget, step=step)

@@ -107,7 +107,7 @@ async def create_key(
     """Make a key for the owner of --owner, and print it: the only time that it can be read."""
     made = new_key(cli.owner, name=name, is_admin=admin, now=system_clock())
     async with cli.open(create=True) as et:
-        await et.store.add_key(made.key)
+        await et.store.api_keys.add(made.key)
     if cli.out.json:
         cli.out.document({**_as_json(made.key), "key": made.written})
     else:
@@ -121,7 +121,7 @@ async def list_keys(
 ) -> None:
     """List keys, never their secrets."""
     async with cli.open() as et:
-        found = await et.store.api_keys(None if everybody else cli.owner)
+        found = await et.store.api_keys.list(None if everybody else cli.owner)
     if cli.out.json:
         for one in found:
             cli.out.document(_as_json(one))
@@ -148,7 +148,7 @@ async def revoke_key(
 ) -> None:
     """Make a key worthless, from the next request on."""
     async with cli.open() as et:
-        revoked = await et.store.revoke_key(id)
+        revoked = await et.store.api_keys.revoke(id)
     if cli.out.json:
         cli.out.document(_as_json(revoked))
     else:

@@ -16,7 +16,7 @@ from everthread.cli.invocation import Invocation
 from everthread.core.entries import Entry
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Head, Problem, Ref, VerifyReport
-from everthread.core.ports import Store
+from everthread.core.ports import Log, Store
 from everthread.history import verifying
 
 
@@ -38,7 +38,7 @@ async def verify(
     """Hash every entry anew and follow every chain. Exit code 5 when something is wrong."""
     earlier = None if against is None else _read_heads(against)
     async with cli.open() as et:
-        total = sum(info.entry_count for info in await et.store.heads())
+        total = sum(info.entry_count for info in await et.store.maintenance.heads())
         with cli.out.progress("verifying", total) as step:
             report = await verifying.verify(watched(et.store, step), earlier)
     if cli.out.json:
@@ -91,20 +91,31 @@ def _head(fields: dict[str, Any]) -> Head:
     return head
 
 
-class _Watched:
-    """A store that tells how far the reading of its logs has come."""
+class _WatchedLog:
+    """A log that tells how far its reading has come."""
 
-    def __init__(self, store: Store, step: Callable[[int], None]) -> None:
-        self._store = store
+    def __init__(self, log: Log, step: Callable[[int], None]) -> None:
+        self._log = log
         self._step = step
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        return getattr(self._log, name)
 
     async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
-        page = await self._store.scan(ref, after=after, limit=limit)
+        page = await self._log.scan(ref, after=after, limit=limit)
         self._step(len(page))
         return page
+
+
+class _Watched:
+    """A store with such a log."""
+
+    def __init__(self, store: Store, step: Callable[[int], None]) -> None:
+        self._store = store
+        self.log = _WatchedLog(store.log, step)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
 
 def watched(store: Store, step: Callable[[int], None]) -> Store:

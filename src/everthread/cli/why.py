@@ -62,7 +62,7 @@ async def _turn(et: Everthread, owner: str, conversation: str | None, id: str) -
         found = await et.conversations.get(conversation, owner)
         return found, await found.turn(id)
     before = None
-    while page := await et.store.turns(TurnQuery(owner=owner, before=before, limit=_PAGE)):
+    while page := await et.store.turns.list(TurnQuery(owner=owner, before=before, limit=_PAGE)):
         for one in page:
             if one.id == id:
                 return await et.conversations.get(one.conversation_id, owner), one

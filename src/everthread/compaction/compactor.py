@@ -160,7 +160,7 @@ class Compactor:
     async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[Stored]]:
         """What can be summed up next: a gap between summaries or, when that is too short for one, what begins there."""
         beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
-        resumes = resumes_at(await self.store.compactions(ref, beyond), view.outlook.segments, view.covered_until)
+        resumes = resumes_at(await self.store.views.compactions(ref, beyond), view.outlook.segments, view.covered_until)
         for end in dict.fromkeys((resumes, None)):
             stretch = await self._stretch(ref, view, end)
             if stretch:
@@ -175,7 +175,7 @@ class Compactor:
             before=None if resumes is None else resumes + 1,
             limit=policy.leaf_max_messages + 2 * policy.max_message_history,
         )
-        read = [stored(place, newest) for place, newest in await self.store.path(ref, query)]
+        read = [stored(place, newest) for place, newest in await self.store.log.path(ref, query)]
         left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else None
         return next_stretch(read, policy, keep_recent=left_alone, opens=not view.row)
 
@@ -242,14 +242,14 @@ class Compactor:
         self, ref: Ref, new: Compaction, read: Outlook, entries: Sequence[int] = ()
     ) -> tuple[Compaction, bool]:
         intent = KeepCompaction(compaction=new, path=read.segments, read_at=read.entry_count, entries=entries)
-        return await self.store.write(ref, intent)
+        return await self.store.log.write(ref, intent)
 
     async def _condense(self, ref: Ref, view: View, trigger: Trigger) -> Compaction | None:
         """One level up, where a level has more summaries than its fan-in or there is no room for them; as often as
         it takes. Gives the newest that was made."""
         newest: Compaction | None = None
         while True:
-            outlook = await self.store.outlook(ref, view.leaf_seq)
+            outlook = await self.store.views.inputs(ref, view.leaf_seq)
             parent = await aside(self._parent, outlook.row, view.policy, trigger)
             if parent is None or (trigger in AUTOMATIC and await self._is_asked_back(ref, parent)):
                 return newest
@@ -262,7 +262,7 @@ class Compactor:
 
     async def _is_asked_back(self, ref: Ref, parent: Compaction) -> bool:
         over = CompactionQuery(over=(parent.after_seq, parent.last_seq))
-        known = await self.store.compactions(ref, over)
+        known = await self.store.views.compactions(ref, over)
         return any(one.undone_at is not None and one.span_hash == parent.span_hash for one in known)
 
     def _parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
@@ -343,7 +343,7 @@ class CompactionDiff:
 async def diff(store: Store, ref: Ref, compaction: Compaction) -> CompactionDiff:
     """Read the originals again and compare."""
     query = PathQuery(branch=compaction.last_seq, after=compaction.after_seq, limit=_MOST_ORIGINALS)
-    pairs = await store.path(ref, query)
+    pairs = await store.log.path(ref, query)
     told = summed_up([stored(place, newest) for place, newest in pairs], opens=compaction.after_seq == 0)
     found = rank_facts(facts_of(sources(told)), ())
     there, missing = kept(compaction.summary, found)

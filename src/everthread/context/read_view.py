@@ -95,7 +95,7 @@ async def look(
     store: Store, ref: Ref, branch: BranchName, base: CompactionPolicy, request: Mapping[str, Any] | None = None
 ) -> View:
     """Read what a view of this path is made from."""
-    outlook = await store.outlook(ref, branch)
+    outlook = await store.views.inputs(ref, branch)
     policy = policy_of(base, outlook, request)
     row = outlook.row
     covered = row[-1].last_seq if row else 0
@@ -104,7 +104,7 @@ async def look(
     wanted = uncovered - jumped
     leaf = outlook.segments[-1].last if outlook.segments else 0
     query = PathQuery(branch=leaf, after=covered, limit=wanted + _LOOK_BACK, newest_first=True)
-    read = [stored(place, newest) for place, newest in (await store.path(ref, query))[::-1]]
+    read = [stored(place, newest) for place, newest in (await store.log.path(ref, query))[::-1]]
     begin = max(0, len(read) - wanted)
     start = _landing(read, begin, policy.bounds)
     anchor = await _anchor(store, ref, query, read, start)
@@ -144,14 +144,14 @@ async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[Store
     turns = [one for one in read[:start] if is_user_turn(one.payload)]
     if turns:
         return turns[-1:]
-    earlier = await store.path(ref, replace(query, before=read[0].seq, limit=_LONG_RUN))
+    earlier = await store.log.path(ref, replace(query, before=read[0].seq, limit=_LONG_RUN))
     run = (stored(place, newest) for place, newest in earlier if newest.role == "user")
     return list(islice((one for one in run if is_user_turn(one.payload)), 1))
 
 
 async def _leading(store: Store, ref: Ref, leaf: int) -> list[Stored]:
     """The system messages that the path begins with, each in its newest revision."""
-    first = [stored(*pair) for pair in await store.path(ref, PathQuery(branch=leaf, limit=MOST_LEADING))]
+    first = [stored(*pair) for pair in await store.log.path(ref, PathQuery(branch=leaf, limit=MOST_LEADING))]
     return first[: leading(one.payload for one in first)]
 
 
@@ -300,9 +300,9 @@ class SeenContext:
 
 async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
     """Render a kept manifest again."""
-    kept = manifests.load(await store.manifest(ref, id))
-    shared = await store.prompts(ref, [one for one in (kept.system_digest, kept.tools_digest) if one])
-    by_id = {one.id: one for one in await store.compactions(ref, CompactionQuery(ids=kept.summary_ids))}
+    kept = manifests.load(await store.views.manifest(ref, id))
+    shared = await store.views.prompts(ref, [one for one in (kept.system_digest, kept.tools_digest) if one])
+    by_id = {one.id: one for one in await store.views.compactions(ref, CompactionQuery(ids=kept.summary_ids))}
     window, window_gone = await _revisions(store, ref, kept.window)
     pinned, pinned_gone = await _revisions(store, ref, kept.pinned)
     standing, standing_gone = await _revisions(store, ref, kept.standing)
@@ -339,7 +339,7 @@ async def _memories(store: Store, ref: Ref, ids: Sequence[str]) -> dict[str, Rem
     if not ids:
         return {}
     query = NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id) for id in ids])
-    return {note.id: as_quoted(as_memory(note, ref.owner), ref) for note in await store.notes(ref.owner, query)}
+    return {note.id: as_quoted(as_memory(note, ref.owner), ref) for note in await store.notes.list(ref.owner, query)}
 
 
 def _passage(stored: Stored, start: int, end: int) -> Recalled:
@@ -348,7 +348,9 @@ def _passage(stored: Stored, start: int, end: int) -> Recalled:
 
 async def _revisions(store: Store, ref: Ref, wanted: Sequence[manifests.Revision]) -> tuple[list[Stored], list[int]]:
     """These revisions, and the seqs of those that were erased."""
-    found = {entry.seq: entry for entry in await store.find(ref, seqs=sorted({seq for pair in wanted for seq in pair}))}
+    found = {
+        entry.seq: entry for entry in await store.log.find(ref, seqs=sorted({seq for pair in wanted for seq in pair}))
+    }
     whole = [(seq, entry) for seq, entry in wanted if seq in found and entry in found and not found[entry].is_erased]
     gone = [pair[0] for pair in wanted if pair not in whole]
     return [stored(found[seq], found[entry]) for seq, entry in whole], gone

@@ -73,17 +73,17 @@ def _digest(secret: str) -> bytes:
     return sha256(secret.encode()).digest()
 
 
-class Keys(Protocol):
+class ApiKeys(Protocol):
     """The keys of a database."""
 
-    async def add_key(self, key: ApiKey) -> None:
+    async def add(self, key: ApiKey) -> None:
         """Keep a new one."""
 
-    async def api_key(self, id: str) -> ApiKey | None:
+    async def get(self, id: str) -> ApiKey | None:
         """One by its public part, revoked or not."""
 
-    async def api_keys(self, owner: str | None) -> Sequence[ApiKey]:
+    async def list(self, owner: str | None) -> Sequence[ApiKey]:
         """All of an owner or of everybody, oldest first."""
 
-    async def revoke_key(self, id: str) -> ApiKey:
+    async def revoke(self, id: str) -> ApiKey:
         """Make it worthless from now on; NotFound when there is none by this id."""

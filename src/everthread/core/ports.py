@@ -1,4 +1,5 @@
-"""The ports that adapters implement. Each is a handful of verbs; `Store` is all of them over one database.
+"""The ports that adapters implement. Each is a handful of verbs; `Store` has all of them over one database,
+as attributes: `store.log.write(…)`, `store.turns.get(…)`.
 
 A store is told what to write by an `Intent` (core/log.py); it holds the conversation's row locked from the
 look until the commit, so concurrent writers of one conversation take turns there.
@@ -12,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from everthread.core.access import Keys
+from everthread.core.access import ApiKeys
 from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed, Saved
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -49,7 +50,7 @@ class ListPosition(NamedTuple):
     number: int
 
 
-class Conversations(Protocol):
+class ConversationRows(Protocol):
     """The rows that conversations have."""
 
     async def create(self, new: NewConversation) -> ConversationInfo:
@@ -92,12 +93,6 @@ class Log(Protocol):
 
     counts_later: bool
     """Whether the tokens of short messages may come in as `UNCOUNTED`, to be counted here, many at once."""
-    can_block: bool
-    """Whether a caller outside of any loop may drive its verbs (core/driving.py)."""
-
-    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """Run work that asks this store several times over, and waits for nothing else; out of the loop's way, if it
-        can be."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         """Show the intent what it needs, and commit what it decides. Durable when this returns."""
@@ -157,7 +152,7 @@ PolicyChange = Callable[[bytes | None, bytes | None], bytes | None]
 class Views(Protocol):
     """What views are made from, beside the log itself."""
 
-    async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
+    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
         """Everything but the messages."""
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
@@ -192,23 +187,23 @@ class Views(Protocol):
 class Calibrations(Protocol):
     """How far our counts of tokens are from those of each model."""
 
-    async def calibration(self, model: str) -> tuple[float, int] | None:
+    async def get(self, model: str) -> tuple[float, int] | None:
         """The model's tokens per token of our count, and from how many reports; None: nothing is known."""
 
-    async def keep_calibration(self, model: str, factor: float, samples: int) -> None:
+    async def keep(self, model: str, factor: float, samples: int) -> None:
         """Remember it; of two at once the later stays."""
 
 
 class Checkpoints(Protocol):
     """Reading the checkpoints of agent graphs; they are written by intents, like the log."""
 
-    async def checkpoint(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+    async def get(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
         """One checkpoint, or with None the visible one with the greatest id."""
 
-    async def checkpoints(self, query: CheckpointQuery) -> Sequence[Listed]:
+    async def list(self, query: CheckpointQuery) -> Sequence[Listed]:
         """Visible ones, by conversation, namespace, and id from the greatest on."""
 
-    async def all_checkpoints(self, ref: Ref) -> CheckpointsSeen:
+    async def all(self, ref: Ref) -> CheckpointsSeen:
         """Everything about a conversation's checkpoints, shown or not."""
 
     async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
@@ -217,47 +212,45 @@ class Checkpoints(Protocol):
     async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Bytes by digest; what is not there is left out."""
 
-    async def with_checkpoints(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
+    async def conversations(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
         """Conversations that have checkpoints of these runs or, with None, writes that hold messages."""
 
 
 class Items(Protocol):
     """Documents beside the conversations. What has expired is not there."""
 
-    async def change_items(self, owner: str, changes: ItemChanges) -> None:
+    async def change(self, owner: str, changes: ItemChanges) -> None:
         """Write a batch; and remove what has expired."""
 
-    async def items(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
+    async def get(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
         """Those of these that there are."""
 
-    async def items_under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
+    async def under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
         """All items of a namespace and those below it, the one written last first."""
 
-    async def item_namespaces(self, owner: str) -> Sequence[str]:
+    async def namespaces(self, owner: str) -> Sequence[str]:
         """Every namespace that has items, in order."""
 
 
 class Notes(Protocol):
     """Memories and passages of documents."""
 
-    async def change_notes(self, owner: str, change: NoteChange[R]) -> R:
+    async def change(self, owner: str, change: NoteChange[R]) -> R:
         """Show the change what it needs, and commit what it decides. It may be asked twice."""
 
-    async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+    async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
         """Those that a query names, newest first."""
 
     async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
         """How many live notes of a kind lie on each shelf."""
 
-    async def note_owners(self) -> Sequence[str]:
+    async def owners(self) -> Sequence[str]:
         """Every owner that has some."""
 
-    async def find_notes(
-        self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool
-    ) -> NotesFound:
+    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
         """At most `cap` live notes on these shelves that match, newest first; the cap comes after the filter."""
 
-    async def near_notes(
+    async def nearest(
         self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
     ) -> Sequence[tuple[Note, float]]:
         """The live notes on these shelves that are nearest, with their cosine, best first; by this model only."""
@@ -332,17 +325,17 @@ class Search(Protocol):
         `basis` is that of the candidates which a question with all of these words has found just before.
         """
 
-    async def word_places(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
         """Where each of these terms stands in what this owner has (in one conversation), at most `cap` of each."""
 
-    async def placed(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+    async def messages(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
         """The messages at these orders, and at these seqs of conversations, in their newest revision.
 
         What is no message, is another owner's, was deleted or erased, or never was, is left out; each comes once.
         """
 
 
-class Keeping(Protocol):
+class Maintenance(Protocol):
     """Looking after the whole."""
 
     async def heads(self) -> Sequence[ConversationInfo]:
@@ -371,31 +364,60 @@ class Keeping(Protocol):
         """Write a consistent copy while others go on working."""
 
 
-class Store(
-    Conversations,
-    Log,
-    Views,
-    Calibrations,
-    Checkpoints,
-    Items,
-    Turns,
-    Notes,
-    Search,
-    Keeping,
-    Keys,
-    Replies,
-    Protocol,
-):
-    """One database."""
+class Store(Protocol):
+    """One database, as the ports that its users work with."""
+
+    can_block: bool
+    """Whether a caller outside of any loop may drive its verbs (core/driving.py)."""
 
     @property
-    def jobs(self) -> Jobs:
-        """What is to be done later; written by `write` and `keep_manifest`, in their transaction."""
+    def conversations(self) -> ConversationRows: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def views(self) -> Views: ...
+
+    @property
+    def calibrations(self) -> Calibrations: ...
+
+    @property
+    def checkpoints(self) -> Checkpoints: ...
+
+    @property
+    def items(self) -> Items: ...
+
+    @property
+    def notes(self) -> Notes: ...
+
+    @property
+    def turns(self) -> Turns: ...
+
+    @property
+    def search(self) -> Search: ...
 
     @property
     def vectors(self) -> Vectors:
         """Vectors in the same database, which an erase reaches in its own transaction."""
 
+    @property
+    def jobs(self) -> Jobs:
+        """What is to be done later; written by `log.write` and `views.keep_manifest`, in their transaction."""
+
+    @property
+    def api_keys(self) -> ApiKeys: ...
+
+    @property
+    def replies(self) -> Replies: ...
+
+    @property
+    def maintenance(self) -> Maintenance: ...
+
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Run work that asks this store several times over, and waits for nothing else; out of the loop's way, if it
+        can be."""

@@ -35,11 +35,11 @@ class Reply(NamedTuple):
 class Replies(Protocol):
     """The replies to each owner's keys."""
 
-    async def begin_reply(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
+    async def begin(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
         """None: it is the caller's to make (the first, or the next after one that died). Otherwise what stands."""
 
-    async def keep_reply(self, owner: str, key: str, reply: Reply) -> None:
+    async def keep(self, owner: str, key: str, reply: Reply) -> None:
         """The answer is made; nothing happens when it was erased meanwhile."""
 
-    async def drop_reply(self, owner: str, key: str, request: bytes) -> None:
+    async def drop(self, owner: str, key: str, request: bytes) -> None:
         """It could not be made: the next to ask may try."""

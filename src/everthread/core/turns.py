@@ -149,22 +149,22 @@ class TurnQuery(NamedTuple):
 class Turns(Protocol):
     """Reading turns and their events; rows are written by intents."""
 
-    async def turn(self, ref: Ref, id: str) -> Turn:
+    async def get(self, ref: Ref, id: str) -> Turn:
         """NotFound when this conversation has none by this id."""
 
-    async def turns(self, query: TurnQuery) -> Sequence[Turn]:
+    async def list(self, query: TurnQuery) -> Sequence[Turn]:
         """Newest first."""
 
-    async def unfinished_turns(self) -> Sequence[tuple[Ref, Turn]]:
+    async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         """Those of every owner that wait or run, oldest first."""
 
-    async def renew_turns(self, holder: str, until: datetime) -> Sequence[str]:
+    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
         """Sign of life of a process: its leases last until then. Gives the ids of its turns that are to stop."""
 
     async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
         """Keep a batch; the same again is nothing new, and what comes from a process that lost the turn is dropped."""
 
-    async def turn_events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
+    async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         """Events with a greater number, in order: at least `limit` of them, if there are, and then to the batch's end.
 
         NotFound when this conversation has no turn by this id.

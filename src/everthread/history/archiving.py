@@ -62,14 +62,14 @@ async def lines(store: Store, refs: Sequence[Ref]) -> AsyncIterator[bytes]:
 
 
 async def _conversation(store: Store, ref: Ref) -> AsyncIterator[tuple[bytes, dict[str, Any] | None]]:
-    info = await store.get(ref)
-    branches, active = await store.branches(ref)
+    info = await store.conversations.get(ref)
+    branches, active = await store.log.branches(ref)
     hashed = sha256()
     first = _line({"conversation": row_of(info), "branches": [branch_of(row) for row in branches], "active": active})
     hashed.update(first)
     yield first, None
     count = 0
-    async for entry in reading.log(store, ref):
+    async for entry in reading.log(store.log, ref):
         if entry.seq > info.entry_count:
             raise Conflict(f"conversation {ref.id!r} grew while it was read; nothing was changed: export it again")
         line = _line({"entry": entry_of(entry)})

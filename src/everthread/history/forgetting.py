@@ -27,4 +27,4 @@ async def _seqs(store: Store, report: EraseReport) -> list[int] | None:
     if report.message_id is None or report.conversation_id is None:
         return None
     ref = Ref(report.owner, report.conversation_id)
-    return [entry.seq for entry in await store.find(ref, ids=[report.message_id])]
+    return [entry.seq for entry in await store.log.find(ref, ids=[report.message_id])]

@@ -234,11 +234,11 @@ async def read(
 ) -> FullHistory:
     """The history of a thread; `metadata` is that of its conversation, None when it has none."""
     listed = found.messages if found is not None else ()
-    seqs = await _seqs(store, ref, listed) if metadata is not None else {}
+    seqs = await _seqs(store.log, ref, listed) if metadata is not None else {}
     only = only_in(listed, seqs)
     branch, count = await _branch(store, ref) if metadata is not None else (None, 0)
-    page, rest = await _page(store, ref, branch, only, limit, _position(cursor))
-    gaps = await _gaps(store, ref, listed, seqs, metadata)
+    page, rest = await _page(store.log, ref, branch, only, limit, _position(cursor))
+    gaps = await _gaps(store.log, ref, listed, seqs, metadata)
     if limit is None and cursor is None:
         count = len(page) - len(only)
     return {
@@ -272,7 +272,7 @@ def _source(count: int, only: Sequence[Only]) -> Source:
 
 async def _branch(store: Store, ref: Ref) -> tuple[str, int]:
     """The active branch by its name, so that pages stay on it, and how many messages it has."""
-    rows, active = await store.branches(ref)
+    rows, active = await store.log.branches(ref)
     row = next(row for row in rows if row.number == active)
     return row.id, row.leaf_depth
 

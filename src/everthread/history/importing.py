@@ -204,23 +204,23 @@ class _Reader:
             return
         if draft.entries:
             restore = Restore(entries=draft.entries, branches=draft.branches, active=draft.active)
-            await self._store.write(ref, restore)
-        await self._store.update(ref, _later(draft.row))
+            await self._store.log.write(ref, restore)
+        await self._store.conversations.update(ref, _later(draft.row))
         self._imported.append(ref.id)
         self._entries += len(draft.entries)
         self._messages += sum(entry.is_place and not entry.is_erased for entry in draft.entries)
 
     async def _found_or_made(self, ref: Ref, draft: _Draft) -> ConversationInfo:
         try:
-            return await self._store.get(ref)
+            return await self._store.conversations.get(ref)
         except NotFound:
-            return await self._store.create(await self._new(ref, draft.row))
+            return await self._store.conversations.create(await self._new(ref, draft.row))
 
     async def _new(self, ref: Ref, row: Mapping[str, Any]) -> NewConversation:
         parent = row["parent_id"]
         if parent is not None:
             try:
-                await self._store.get(Ref(ref.owner, check_id(parent, "parent_id")))
+                await self._store.conversations.get(Ref(ref.owner, check_id(parent, "parent_id")))
             except NotFound:  # exported without it
                 parent = None
         return NewConversation(

@@ -35,7 +35,7 @@ class BlobReport:
 async def check(store: Store, blobs: Blobs) -> BlobReport:
     """Read every blob that is referred to, and look for others."""
     there = {one.name: one for one in await asyncio.to_thread(lambda: list(blobs.everything()))}
-    referred = await store.payload_blobs()
+    referred = await store.maintenance.payload_blobs()
     bodies = {name: await asyncio.to_thread(_state, blobs, name) for name in sorted(referred)}
     return BlobReport(
         referred=len(referred),
@@ -54,8 +54,8 @@ def _state(blobs: Blobs, name: str) -> bool | None:
 async def sweep(store: Store, blobs: Blobs, *, before: datetime, dry_run: bool = False) -> Sequence[BlobInfo]:
     """Delete what was written before that moment and nothing refers to; give what went, or would go."""
     there = await asyncio.to_thread(lambda: list(blobs.everything()))
-    referred = await store.payload_blobs()
+    referred = await store.maintenance.payload_blobs()
     old = [one for one in there if one.name not in referred and one.written_at < before]
     if old and not dry_run:
-        await store.delete_unused_blobs([one.name for one in old])
+        await store.maintenance.delete_unused_blobs([one.name for one in old])
     return old

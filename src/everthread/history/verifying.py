@@ -24,7 +24,7 @@ async def heads(store: Store) -> list[Head]:
     """The end of every log, to be kept elsewhere."""
     return [
         Head(owner=info.owner, conversation_id=info.id, count=info.entry_count, chain=info.chain.hex())
-        for info in await store.heads()
+        for info in await store.maintenance.heads()
     ]
 
 
@@ -32,7 +32,7 @@ async def verify(store: Store, against: Iterable[Head] | None = None, *, owner: 
     """Hash the whole store anew. `against` are heads taken earlier: they must still be on the chains."""
     expected = {(head.owner, head.conversation_id): head for head in map(_checked, against or ())}
     tally = _Tally()
-    for info in await store.heads():
+    for info in await store.maintenance.heads():
         if owner not in (None, info.owner):
             continue
         before = len(tally.problems)
@@ -54,7 +54,7 @@ async def _with_blob(store: Store, problem: Problem) -> Problem:
     """The same, naming the blob where the payload is in one: that is what is to be restored."""
     if problem.kind not in ("payload", "chain") or problem.seq is None:
         return problem
-    name = await store.blob_at(Ref(problem.owner, problem.conversation_id), problem.seq)
+    name = await store.maintenance.blob_at(Ref(problem.owner, problem.conversation_id), problem.seq)
     if name is None:
         return problem
     what = "is missing" if problem.kind == "payload" else "does not hold what was written"
@@ -105,10 +105,10 @@ async def _verify_one(store: Store, info: ConversationInfo, expected: Head | Non
 async def _verify_views(store: Store, info: ConversationInfo, views: _Views, tally: _Tally) -> None:
     ref = Ref(info.owner, info.id)
     try:
-        branches, _ = await store.branches(ref)
+        branches, _ = await store.log.branches(ref)
         found = [*views.differences(), *views.misplaced(branches)]
         # A row may rightly show more than the stretch we read when somebody writes meanwhile.
-        is_as_read = not found or (await store.get(ref)).entry_count == info.entry_count
+        is_as_read = not found or (await store.conversations.get(ref)).entry_count == info.entry_count
     except NotFound:  # erased: nothing of it is shown to anybody
         return
     for seq, detail in found if is_as_read else ():
@@ -118,16 +118,16 @@ async def _verify_views(store: Store, info: ConversationInfo, views: _Views, tal
 async def _verify_checkpoints(store: Store, info: ConversationInfo, tally: _Tally) -> None:
     """Checkpoints stand somewhere on the log, and the bytes they share are those that their names were made from."""
     ref = Ref(info.owner, info.id)
-    found = await store.all_checkpoints(ref)
+    found = await store.checkpoints.all(ref)
     if not found.all and not found.digests:
         return
-    now = await store.get(ref)  # somebody may have written meanwhile
+    now = await store.conversations.get(ref)  # somebody may have written meanwhile
     for row in found.all:
         if max(row.log_count, row.leaf_seq) > now.entry_count:
             tally.problem("checkpoint", ref, row.leaf_seq, f"checkpoint {row.id} stands behind the end of the log")
     for start in range(0, len(found.digests), PAGE):
         digests = found.digests[start : start + PAGE]
-        for digest, body in (await store.blobs(ref, digests)).items():
+        for digest, body in (await store.checkpoints.blobs(ref, digests)).items():
             if digest_of(body) != digest:
                 tally.problem("checkpoint", ref, None, f"the value {digest.hex()} is not what was written")
 
@@ -135,7 +135,7 @@ async def _verify_checkpoints(store: Store, info: ConversationInfo, tally: _Tall
 async def _entries(store: Store, ref: Ref, until: int) -> AsyncIterator[Entry]:
     """The log up to the count in the row: what is appended while we read is not ours to judge."""
     after = 0
-    while page := await store.scan(ref, after=after, limit=PAGE):
+    while page := await store.log.scan(ref, after=after, limit=PAGE):
         for entry in page:
             if entry.seq > until:
                 return

@@ -90,9 +90,11 @@ def _doors(et: Everthread, settings: Settings, counts: RequestMetrics, *, needs_
         Middleware(RequestLogMiddleware, counts=counts),
         Middleware(SecurityHeadersMiddleware),
         *_cors(settings),
-        Middleware(AuthMiddleware, keys=et.store, tokens=token_verifier(settings), needs_key=needs_key, rates=rates),
+        Middleware(
+            AuthMiddleware, keys=et.store.api_keys, tokens=token_verifier(settings), needs_key=needs_key, rates=rates
+        ),
         Middleware(BodyLimitMiddleware, limits=limits),
-        Middleware(IdempotencyMiddleware, replies=et.store),
+        Middleware(IdempotencyMiddleware, replies=et.store.replies),
         Middleware(EncodedSlashMiddleware),
     ]
 

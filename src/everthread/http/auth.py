@@ -20,7 +20,7 @@ import jwt
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from everthread.core.access import Keys, parts_of
+from everthread.core.access import ApiKeys, parts_of
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.ids import LOCAL, check_id
 from everthread.http.errors import HttpProblem, problem_response
@@ -73,7 +73,7 @@ class AuthMiddleware:
         self,
         app: ASGIApp,
         *,
-        keys: Keys,
+        keys: ApiKeys,
         tokens: TokenVerifier | None,
         needs_key: bool,
         rates: RateLimiter | None = None,
@@ -111,7 +111,7 @@ class AuthMiddleware:
 
     async def _known(self, given: str) -> Caller:
         if (parts := parts_of(given)) is not None:
-            key = await self._keys.api_key(parts[0])
+            key = await self._keys.get(parts[0])
             if key is not None and key.opens_with(parts[1]):
                 return Caller(owner=key.owner, via="key", is_admin=key.is_admin, key_id=key.id)
         elif self._tokens is not None:

@@ -38,7 +38,7 @@ async def readyz(et: EverthreadDep, request: Request) -> Response:
     if getattr(request.app.state, "is_stopping", False):
         raise HttpProblem(503, "stopping", "the server is about to stop", next_step="Ask another one.", retryable=True)
     try:
-        await et.store.policy(None)
+        await et.store.views.policy(None)
     except StoreError as problem:
         raise HttpProblem(
             503, "not_ready", "the database does not answer", next_step="Try again in a moment.", retryable=True

@@ -56,7 +56,7 @@ class IdempotencyMiddleware:
     async def _answer(self, key: str, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
         request = _hash(scope, body)
-        stands = await self._replies.begin_reply(owner, key, request, lease_seconds=LEASE_SECONDS)
+        stands = await self._replies.begin(owner, key, request, lease_seconds=LEASE_SECONDS)
         if stands is not None:
             await _again(stands, request)(scope, receive, send)
             return
@@ -66,11 +66,11 @@ class IdempotencyMiddleware:
         try:
             await self._app(scope, replay_body(body, receive), _gathered(made, send))
             if (reply := _reply(made, request, scope["state"].get("conversation"))) is not None:
-                await self._replies.keep_reply(owner, key, reply)
+                await self._replies.keep(owner, key, reply)
                 is_kept = True
         finally:
             if not is_kept:
-                await self._replies.drop_reply(owner, key, request)
+                await self._replies.drop(owner, key, request)
         for message in made:
             await send(message)
 

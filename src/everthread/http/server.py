@@ -53,7 +53,7 @@ async def needs_key(et: Everthread, settings: Settings) -> bool:
     """Whether a request must bring a key or a token; Invalid where it must and nobody could have one."""
     if is_loopback(settings.host) and not settings.require_key:
         return False
-    has_keys = any(key.revoked_at is None for key in await et.store.api_keys(None))
+    has_keys = any(key.revoked_at is None for key in await et.store.api_keys.list(None))
     if not has_keys and token_verifier(settings) is None:
         raise Invalid(
             f"{settings.host} is reached from other machines, and nobody has a key; make one first: "

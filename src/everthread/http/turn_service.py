@@ -64,7 +64,7 @@ class TurnService:
         begun = await begin_turn(conversation, message, agent=self.agent, options=options)
         if conversation.title is None and not conversation.off_record:
             ref = Ref(conversation.owner, conversation.id)
-            await self._et.store.write(ref, PutJobs(jobs=(NewJob(kind=TITLE),)))
+            await self._et.store.log.write(ref, PutJobs(jobs=(NewJob(kind=TITLE),)))
         return begun.id
 
     def follow(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
@@ -129,7 +129,7 @@ class TurnService:
 
     async def close_dead(self) -> None:
         """At the start: turns whose process died become interrupted, and are never run again."""
-        if await self._et.store.unfinished_turns():
+        if await self._et.store.turns.unfinished():
             await self.agent.close_dead()
 
     async def close(self, seconds: float) -> None:

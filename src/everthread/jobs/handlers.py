@@ -39,7 +39,7 @@ def chores(means: Means) -> Mapping[str, Work]:
 async def _compact(means: Means, job: Job) -> None:
     """Compact a conversation if it still is due. What was erased meanwhile has nothing left to do."""
     try:
-        conv = Conversation(means, await means.store.get(job.ref))
+        conv = Conversation(means, await means.store.conversations.get(job.ref))
         await conv.compact_if_due(Found.of(job.details))
     except (NotFound, Erased):
         return
@@ -49,7 +49,7 @@ async def _title(means: Means, job: Job) -> None:
     """Name a conversation after how it begins, by the model that is set for it, else by its first question; a title
     that somebody gave it stays."""
     try:
-        conv = Conversation(means, await means.store.get(job.ref))
+        conv = Conversation(means, await means.store.conversations.get(job.ref))
         if conv.title is not None:
             return
         first = [message async for message in conv.messages(limit=_FIRST) if message.role in ("user", "assistant")]
@@ -76,7 +76,7 @@ def _title_by_rules(first: Sequence[Message]) -> str | None:
 async def _remember(means: Means, job: Job) -> None:
     """Read what was said since the last time. The rules read also where a model fails."""
     try:
-        policy = policy_of(means.policy, await means.store.outlook(job.ref, None))
+        policy = policy_of(means.policy, await means.store.views.inputs(job.ref, None))
         if not policy.extract_memories:
             return
         model = means.summariser_for(policy)

@@ -130,7 +130,7 @@ class Adoption:
                 await self._take(thread_id, name, names, is_put=name in known)
             step(1)
         await self._archive.settle(ref)
-        rows, active = await self._et.store.branches(ref)
+        rows, active = await self._et.store.log.branches(ref)
         (shown,) = [row.leaf_depth for row in rows if row.number == active]
         after = (await conversation.refresh()).info.entry_count
         return ThreadAdoption(thread_id=thread_id, messages=shown, entries=after - before)
@@ -146,7 +146,7 @@ class Adoption:
         """Those that the archive has."""
         found = set()
         for name in names:
-            saved = await self._et.store.checkpoint(ref, name.namespace, name.id)
+            saved = await self._et.store.checkpoints.get(ref, name.namespace, name.id)
             if saved is not None and saved.row.state != CheckpointState.AWAITED:
                 found.add(name)
         return found

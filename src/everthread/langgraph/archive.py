@@ -127,7 +127,7 @@ class Archive:
     async def has_begun(self, spot: Spot) -> bool:
         """Whether the archive has a checkpoint of this thread."""
         ref = Ref(spot.owner, spot.thread_id)
-        if ref not in self._begun and await self._et.store.checkpoint(ref, "", None) is not None:
+        if ref not in self._begun and await self._et.store.checkpoints.get(ref, "", None) is not None:
             self._begun.add(ref)
         return ref in self._begun
 
@@ -148,7 +148,7 @@ class Archive:
         async with self._meeting:
             if ref in self._met:
                 return
-            continued = None if spot.id is None else await self._et.store.checkpoint(ref, spot.namespace, spot.id)
+            continued = None if spot.id is None else await self._et.store.checkpoints.get(ref, spot.namespace, spot.id)
             if continued is None and isinstance(record, WritesRecord):
                 # It overtook the put of its checkpoint, and only that one tells where the thread goes on.
                 self._early.setdefault(ref, set()).add(spot.id)
@@ -159,7 +159,7 @@ class Archive:
             self._met.add(ref)
 
     async def _is_abandoned(self, ref: Ref, continued: Saved | None) -> bool:
-        if ref not in await self._et.store.with_checkpoints(ref.owner, run_ids=None):
+        if ref not in await self._et.store.checkpoints.conversations(ref.owner, run_ids=None):
             return False
         return continued is None or not any(write.is_held for write in continued.writes)
 

@@ -38,7 +38,7 @@ class Ledger:
         """Those of these messages that the log has, each in its newest revision."""
         if await self._existing() is None:
             return {}
-        entries = await self._et.store.find(Ref(self._owner, self.id), ids=list(ids))
+        entries = await self._et.store.log.find(Ref(self._owner, self.id), ids=list(ids))
         return {entry.id: None if entry.raw is None else json.loads(entry.raw) for entry in entries}
 
     async def write(self, payloads: Iterable[Mapping[str, Any]]) -> None:

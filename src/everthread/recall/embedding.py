@@ -53,7 +53,7 @@ async def index(store: Store, meaning: Meaning, info: ConversationInfo, *, anew:
 async def index_notes(store: Store, embedder: Embedder, owner: str | None, *, anew: bool = False) -> int:
     """Embed the memories and the passages of documents that have no vector by this embedder, or all of them; of one
     owner or of all. Gives how many."""
-    owners = await store.note_owners() if owner is None else [owner]
+    owners = await store.notes.owners() if owner is None else [owner]
     made = 0
     for whose in owners:
         for kind in (NoteKind.MEMORY, NoteKind.PASSAGE):
@@ -66,14 +66,14 @@ async def index_notes(store: Store, embedder: Embedder, owner: str | None, *, an
 
 async def _pages_of_notes(store: Store, owner: str, kind: NoteKind) -> AsyncIterator[Sequence[Note]]:
     before = None
-    while notes := await store.notes(owner, NoteQuery(kind=kind, states=_FOUND_AGAIN, before=before, limit=_PAGE)):
+    while notes := await store.notes.list(owner, NoteQuery(kind=kind, states=_FOUND_AGAIN, before=before, limit=_PAGE)):
         yield notes
         before = notes[-1].number
 
 
 async def _renew(store: Store, embedder: Embedder, owner: str, notes: Sequence[Note]) -> int:
     vectors = await embedder.passages([note.text for note in notes])
-    return await store.change_notes(owner, Renew(model=embedder.name, notes=notes, vectors=vectors))
+    return await store.notes.change(owner, Renew(model=embedder.name, notes=notes, vectors=vectors))
 
 
 async def catch_up(store: Store, meaning: Meaning, ref: Ref) -> int:
@@ -81,7 +81,7 @@ async def catch_up(store: Store, meaning: Meaning, ref: Ref) -> int:
 
     Who talks on while this works has written another job: to follow them would mean a batch for each message.
     """
-    info = await store.get(ref)
+    info = await store.conversations.get(ref)
     if info.off_record:
         return 0
     indexed = await meaning.vectors.indexed(ref)
@@ -98,12 +98,12 @@ async def catch_up(store: Store, meaning: Meaning, ref: Ref) -> int:
 
 async def is_behind(store: Store, meaning: Meaning, ref: Ref) -> bool:
     """Whether some message has no vector yet."""
-    info = await store.get(ref)
+    info = await store.conversations.get(ref)
     known = (await meaning.vectors.indexed(ref)).get(meaning.embedder.name)
     newest = known.newest_seq if known else 0
     if info.off_record or newest >= info.entry_count:
         return False
-    return any(map(parts_of, await store.scan(ref, after=newest, limit=_LOOKED_AT)))
+    return any(map(parts_of, await store.log.scan(ref, after=newest, limit=_LOOKED_AT)))
 
 
 def parts_of(entry: Entry) -> list[str]:
@@ -124,7 +124,7 @@ def parts_of(entry: Entry) -> list[str]:
 
 
 async def _pages(store: Store, ref: Ref, after: int, last: int) -> AsyncIterator[Sequence[Entry]]:
-    while after < last and (entries := await store.scan(ref, after=after, limit=min(_PAGE, last - after))):
+    while after < last and (entries := await store.log.scan(ref, after=after, limit=min(_PAGE, last - after))):
         yield entries
         after = entries[-1].seq
 

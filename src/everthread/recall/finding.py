@@ -32,11 +32,11 @@ LEAST_COSINE = 0.25
 class FindsNotes(Protocol):
     """The part of a store that is asked."""
 
-    async def near_notes(
+    async def nearest(
         self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
     ) -> Sequence[tuple[Note, float]]: ...
 
-    async def find_notes(
+    async def find(
         self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool
     ) -> NotesFound: ...
 
@@ -53,11 +53,11 @@ async def find(store: FindsNotes, owner: str, shelves: Sequence[str], text: str,
     query = parse_query(text)
     if not query or not limit or not shelves:
         return []
-    every = await store.find_notes(owner, shelves, query, cap=CANDIDATE_CAP, any_word=False)
+    every = await store.find(owner, shelves, query, cap=CANDIDATE_CAP, any_word=False)
     found = ranked(every, query)
     if len(found) < limit and len(query.terms) > 1 and every.total:
         telling = without_common_words(query, every.frequencies, max(_LEAST_COMMON, int(every.total * _COMMON_SHARE)))
-        some = await store.find_notes(owner, shelves, telling, cap=CANDIDATE_CAP, any_word=True)
+        some = await store.find(owner, shelves, telling, cap=CANDIDATE_CAP, any_word=True)
         known = {one.note.number for one in found}
         found += [one for one in ranked(some, query) if one.note.number not in known]
     return found[:limit]
@@ -99,7 +99,7 @@ async def _near(
     if embedder is None or weight <= 0:
         return []
     vector = await embedder.query(asked)
-    found = await store.near_notes(owner, shelves, embedder.name, vector, limit=_WIDE)
+    found = await store.nearest(owner, shelves, embedder.name, vector, limit=_WIDE)
     return [FoundNote(note, weight * cosine) for note, cosine in found if cosine >= least]
 
 

@@ -93,7 +93,7 @@ class _Turns:
         around = {order for one in places for order in range(one.order - _TURN_REACH + 1, one.order + 2)}
         orders = around.difference(one.order for one in self._by_depth.values())
         if orders:
-            near = await self._store.placed(self._ref.owner, sorted(orders), ())
+            near = await self._store.search.messages(self._ref.owner, sorted(orders), ())
             on_path = (one for one in near if is_on(self._view.outlook.segments, one.branch, one.seq))
             self._by_depth.update((one.depth, one) for one in on_path)
 
@@ -149,7 +149,7 @@ class _Turns:
         leaf = self._view.leaf_seq
         before = PathQuery(branch=leaf, before=seq + 1, limit=_TURN_REACH, newest_first=True)
         after = PathQuery(branch=leaf, after=seq, limit=1)
-        earlier, later = await self._store.path(self._ref, before), await self._store.path(self._ref, after)
+        earlier, later = await self._store.log.path(self._ref, before), await self._store.log.path(self._ref, after)
         return [stored(*pair) for pair in earlier], [stored(*pair) for pair in later]
 
 

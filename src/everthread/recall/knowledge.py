@@ -92,7 +92,7 @@ class Knowledge:
             vectors=vectors,
             model=self._embedder.name if self._embedder is not None and vectors else None,
         )
-        return await self._store.change_notes(owner, change)
+        return await self._store.notes.change(owner, change)
 
     async def _vectors(self, cuts: Sequence[Cut]) -> Sequence[bytes]:
         """A vector for each passage; none at all without an embedder, or when it fails: words find them all the same,
@@ -115,13 +115,13 @@ class Knowledge:
 
     async def _known(self, owner: str, collection: str, id: str) -> Note | None:
         query = NoteQuery(kind=NoteKind.DOCUMENT, keys=[document_key(collection, id)])
-        found = await self._store.notes(owner, query)
+        found = await self._store.notes.list(owner, query)
         return found[0] if found else None
 
     async def collections(self, owner: str) -> Sequence[Collection]:
         """The collections of an owner, by name, and how much is in each."""
-        documents = await self._store.shelves(check_id(owner, "owner"), NoteKind.DOCUMENT)
-        passages = await self._store.shelves(owner, NoteKind.PASSAGE)
+        documents = await self._store.notes.shelves(check_id(owner, "owner"), NoteKind.DOCUMENT)
+        passages = await self._store.notes.shelves(owner, NoteKind.PASSAGE)
         return [
             Collection(
                 name=name, documents=documents[documents_shelf(name)], passages=passages.get(passages_shelf(name), 0)
@@ -138,7 +138,7 @@ class Knowledge:
             before=None if cursor is None else position(cursor, check_id(owner, "owner")),
             limit=limit + 1,
         )
-        notes = await self._store.notes(check_id(owner, "owner"), query)
+        notes = await self._store.notes.list(check_id(owner, "owner"), query)
         shown = notes[:limit]
         following = page_cursor(owner, shown[-1].number) if shown and len(notes) > limit else None
         return Page(items=[as_document(note) for note in shown], next_cursor=following)
@@ -151,12 +151,12 @@ class Knowledge:
         check_id(owner, "owner")
         check_id(collection, "collection")
         if id is not None:
-            await self._store.change_notes(owner, RemoveDocument(collection=collection, id=check_name(id)))
+            await self._store.notes.change(owner, RemoveDocument(collection=collection, id=check_name(id)))
             return 1
         removed = 0
         while page := (await self.list(owner, collection, limit=MAX_PAGE)).items:
             for document in page:
-                await self._store.change_notes(owner, RemoveDocument(collection=collection, id=document.id))
+                await self._store.notes.change(owner, RemoveDocument(collection=collection, id=document.id))
             removed += len(page)
         if not removed:
             raise NotFound(f"no collection {collection!r}")
@@ -178,14 +178,14 @@ class Knowledge:
         names = await self._names(check_id(owner, "owner"), collection)
         shelves = [passages_shelf(name) for name in names]
         best, degraded = await find_both(
-            self._store, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
+            self._store.notes, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
         )
         found = [PassageHit(passage=as_passage(one.note), score=one.score) for one in best]
         kept = found if max_tokens is None else _within(found, check_count(max_tokens, "max_tokens"))
         return PassageHits(tuple(kept), degraded)
 
     async def _names(self, owner: str, given: str | Sequence[str] | None) -> Sequence[str]:
-        known = sorted(map(name_of, await self._store.shelves(owner, NoteKind.DOCUMENT)))
+        known = sorted(map(name_of, await self._store.notes.shelves(owner, NoteKind.DOCUMENT)))
         if given is None:
             return known
         wanted = [given] if isinstance(given, str) else list(given)
@@ -203,7 +203,7 @@ class Knowledge:
         shelves = [passages_shelf(name) for name in names]
         if not asked or not shelves:
             return Route(collection=None)
-        found = await self._store.find_notes(owner, shelves, asked, cap=CANDIDATE_CAP, any_word=True)
+        found = await self._store.notes.find(owner, shelves, asked, cap=CANDIDATE_CAP, any_word=True)
         scores = dict.fromkeys(names, 0.0)
         wanted = weighed(said, asked, found)
         for note in found.found:

@@ -88,13 +88,13 @@ class Memories:
             supersedes=None if supersedes is None else check_id(supersedes, "supersedes"),
             is_pinned=what in ALWAYS_SHOWN if pinned is None else _flag(pinned, "pinned"),
         )
-        (memory,) = await self._store.change_notes(owner, Remember(owner=check_id(owner, "owner"), drafts=[draft]))
+        (memory,) = await self._store.notes.change(owner, Remember(owner=check_id(owner, "owner"), drafts=[draft]))
         return memory
 
     async def get(self, owner: str, id: str) -> Memory:
         """One memory, whatever its state; NotFound when this owner has none by this id."""
         query = NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(check_id(id, "id"))])
-        for note in await self._store.notes(check_id(owner, "owner"), query):
+        for note in await self._store.notes.list(check_id(owner, "owner"), query):
             return as_memory(note, owner)
         raise NotFound(f"no memory {id!r}")
 
@@ -111,7 +111,7 @@ class Memories:
 
     async def _known(self, owner: str, id: str) -> Memory | None:
         """None for one that was erased."""
-        found = await self._store.notes(owner, NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id)]))
+        found = await self._store.notes.list(owner, NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id)]))
         return as_memory(found[0], owner) if found else None
 
     async def list(
@@ -135,7 +135,7 @@ class Memories:
             before=None if cursor is None else position(cursor, owner),
             limit=limit + 1,
         )
-        notes = await self._store.notes(owner, query)
+        notes = await self._store.notes.list(owner, query)
         shown = notes[:limit]
         following = page_cursor(owner, shown[-1].number) if shown and len(notes) > limit else None
         return Page(items=[as_memory(note, owner) for note in shown], next_cursor=following)
@@ -143,7 +143,7 @@ class Memories:
     async def _shelves(self, owner: str, conversation: str | None) -> Sequence[str] | None:
         if conversation is None:
             return None
-        await self._store.get(Ref(owner, check_id(conversation, "conversation")))
+        await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
         return shelves_seen_by(conversation)
 
     async def search(
@@ -155,9 +155,9 @@ class Memories:
         check_count(limit, "limit", most=MAX_PAGE)
         shelves = await self._shelves(check_id(owner, "owner"), conversation)
         if shelves is None:
-            shelves = sorted(await self._store.shelves(owner, NoteKind.MEMORY))
+            shelves = sorted(await self._store.notes.shelves(owner, NoteKind.MEMORY))
         hits, _ = await find_both(
-            self._store, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
+            self._store.notes, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
         )
         return [MemoryHit(memory=as_memory(hit.note, owner), score=hit.score) for hit in hits]
 
@@ -185,16 +185,16 @@ class Memories:
             confidence=None if confidence is None else _share(confidence),
             is_pinned=None if pinned is None else _flag(pinned, "pinned"),
         )
-        return await self._store.change_notes(owner, change)
+        return await self._store.notes.change(owner, change)
 
     async def forget(self, owner: str, id: str) -> Memory:
         """Take a memory out of every search and context; `restore` undoes it; `erase` destroys its text."""
-        return await self._store.change_notes(check_id(owner, "owner"), Forget(owner=owner, id=check_id(id, "id")))
+        return await self._store.notes.change(check_id(owner, "owner"), Forget(owner=owner, id=check_id(id, "id")))
 
     async def restore(self, owner: str, id: str) -> Memory:
         """Undo `forget`."""
         change = Forget(owner=owner, id=check_id(id, "id"), is_back=True)
-        return await self._store.change_notes(check_id(owner, "owner"), change)
+        return await self._store.notes.change(check_id(owner, "owner"), change)
 
     async def erase(self, owner: str, id: str) -> EraseReport:
         """Destroy a memory for good, with the words and the vector it is found by. It cannot be undone.
@@ -202,7 +202,7 @@ class Memories:
         What it superseded, and the message it is known from, are others and stay: `history` names the former, and an
         erase of the message takes what was remembered from it along. NotFound when this owner has none by this id.
         """
-        return await self._store.erase(check_id(owner, "owner"), None, check_id(id, "id"))
+        return await self._store.maintenance.erase(check_id(owner, "owner"), None, check_id(id, "id"))
 
     async def habits(self, owner: str, *, limit: int = 10) -> Sequence[Habit]:
         """The tools and skills that were used most in the owner's conversations, most used first."""
@@ -215,7 +215,7 @@ class Memories:
                 conversations=conversations,
                 last_used_at=from_micros(last_at),
             )
-            for kind, name, uses, conversations, last_at in await self._store.uses(
+            for kind, name, uses, conversations, last_at in await self._store.notes.uses(
                 check_id(owner, "owner"), limit=limit
             )
         ]
@@ -234,7 +234,7 @@ async def known(
     shelves = shelves_seen_by(ref.id)
     states = (NoteState.LIVE, NoteState.PAST)
     pinned = NoteQuery(kind=NoteKind.MEMORY, shelves=shelves, states=states, pinned_only=True, limit=_MOST_PINNED)
-    standing = await store.notes(ref.owner, pinned)
+    standing = await store.notes.list(ref.owner, pinned)
     hits = await _hits(store, embedder, ref.owner, shelves, query) if query else []
     return Known(
         ref=ref,
@@ -248,10 +248,10 @@ async def _hits(
     store: Store, embedder: Embedder | None, owner: str, shelves: Sequence[str], query: str
 ) -> Sequence[FoundNote]:
     """The memories that have to do with a question. A model is asked only where there is something to be found."""
-    there = await store.shelves(owner, NoteKind.MEMORY) if embedder is not None else {}
+    there = await store.notes.shelves(owner, NoteKind.MEMORY) if embedder is not None else {}
     asks = embedder if any(shelf in there for shelf in shelves) else None
     found, _ = await find_both(
-        store, asks, owner, shelves, words=telling(query), asked=query, limit=_MOST_REMINDED, least=_LEAST_COSINE
+        store.notes, asks, owner, shelves, words=telling(query), asked=query, limit=_MOST_REMINDED, least=_LEAST_COSINE
     )
     return found
 

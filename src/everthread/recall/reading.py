@@ -55,13 +55,13 @@ class Outcome:
 
 async def read(store: Store, ref: Ref, reader: Reader) -> Outcome:
     """Read on from where it was left; gives what was remembered."""
-    info = await store.get(ref)
+    info = await store.conversations.get(ref)
     if info.off_record or info.parent_id is not None:
         return Outcome()
     until = await _left_at(store, ref)
     told: list[Memory] = []
     was_asked = failed = False
-    while entries := await store.scan(ref, after=until, limit=_PAGE):
+    while entries := await store.log.scan(ref, after=until, limit=_PAGE):
         said = {seq: reader.redact(text) for seq, text in _said(entries)}
         found = {seq: remarks(text) for seq, text in said.items()}
         unread = _worth_asking(said, found) if reader.model is not None and not failed else {}
@@ -75,13 +75,13 @@ async def read(store: Store, ref: Ref, reader: Reader) -> Outcome:
         drafts = [replace(draft, vector=vector) for draft, vector in zip(drafts, vectors, strict=True)]
         until = entries[-1].seq
         reading = Reading(conversation=ref.id, until=until)
-        told += await store.change_notes(ref.owner, Remember(owner=ref.owner, drafts=drafts, reading=reading))
+        told += await store.notes.change(ref.owner, Remember(owner=ref.owner, drafts=drafts, reading=reading))
     return Outcome(memories=told, model_failed=failed, model_asked=was_asked)
 
 
 async def _left_at(store: Store, ref: Ref) -> int:
     key = Reading(conversation=ref.id, until=0).key
-    marks = await store.notes(ref.owner, NoteQuery(kind=NoteKind.MARK, keys=[key]))
+    marks = await store.notes.list(ref.owner, NoteQuery(kind=NoteKind.MARK, keys=[key]))
     return read_until(marks[0] if marks else None)
 
 

@@ -144,7 +144,7 @@ async def _found(sources: Sources, quest: _Quest, nearby: _Nearby) -> Findings:
     where = telling(places.of, rarity, min(quest.at_least, _READ), quest.without)
     orders = worth_reading(where, rarity, _READ)
     named = list(dict.fromkeys((near.conversation_id, near.seq) for near in nearby.found))
-    read = await sources.store.placed(quest.owner, orders, named) if orders or named else ()
+    read = await sources.store.search.messages(quest.owner, orders, named) if orders or named else ()
     placed = {one.order: one for one in read if quest.path is None or is_on(quest.path, one.branch, one.seq)}
     evidence = Evidence(
         places=_along(where, {one.order for one in read} - placed.keys()),
@@ -171,7 +171,7 @@ async def _ranked(wanted: Asked, placed: Iterable[Placed], evidence: Evidence, w
 async def _word_places(store: Store, quest: _Quest, wanted: Asked) -> WordPlaces:
     if not wanted.terms:
         return WordPlaces({}, 0, False)
-    found = await store.word_places(quest.owner, quest.conversation, wanted.forms, cap=_MOST_PLACES)
+    found = await store.search.postings(quest.owner, quest.conversation, wanted.forms, cap=_MOST_PLACES)
     return found._replace(of=in_any_form(wanted.terms, found.of))
 
 
@@ -266,5 +266,5 @@ async def search(sources: Sources, owner: str, conversation: str | None, text: s
 
 async def path_of(store: Store, ref: Ref) -> Sequence[Segment]:
     """The active path of a conversation."""
-    rows, active = await store.branches(ref)
+    rows, active = await store.log.branches(ref)
     return segments({row.number: row for row in rows}, active)

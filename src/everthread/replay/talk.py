@@ -69,11 +69,11 @@ class Talk:
 
 async def read(store: Store, ref: Ref, branch: BranchName = None, step: Step = silent) -> Talk:
     """The messages of a path, page by page: their sizes and their facts, not their text."""
-    leaf = _leaf(await store.outlook(ref, branch))
+    leaf = _leaf(await store.views.inputs(ref, branch))
     said: list[Said] = []
     known: dict[str, Fact] = {}
     after = 0
-    while pairs := await store.path(ref, PathQuery(branch=leaf, after=after, limit=_PAGE)):
+    while pairs := await store.log.path(ref, PathQuery(branch=leaf, after=after, limit=_PAGE)):
         said += [_said(place, newest, known) for place, newest in pairs]
         after = pairs[-1][0].seq
         step(len(pairs))

@@ -25,29 +25,27 @@ from everthread.contexts import Means
 from everthread.conversation import Conversation
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
-from everthread.core.entries import Entry
 from everthread.core.errors import Conflict
 from everthread.core.log import BranchName, CompactionQuery, Intent
-from everthread.core.notes import Note, NoteQuery
 from everthread.core.nouns import Ref
-from everthread.core.ports import Outlook, PathQuery, Store
+from everthread.core.ports import Outlook, Store
 from everthread.replay.figures import Figures
 from everthread.replay.talk import Step, Talk, silent
 
 R = TypeVar("R")
 
 
-class _Overlay:
-    """A store to try a policy on: reads go to the log behind it, compactions stay here, nothing else is written."""
+class _TrialViews:
+    """Views of the real log, with the compactions of the trial."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.made: list[Compaction] = []
 
-    async def outlook(self, ref: Ref, branch: BranchName) -> Outlook:
-        real = await self._store.outlook(ref, branch)
+    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
+        real = await self._store.views.inputs(ref, branch)
         row = shown(self.made, real.segments)
-        last = await self._store.find(ref, seqs=[row[-1].last_seq]) if row else ()
+        last = await self._store.log.find(ref, seqs=[row[-1].last_seq]) if row else ()
         depth = last[0].depth if last else 0
         return replace(real, row=row, covered_depth=depth, is_asked_back=False, policies=(None, None))
 
@@ -55,26 +53,34 @@ class _Overlay:
         """All that were made: more than was asked for does no harm."""
         return self.made
 
-    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
-        return await self._store.path(ref, query)
 
-    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
-        return await self._store.find(ref, ids=ids, seqs=seqs)
+class _TrialLog:
+    """Reads go to the real log, compactions to the trial's views, and nothing else is written."""
 
-    async def notes(self, owner: str, query: NoteQuery) -> Sequence[Note]:
-        """Memories stand in requests as they are now."""
-        return await self._store.notes(owner, query)
-
-    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """What a context reads: here too it is to be read from this store."""
-        return await work()
+    def __init__(self, store: Store, views: _TrialViews) -> None:
+        self.path = store.log.path
+        self.find = store.log.find
+        self._views = views
 
     async def write(self, ref: Ref, intent: Intent[Any]) -> object:
         """One trial is one task, so what it keeps always follows what it kept before."""
         if not isinstance(intent, KeepCompaction):
             raise Conflict("a policy is being tried: nothing is written")
-        self.made.append(intent.compaction)
+        self._views.made.append(intent.compaction)
         return intent.compaction, True
+
+
+class _TrialStore:
+    """A store to try a policy on: what a context reads, and where its compactions go."""
+
+    def __init__(self, store: Store) -> None:
+        self.views = _TrialViews(store)
+        self.log = _TrialLog(store, self.views)
+        self.notes = store.notes
+        """Memories stand in requests as they are now."""
+
+    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        return await work()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +95,11 @@ class Trial:
 
     async def run(self, way: str, policy: CompactionPolicy, talk: Talk) -> Figures:
         """The same conversation under this policy."""
-        overlay = _Overlay(self.store)
+        overlay = _TrialStore(self.store)
         store = cast(Store, overlay)
-        conversation = Conversation(Means(store=store, clock=self.clock, policy=policy), await self.store.get(self.ref))
+        conversation = Conversation(
+            Means(store=store, clock=self.clock, policy=policy), await self.store.conversations.get(self.ref)
+        )
         last: Context | None = None
         tokens = cached = passed = 0
         for end in talk.requests:
@@ -109,7 +117,7 @@ class Trial:
             cached_tokens=cached,
             answer_tokens=talk.answer_tokens,
             over_limit=0,
-            compactions=len(overlay.made),
+            compactions=len(overlay.views.made),
             facts_total=len(facts),
             facts_kept=0 if last is None else len(kept(_text(last.messages), facts)[0]),
         )

@@ -20,17 +20,17 @@ _EVENTS_PER_READ = 10_000
 async def close_dead_runs(store: Store, clock: Clock, *, first_look: int = 0) -> list[Turn]:
     """Mark the runs of dead processes, whoever owns them, as interrupted, and return them. Old events are pruned."""
     closed = []
-    for ref, turn in await store.unfinished_turns():
+    for ref, turn in await store.turns.unfinished():
         if is_dead(turn, clock()):
             closed.append(await close_run(store, ref, turn, first_look=first_look))
-    await store.prune_events(clock() - timedelta(days=EVENT_RETENTION_DAYS))
+    await store.turns.prune_events(clock() - timedelta(days=EVENT_RETENTION_DAYS))
     return [turn for turn in closed if turn is not None]
 
 
 async def close_run(store: Store, ref: Ref, turn: Turn, *, first_look: int = 0) -> Turn | None:
     """Close one run; None when its holder has given a sign of life meanwhile."""
     messages = prepare_all(await _unlogged_messages(store, ref, turn))
-    return await store.write(ref, CloseTurn(turn=turn, messages=messages, first_look=first_look))
+    return await store.log.write(ref, CloseTurn(turn=turn, messages=messages, first_look=first_look))
 
 
 async def _unlogged_messages(store: Store, ref: Ref, turn: Turn) -> list[dict[str, Any]]:
@@ -38,12 +38,12 @@ async def _unlogged_messages(store: Store, ref: Ref, turn: Turn) -> list[dict[st
     if turn.state is not TurnState.RUNNING:
         return []
     events: list[StoredEvent] = []
-    while page := await store.turn_events(
+    while page := await store.turns.events(
         ref, turn.id, after=events[-1].number if events else 0, limit=_EVENTS_PER_READ
     ):
         events += page
     texts = texts_by_message(events)
-    logged = {entry.id for entry in await store.find(ref, ids=list(texts))} if texts else set()
+    logged = {entry.id for entry in await store.log.find(ref, ids=list(texts))} if texts else set()
     return [partial_message(id, text, turn.id, TurnState.INTERRUPTED) for id, text in texts.items() if id not in logged]
 
 

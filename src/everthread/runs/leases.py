@@ -115,7 +115,7 @@ class Leases:
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             with suppress(StoreError):  # busy or unreachable now: the next heartbeat tries again
-                for id in await self.store.renew_turns(self.holder, self.lease_until):
+                for id in await self.store.turns.renew(self.holder, self.lease_until):
                     self.stop(id)
 
 

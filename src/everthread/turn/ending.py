@@ -56,7 +56,7 @@ async def finish(
             first_look=agent.et.first_look,
         )
         try:
-            await agent.et.store.write(Ref(conversation.owner, conversation.id), intent)
+            await agent.et.store.log.write(Ref(conversation.owner, conversation.id), intent)
         except (TurnLost, NotFound, Erased):  # closed by another, or erased: there is nothing left to write to
             pass
         except StoreError as trouble:  # the row stays open, and is closed from its events when the lease is over

@@ -101,7 +101,7 @@ async def _story(
     var_child_runnable_config.set(None)  # begun inside of another graph, a turn is still nobody's subgraph
     ref = Ref(conversation.owner, conversation.id)
     keeper = asyncio.create_task(
-        live.event_log.save_periodically(partial(agent.et.store.add_events, ref, agent.leases.holder))
+        live.event_log.save_periodically(partial(agent.et.store.turns.add_events, ref, agent.leases.holder))
     )
     scene: Scene | None = None
     turn = begun.turn
@@ -137,7 +137,7 @@ async def _recorded(conversation: Conversation, agent: Agent, arrived: Arrived) 
         when_busy=arrived.options.when_busy,
         first_look=agent.et.first_look,
     )
-    begun = await agent.et.store.write(Ref(conversation.owner, conversation.id), intent)
+    begun = await agent.et.store.log.write(Ref(conversation.owner, conversation.id), intent)
     if arrived.options.when_busy == "interrupt":
         for turn in begun.before:
             agent.leases.stop(turn.id)
@@ -163,10 +163,12 @@ async def _its_turn(conversation: Conversation, agent: Agent, begun: turn_intent
         for other in before:
             if is_dead(other, agent.leases.clock()):
                 await close_run(store, ref, other, first_look=agent.et.first_look)
-        waiting = await store.turn(ref, turn.id)
+        waiting = await store.turns.get(ref, turn.id)
         if waiting.state is TurnState.RECEIVED and waiting.question is None:
             raise Erased("the question was erased while it waited; there is nothing to answer")
-        turn, _, before = await store.write(ref, turn_intents.StartTurn(turn=waiting, first_look=agent.et.first_look))
+        turn, _, before = await store.log.write(
+            ref, turn_intents.StartTurn(turn=waiting, first_look=agent.et.first_look)
+        )
         if before:
             await agent.leases.wait_for_end(ref, POLL_SECONDS)
     return turn

@@ -123,7 +123,7 @@ class Scene:
             messages=await prepared(messages),
             first_look=self.agent.et.first_look,
         )
-        return await self.agent.et.store.write(self.ref, intent)
+        return await self.agent.et.store.log.write(self.ref, intent)
 
 
 async def prepared(messages: Sequence[BaseMessage | Mapping[str, Any]]) -> list[ingest.Prepared]:

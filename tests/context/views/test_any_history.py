@@ -32,7 +32,7 @@ async def go_through(seed: int, turns: int, limit: int, model: Hostile) -> None:
         conv = await et.conversations.create()
         for said in parts_of(kept_by_the_log(random_history(rng, turns=turns)), rng):
             await conv.append(said)
-            before = await conv._store.scan(conv._ref, after=0, limit=10_000)
+            before = await conv._store.log.scan(conv._ref, after=0, limit=10_000)
             context = await conv.context(system="Be brief.", budget=tight(limit))
             await check(conv, context)
             asked = model.asked
@@ -42,7 +42,7 @@ async def go_through(seed: int, turns: int, limit: int, model: Hostile) -> None:
             if rng.random() < 0.3:
                 await conv.compact()
                 await check(conv, await conv.context(budget=tight(limit)))
-            assert await conv._store.scan(conv._ref, after=0, limit=10_000) == before
+            assert await conv._store.log.scan(conv._ref, after=0, limit=10_000) == before
         assert (await et.verify()).ok
 
 

@@ -152,7 +152,7 @@ async def test_a_run_whose_events_are_gone_is_answered_with_how_its_thread_stand
         await http.post("/threads", json={"thread_id": "t"})
         run_id = (await http.post("/threads/t/runs", json={**BODY, "assistant_id": "agent"})).json()["run_id"]
         await http.get(f"/threads/t/runs/{run_id}/join")
-        await server.et.store.prune_events(system_clock())
+        await server.et.store.turns.prune_events(system_clock())
         told = await events(http, "GET", f"/threads/t/runs/{run_id}/stream")
     assert [name for _, name, _ in told] == ["values", "end"]
     assert json.loads(told[0][2])["messages"][-1]["content"] == "one two three"

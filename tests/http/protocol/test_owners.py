@@ -37,7 +37,7 @@ OF_A_THREAD: list[tuple[str, str, Any]] = [
 
 async def _client(server: Server, owner: str) -> httpx.AsyncClient:
     made = new_key(owner, is_admin=False, now=system_clock())
-    await server.et.store.add_key(made.key)
+    await server.et.store.api_keys.add(made.key)
     return server.http(made.written)
 
 

@@ -143,7 +143,7 @@ async def test_a_run_may_roll_back_the_one_before_it_and_the_log_keeps_both(
     assert await texts(client, thread_id) == ["b", "one two three"]
     with pytest.raises(NotFoundError):
         await client.runs.get(thread_id, first["run_id"])
-    entries = await server.et.store.scan(Ref("local", thread_id), after=0, limit=100)
+    entries = await server.et.store.log.scan(Ref("local", thread_id), after=0, limit=100)
     assert [Message(entry).text for entry in entries] == ["a", "b", "one two three"]
 
 

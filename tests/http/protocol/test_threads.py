@@ -44,7 +44,7 @@ async def test_a_deleted_thread_is_empty_when_it_is_made_again_and_its_log_is_ke
     assert (await client.threads.get_state("t"))["values"] == {}
     await client.runs.wait("t", "agent", input=says("after"))
     assert contents((await client.threads.get_state("t"))["values"]) == ["after", "one two three"]
-    entries = await server.et.store.scan(Ref("local", "t"), after=0, limit=100)
+    entries = await server.et.store.log.scan(Ref("local", "t"), after=0, limit=100)
     assert [Message(entry).text for entry in entries] == ["before", "one two three", "after", "one two three"]
 
 

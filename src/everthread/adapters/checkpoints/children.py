@@ -83,7 +83,7 @@ class Children:
 
     async def _handed(self, new: Sequence[_New]) -> list[Ref | None]:
         try:
-            found = await self._et.store.find(self._thread, ids=[one.prepared.id for one in new])
+            found = await self._et.store.log.find(self._thread, ids=[one.prepared.id for one in new])
         except NotFound:
             return [None] * len(new)
         newest = {entry.id: entry for entry in found if entry.how != Revision.STUB}
@@ -102,7 +102,7 @@ class Children:
             home, self._thread.owner, parent_id=self._thread.id, metadata={"namespace": namespace}
         )
         intent = Follow(messages=[one.prepared for one in own])
-        receipts = await self._et.store.write(nouns.Ref(self._thread.owner, home), intent)
+        receipts = await self._et.store.log.write(nouns.Ref(self._thread.owner, home), intent)
         return [
             self._reference(receipt.seq, home, one.cast, self._draft.blobs)
             for one, receipt in zip(own, receipts, strict=True)

@@ -54,13 +54,15 @@ class Copying:
         """A thread with a log and checkpoints of its own; nothing when the source does not exist."""
         ref = await self._threads.ref(owner, source)
         goal = await self._threads.ref(owner, target)
-        found = await self._threads.store.all_checkpoints(ref)
+        found = await self._threads.store.checkpoints.all(ref)
         if not found.all:
             return
         moved = await self._transcribed(ref, goal)
         memory = self._threads.memories.of(ref, found.thread.erasures)
         blobs = await Loader(self._threads.store, ref, serde, memory).learn_all(found)
-        await self._threads.store.write(goal, PutAll(changes=Copy(moved, memory.casts, blobs, serde).changes(found)))
+        await self._threads.store.log.write(
+            goal, PutAll(changes=Copy(moved, memory.casts, blobs, serde).changes(found))
+        )
 
     async def _transcribed(self, ref: nouns.Ref, goal: nouns.Ref) -> dict[int, int]:
         """Copy the log; give where each entry went. One that a crash cut short is gone on with."""
@@ -68,9 +70,9 @@ class Copying:
         try:
             await conversation.copy(id=goal.id)
         except Conflict:
-            if await self._threads.store.checkpoint(goal, "", None) is not None:
+            if await self._threads.store.checkpoints.get(goal, "", None) is not None:
                 raise
-        entries = [entry async for entry in reading.log(self._threads.store, ref)]
+        entries = [entry async for entry in reading.log(self._threads.store.log, ref)]
         return {entry.seq: place for place, entry in enumerate(transcribed(entries), 1)}
 
 

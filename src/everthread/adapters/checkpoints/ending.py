@@ -49,7 +49,7 @@ class Ending:
 
     async def delete_runs(self, owner: str, run_ids: Sequence[str], serde: SerializerProtocol) -> None:
         """Remove the checkpoints of some runs."""
-        for ref in await self._threads.store.with_checkpoints(owner, run_ids=run_ids):
+        for ref in await self._threads.store.checkpoints.conversations(owner, run_ids=run_ids):
             await self._clear(ref, pruning.Keep(pruning.other_runs(run_ids), serde), serde)
             self._threads.memories.forget(ref)
 
@@ -57,7 +57,9 @@ class Ending:
         self, serde: SerializerProtocol, thread: Ref | None = None, *, besides: Collection[str | None] = ()
     ) -> None:
         """Log what a crash left waiting in writes, of one thread or of all, but for those on some checkpoints."""
-        for ref in [thread] if thread is not None else await self._threads.store.with_checkpoints(None, run_ids=None):
+        for ref in (
+            [thread] if thread is not None else await self._threads.store.checkpoints.conversations(None, run_ids=None)
+        ):
             await self._clear(ref, pruning.nothing, serde, besides)
 
     async def _clear(
@@ -70,7 +72,7 @@ class Ending:
         waiting: dict[HeldKey, Waiting] = {}
         for _ in range(_MOST_TRIES):
             try:
-                await self._threads.store.write(ref, Clear(waiting=waiting, remove=remove, besides=besides))
+                await self._threads.store.log.write(ref, Clear(waiting=waiting, remove=remove, besides=besides))
             except Unprepared as problem:
                 for write in problem.writes:
                     key = (write.checkpoint, write.task_id, write.idx)

@@ -160,7 +160,7 @@ class Loader:
         """Bytes by digest, and those that they name when they are chunks of a list."""
         missing = [digest for digest in dict.fromkeys(digests) if digest not in self._blobs]
         while missing:
-            found = await self._store.blobs(self._ref, missing)
+            found = await self._store.checkpoints.blobs(self._ref, missing)
             self._blobs.update(found)
             inner = [one for body in found.values() for one in _inner_chunks(body)]
             missing = [digest for digest in dict.fromkeys(inner) if digest not in self._blobs]
@@ -183,7 +183,7 @@ class Loader:
         ref = nouns.Ref(self._ref.owner, home or self._ref.id)
         for first, last in _stretches(seqs):
             try:
-                entries = await self._store.scan(ref, after=first - 1, limit=last - first + 1, is_counted=False)
+                entries = await self._store.log.scan(ref, after=first - 1, limit=last - first + 1, is_counted=False)
             except NotFound:
                 continue
             with uncollected(len(entries)):

@@ -103,7 +103,7 @@ class Saving:
             memory.checkpoints.clear()
         draft = Draft(spot, checkpoint, serde, memory, await self._threads.parent(ref, spot, serde, memory))
         draft.is_thorough = is_thorough
-        draft.counts_later = self._threads.store.counts_later
+        draft.counts_later = self._threads.store.log.counts_later
         draft.take(new_versions)
         draft.loosen()
         return draft
@@ -127,17 +127,17 @@ class Saving:
         return draft.intent(metadata, standing=standing, items=items, waiting=waiting, joining=joining)
 
     async def _held_writes(self, ref: Ref, spot: Spot) -> dict[WriteKey, StoredWrite]:
-        saved = None if spot.id is None else await self._threads.store.checkpoint(ref, spot.namespace, spot.id)
+        saved = None if spot.id is None else await self._threads.store.checkpoints.get(ref, spot.namespace, spot.id)
         found = () if saved is None else saved.writes
         return {(write.task_id, write.idx): write for write in found if write.is_held}
 
     async def _write(self, ref: Ref, intent: Intent[Any]) -> Any:
         """Write to a conversation that may not exist yet."""
         try:
-            return await self._threads.store.write(ref, intent)
+            return await self._threads.store.log.write(ref, intent)
         except NotFound:
             await self._threads.et.conversations.ensure(ref.id, ref.owner)
-            return await self._threads.store.write(ref, intent)
+            return await self._threads.store.log.write(ref, intent)
 
     async def _write_all(self, ref: Ref, intents: Sequence[Intent[Any]]) -> None:
         for intent in intents:

@@ -30,7 +30,7 @@ class Showing:
     async def get(self, spot: Spot, serde: SerializerProtocol) -> CheckpointTuple | None:
         """A checkpoint, or the newest."""
         ref = await self._threads.ref(spot.owner, spot.thread_id)
-        saved = await self._threads.store.checkpoint(ref, spot.namespace, spot.id)
+        saved = await self._threads.store.checkpoints.get(ref, spot.namespace, spot.id)
         if saved is None or saved.row.state != CheckpointState.VISIBLE:
             return None
         return await self._tuple(ref, spot, saved, serde)
@@ -56,7 +56,7 @@ class Showing:
         left = limit
         while left is None or left > 0:
             size = _PAGE if left is None or matches else min(_PAGE, left)
-            page = await self._threads.store.checkpoints(replace(query, limit=size))
+            page = await self._threads.store.checkpoints.list(replace(query, limit=size))
             for listed in page:
                 if left is not None and left <= 0:
                     return
@@ -87,11 +87,11 @@ class Showing:
     ) -> Mapping[str, DeltaChannelHistory]:
         """What each delta channel is rebuilt from: the writes of ancestors, back to its last snapshot."""
         ref = await self._threads.ref(spot.owner, spot.thread_id)
-        saved = await self._threads.store.checkpoint(ref, spot.namespace, spot.id)
+        saved = await self._threads.store.checkpoints.get(ref, spot.namespace, spot.id)
         walk = DeltaWalk(channels)
         id = None if saved is None else saved.row.parent_id
         while id is not None and walk.open:
-            chain = await self._threads.store.ancestors(ref, spot.namespace, id, limit=_SUPERSTEPS)
+            chain = await self._threads.store.checkpoints.ancestors(ref, spot.namespace, id, limit=_SUPERSTEPS)
             await self._walk(ref, [one for one in chain if one.row.state != CheckpointState.AWAITED], walk, serde)
             id = chain[-1].row.parent_id if len(chain) == _SUPERSTEPS else None
         return walk.histories()

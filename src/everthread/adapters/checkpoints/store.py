@@ -88,12 +88,12 @@ class LogStore(BaseStore):
             touch=touched,
         )
         if puts or touched:
-            await self._et.store.change_items(self._owner, changes)
+            await self._et.store.items.change(self._owner, changes)
         return results
 
     async def _read(self, op: Op, touched: list[ItemKey]) -> Result:
         if isinstance(op, GetOp):
-            found = await self._et.store.items(self._owner, [_key_of(op.namespace, op.key)])
+            found = await self._et.store.items.get(self._owner, [_key_of(op.namespace, op.key)])
             touched += _lives_on(found, op.refresh_ttl)
             return Item(**_fields(found[0])) if found else None
         if isinstance(op, SearchOp):
@@ -105,7 +105,7 @@ class LogStore(BaseStore):
         return None
 
     async def _search(self, op: SearchOp) -> list[tuple[StoredItem, float | None]]:
-        found = await self._et.store.items_under(self._owner, _joined(op.namespace_prefix))
+        found = await self._et.store.items.under(self._owner, _joined(op.namespace_prefix))
         meant = [item for item in found if not op.filter or _is_meant(item, op.filter)]
         scored: list[tuple[StoredItem, float | None]] = [(item, None) for item in meant]
         if op.query and self._meaning is not None:
@@ -113,7 +113,7 @@ class LogStore(BaseStore):
         return scored[op.offset : op.offset + op.limit]
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        names = [tuple(name.split(".")) for name in await self._et.store.item_namespaces(self._owner)]
+        names = [tuple(name.split(".")) for name in await self._et.store.items.namespaces(self._owner)]
         meant = [name for name in names if all(is_in(name, condition) for condition in op.match_conditions or ())]
         cut = sorted({name[: op.max_depth] for name in meant})
         return cut[op.offset : op.offset + op.limit]

@@ -35,7 +35,9 @@ class Threads:
         if not self.erases:
             return ref
         if self._erased is None:
-            self._erased = {Ref(row[0], row[1]) for row in await self.store.erasures() if row[1] and not row[2]}
+            self._erased = {
+                Ref(row[0], row[1]) for row in await self.store.maintenance.erasures() if row[1] and not row[2]
+            }
         epoch = 1
         while ref in self._erased:
             epoch += 1
@@ -62,7 +64,7 @@ class Threads:
         known = memory.checkpoints.get((spot.namespace, spot.id))
         if known is not None:
             return known
-        saved = await self.store.checkpoint(ref, spot.namespace, spot.id)
+        saved = await self.store.checkpoints.get(ref, spot.namespace, spot.id)
         if saved is None or saved.row.state == CheckpointState.AWAITED:
             return None
         return await Loader(self.store, ref, serde, memory).remember(saved)

@@ -37,6 +37,13 @@ class MemoryJobs:
 
     # -- written and erased by the store -------------------------------------------------------------------
 
+    def put_all(self, ref: Ref, jobs: Sequence[NewJob], now: int) -> None:
+        """Write them, and wake the worker."""
+        for job in jobs:
+            self.put(ref, job, now)
+        if jobs:
+            self.ring(jobs)
+
     def put(self, ref: Ref, new: NewJob, now: int) -> None:
         waiting = self._one(ref, new.kind, JobState.WAITING)
         if waiting is not None:

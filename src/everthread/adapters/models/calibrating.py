@@ -26,7 +26,7 @@ class Counting:
 
     async def begin(self) -> None:
         """Go on with what was learnt before."""
-        found = None if self.place is None else await self.place.calibration(self.model)
+        found = None if self.place is None else await self.place.get(self.model)
         if found is not None:
             self.known = self._kept = Calibration(factor=found[0], samples=found[1])
 
@@ -44,7 +44,7 @@ class Counting:
         if self.place is None or not self.known.samples or not self._has_changed():
             return
         with suppress(StoreError):  # no turn fails for it; the next report is another chance
-            await self.place.keep_calibration(self.model, self.known.factor, self.known.samples)
+            await self.place.keep(self.model, self.known.factor, self.known.samples)
             self._kept = self.known
 
     def _has_changed(self) -> bool:

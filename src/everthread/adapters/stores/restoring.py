@@ -61,7 +61,7 @@ def sqlite_file(url: str) -> Path | None:
 async def back_up(store: Store, target: Path) -> int:
     """Write a consistent copy under its name only when it is whole; give its size in bytes."""
     with _appearing_whole(target) as copy:
-        await store.backup(copy)
+        await store.maintenance.backup(copy)
     return os.stat(target).st_size
 
 

@@ -72,12 +72,12 @@ class ExternalVectors:
 
     async def _erased(self, ref: Ref, parts: Sequence[Part]) -> set[int]:
         """Which of these entries were erased; NotFound if the whole conversation was."""
-        await self._store.get(ref)
+        await self._store.conversations.get(ref)
         seqs = sorted({part.seq for part in parts})
         found = [
             entry
             for start in range(0, len(seqs), _BATCH)
-            for entry in await self._store.find(ref, seqs=seqs[start : start + _BATCH])
+            for entry in await self._store.log.find(ref, seqs=seqs[start : start + _BATCH])
         ]
         return {entry.seq for entry in found if entry.is_erased}
 
@@ -94,7 +94,7 @@ class ExternalVectors:
 
     async def _forget_all_erased(self) -> None:
         gone: dict[Ref, None] = {}
-        for owner, conversation, message, _ in await self._store.erasures():
+        for owner, conversation, message, _ in await self._store.maintenance.erasures():
             if message is not None and conversation is not None:
                 await self._forget_message(Ref(owner, conversation), message)
             elif conversation is not None:
@@ -106,17 +106,17 @@ class ExternalVectors:
 
     async def _forget_message(self, ref: Ref, message: str) -> None:
         with suppress(NotFound):  # the whole conversation was erased later
-            seqs = [entry.seq for entry in await self._store.find(ref, ids=[message])]
+            seqs = [entry.seq for entry in await self._store.log.find(ref, ids=[message])]
             await self._inner.forget(*ref, seqs=seqs)
 
     async def _erased_of(self, owner: str) -> list[Ref]:
         """An owner whose data were erased may have started again: delete only what is gone."""
-        refs = [Ref(info.owner, info.id) for info in await self._store.heads() if info.owner == owner]
+        refs = [Ref(info.owner, info.id) for info in await self._store.maintenance.heads() if info.owner == owner]
         return [ref for ref in refs if not await self._exists(ref)]
 
     async def _exists(self, ref: Ref) -> bool:
         try:
-            await self._store.get(ref)
+            await self._store.conversations.get(ref)
         except NotFound:
             return False
         return True

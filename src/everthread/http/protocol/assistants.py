@@ -123,7 +123,7 @@ async def find_assistant(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
 
 
 async def _kept(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
-    items = await graphs.et.store.items(owner, [ItemKey(NAMESPACE, id)])
+    items = await graphs.et.store.items.get(owner, [ItemKey(NAMESPACE, id)])
     if not items:
         raise NotFound(f"no assistant {id!r}")
     return _document(items[0])
@@ -146,13 +146,13 @@ async def _put(graphs: OpenGraphs, owner: str, kept: JsonObject) -> JsonObject:
     now = to_micros(system_clock())
     value = dumps({name: kept[name] for name in ("assistant_id", "latest", "versions")})
     item = StoredItem(NAMESPACE, kept["assistant_id"], value, now, now, None, None, None, None)
-    await graphs.et.store.change_items(owner, ItemChanges(put=[item]))
+    await graphs.et.store.items.change(owner, ItemChanges(put=[item]))
     return _shown(await _kept(graphs, owner, kept["assistant_id"]))
 
 
 async def _all(graphs: OpenGraphs, owner: str) -> list[JsonObject]:
     own = [_of_graph(offer.id, offer.description) for offer in graphs.catalog]
-    made = [_shown(_document(item)) for item in await graphs.et.store.items_under(owner, NAMESPACE)]
+    made = [_shown(_document(item)) for item in await graphs.et.store.items.under(owner, NAMESPACE)]
     return [*own, *made]
 
 
@@ -256,7 +256,7 @@ async def delete_assistant(
     if delete_threads:
         raise Conflict("threads are deleted one by one; the assistant stays until then")
     await _kept(graphs, owner, _of_people(graphs, assistant_id))
-    await graphs.et.store.change_items(owner, ItemChanges(delete=[ItemKey(NAMESPACE, assistant_id)]))
+    await graphs.et.store.items.change(owner, ItemChanges(delete=[ItemKey(NAMESPACE, assistant_id)]))
 
 
 @router.post("/assistants/{assistant_id}/versions")

@@ -270,7 +270,7 @@ async def state_from_log(et: Everthread, conversation: Conversation, cursor: str
         raise Invalid("must be the `older_cursor` of a state; omit it to start with the newest", field="cursor")
     before = None if cursor is None else int(cursor)
     ref = Ref(conversation.owner, conversation.id)
-    pairs = await et.store.path(ref, PathQuery(before=before, limit=STATE_MESSAGES + 1, newest_first=True))
+    pairs = await et.store.log.path(ref, PathQuery(before=before, limit=STATE_MESSAGES + 1, newest_first=True))
     newest = [Message(entry, place) for place, entry in pairs[:STATE_MESSAGES]][::-1]
     return {
         "values": {"messages": [_langchain_message(message) for message in newest]} if newest else {},

@@ -65,7 +65,7 @@ async def _thread(request: Request, thread_id: PathId, graphs: GraphsDep, owner:
 async def _run(thread_id: PathId, run_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Turn:
     """Reads the row, not the conversation: a stateless run deletes its thread, and its followers may come back."""
     ref = Ref(owner, check_id(thread_id, "thread_id"))
-    turn = await graphs.et.store.turn(ref, check_id(run_id, "run_id"))
+    turn = await graphs.et.store.turns.get(ref, check_id(run_id, "run_id"))
     if turn.kind != RUN_KIND or turn.metadata.get(HIDDEN):
         raise NotFound(f"no run {run_id!r} of thread {thread_id!r}")
     return turn

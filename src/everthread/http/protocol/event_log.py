@@ -131,7 +131,7 @@ async def read_stored_events(turns: Turns, ref: Ref, turn_id: str) -> AsyncItera
     """The events of a run that are in the database, from the first: each is a delta to the one before."""
     decoder = DeltaCodec()
     number = 0
-    while page := await turns.turn_events(ref, turn_id, after=number, limit=_PAGE):
+    while page := await turns.events(ref, turn_id, after=number, limit=_PAGE):
         for event in page:
             yield RunEvent(event.number, event.kind, dumps(decoder.decode(event.kind, dict(event.body))))
         number = page[-1].number

@@ -87,7 +87,7 @@ class RunEngine:
             holder=self._holder,
             lease_until=now + LEASE,
         )
-        begun: BeginResult = await self._store.write(ref, BeginRun(turn=row, strategy=request.strategy))
+        begun: BeginResult = await self._store.log.write(ref, BeginRun(turn=row, strategy=request.strategy))
         if request.strategy != "enqueue":
             for earlier in begun.before:
                 self._cancel(earlier.id)
@@ -100,7 +100,7 @@ class RunEngine:
         """From waiting to the end. What goes wrong ends this run, never the server."""
         try:
             if await self._wait_for_start(live.ref, turn):
-                live.log = RunEventLog(self._store, live.ref, turn.id, self._holder)
+                live.log = RunEventLog(self._store.turns, live.ref, turn.id, self._holder)
                 await self._run(turn, request, live.ref, live.log)
         except EverthreadError as problem:  # another process took the row, or the thread was erased
             _LOG.warning("run lost", exc_info=problem, extra={"run_id": turn.id})
@@ -120,7 +120,7 @@ class RunEngine:
                 with suppress(TurnLost):  # its row says already that it was stopped
                     await self._finish(ref, turn.id, TurnState.INTERRUPTED, _STOPPED)
                 raise
-            turn = await self._store.write(ref, StartRun(turn=turn))
+            turn = await self._store.log.write(ref, StartRun(turn=turn))
         return turn.state is TurnState.RUNNING
 
     async def _until_a_run_ends(self, seconds: float) -> None:
@@ -150,7 +150,7 @@ class RunEngine:
             await self._graphs.saver(ref.owner).adelete_for_runs([id])
 
     async def _finish(self, ref: Ref, id: str, state: TurnState, error: str | None) -> Turn:
-        return await self._store.write(ref, FinishTurn(turn_id=id, holder=self._holder, state=state, error=error))
+        return await self._store.log.write(ref, FinishTurn(turn_id=id, holder=self._holder, state=state, error=error))
 
     # -- following -----------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class RunEngine:
         if (
             self._builtin is not None
             and id not in self._live
-            and is_builtin_run(turn := await self._store.turn(ref, id))
+            and is_builtin_run(turn := await self._store.turns.get(ref, id))
         ):
             async for batch in self._builtin.follow(ref, turn, after):
                 yield batch
@@ -176,8 +176,8 @@ class RunEngine:
                 yield _final_events(await self.wait_for_end(ref, id), log.last, after)
                 return
             if events is None:
-                turn = await self._store.turn(ref, id)  # before its events: once it has ended, they are complete
-                stored = [event async for event in read_stored_events(self._store, ref, id)]
+                turn = await self._store.turns.get(ref, id)  # before its events: once it has ended, they are complete
+                stored = [event async for event in read_stored_events(self._store.turns, ref, id)]
                 events = [event for event in stored if event.number > after]
                 if not events and turn.state.is_final:
                     yield _final_events(turn, stored[-1].number if stored else 0, after)
@@ -190,7 +190,7 @@ class RunEngine:
 
     async def wait_for_end(self, ref: Ref, id: str) -> Turn:
         """The run's row, once it has ended."""
-        while not (turn := await self._store.turn(ref, id)).state.is_final:
+        while not (turn := await self._store.turns.get(ref, id)).state.is_final:
             await self._until_a_run_ends(_POLL_SECONDS)
         return turn
 
@@ -198,14 +198,14 @@ class RunEngine:
 
     async def stop(self, ref: Ref, id: str, how: Literal["interrupt", "rollback"] = "interrupt") -> Turn:
         """Ask a run to stop, wherever it runs; `wait_for_end` waits until it has."""
-        turn = await self._store.write(ref, StopRun(id=id, how=how))
+        turn = await self._store.log.write(ref, StopRun(id=id, how=how))
         self._cancel(id)
         return turn
 
     async def stop_all(self, ref: Ref) -> None:
         """Stop whatever waits or runs on a thread, and wait for its end."""
         states = (TurnState.RECEIVED, TurnState.RUNNING)
-        found = await self._store.turns(TurnQuery(ref.owner, ref.id, states, None, 1000))
+        found = await self._store.turns.list(TurnQuery(ref.owner, ref.id, states, None, 1000))
         for turn in found:
             await self.stop(ref, turn.id)
         for turn in found:
@@ -224,9 +224,9 @@ class RunEngine:
         """Renew the leases, which also tells which runs another process asked to stop; and close dead runs."""
         while True:
             try:
-                for id in await self._store.renew_turns(self._holder, self._clock() + LEASE):
+                for id in await self._store.turns.renew(self._holder, self._clock() + LEASE):
                     self._cancel(id)
-                for ref, turn in await self._store.unfinished_turns():
+                for ref, turn in await self._store.turns.unfinished():
                     if turn.kind == RUN_KIND and turn.id not in self._live and is_dead(turn, self._clock()):
                         await close_run(self._store, ref, turn)
             except EverthreadError as problem:

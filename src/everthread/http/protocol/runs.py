@@ -297,7 +297,7 @@ async def _visible(graphs: OpenGraphs, one: Conversation, wanted: Sequence[TurnS
     found: list[Turn] = []
     before = None
     while len(found) < count:
-        page = await graphs.et.store.turns(TurnQuery(one.owner, one.id, wanted, before, count))
+        page = await graphs.et.store.turns.list(TurnQuery(one.owner, one.id, wanted, before, count))
         found += [turn for turn in page if turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)]
         if len(page) < count:
             break
@@ -316,7 +316,7 @@ async def delete_run(run: RunDep, graphs: GraphsDep, owner: OwnerDep) -> None:
     """Take a run that has ended out of sight."""
     if not run.state.is_final:
         raise Conflict(f"run {run.id!r} runs; cancel it first")
-    await graphs.et.store.write(Ref(owner, run.conversation_id), HideRun(id=run.id))
+    await graphs.et.store.log.write(Ref(owner, run.conversation_id), HideRun(id=run.id))
 
 
 Action = Annotated[Literal["interrupt", "rollback"], Query(description="`rollback`: its checkpoints go too.")]
@@ -369,7 +369,7 @@ async def _to_stop(graphs: OpenGraphs, owner: str, body: CancelRuns) -> list[Tur
     states_asked = (
         STATES_OF["running"] + STATES_OF["pending"] if body.status in (None, "all") else STATES_OF[body.status]
     )
-    found = await graphs.et.store.turns(TurnQuery(owner, body.thread_id, states_asked, None, 1000))
+    found = await graphs.et.store.turns.list(TurnQuery(owner, body.thread_id, states_asked, None, 1000))
     meant = [turn for turn in found if turn.kind == RUN_KIND and (body.run_ids is None or turn.id in body.run_ids)]
     if not meant and body.run_ids is not None:
         raise NotFound("none of these runs goes on")

@@ -126,7 +126,7 @@ async def _runs(graphs: OpenGraphs, ref: Ref, since: EventPosition) -> list[Turn
     found: list[Turn] = []
     before = None
     while len(found) < _MOST_RUNS:
-        page = await graphs.et.store.turns(TurnQuery(ref.owner, ref.id, (), before, _PAGE))
+        page = await graphs.et.store.turns.list(TurnQuery(ref.owner, ref.id, (), before, _PAGE))
         found += (turn for turn in page if turn.number >= since.run)
         if len(page) < _PAGE or page[-1].number <= since.run:
             break
@@ -234,7 +234,7 @@ async def _events(graphs: OpenGraphs, engine: RunEngine, one: Conversation) -> A
 
 async def _runs_v2(graphs: OpenGraphs, ref: Ref) -> list[Turn]:
     """The thread's runs of this version, the oldest first."""
-    found = await graphs.et.store.turns(TurnQuery(ref.owner, ref.id, (), None, 1000))
+    found = await graphs.et.store.turns.list(TurnQuery(ref.owner, ref.id, (), None, 1000))
     ours = [turn for turn in found if turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)]
     return [turn for turn in reversed(ours) if turn.metadata.get("kwargs", {}).get("version") == 2]
 
@@ -250,7 +250,7 @@ async def _of_run(graphs: OpenGraphs, engine: RunEngine, ref: Ref, turn: Turn) -
             if one.kind.startswith(VERSION_2):
                 method, params, asked = _event(one, asked)
                 yield method, params
-    ended = await graphs.et.store.turn(ref, turn.id)
+    ended = await graphs.et.store.turns.get(ref, turn.id)
     now = int((ended.ended_at or ended.received_at).timestamp() * 1000)
     for interrupt in asked:
         yield "input.requested", _params(now, {"interrupt_id": interrupt["id"], "payload": interrupt["value"]})

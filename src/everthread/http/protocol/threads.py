@@ -125,7 +125,7 @@ async def newest_run(graphs: OpenGraphs, one: Conversation) -> Turn | None:
     """The run that says how the thread stands: one that runs, or else the newest."""
     busy = (TurnState.RUNNING, TurnState.RECEIVED)
     for wanted in (busy, ()):
-        found = await graphs.et.store.turns(TurnQuery(one.owner, one.id, wanted, None, 1))
+        found = await graphs.et.store.turns.list(TurnQuery(one.owner, one.id, wanted, None, 1))
         if found:
             return found[0]
     return None

@@ -98,7 +98,7 @@ class _Page:
             newest_first=newest_first,
             include_deleted=self._include_deleted,
         )
-        return [Message(newest, place) for place, newest in await self._store.path(self._ref, query)]
+        return [Message(newest, place) for place, newest in await self._store.log.path(self._ref, query)]
 
 
 def _shown(messages: list[Message], *, has_older: bool, has_newer: bool) -> dict[str, Any]:

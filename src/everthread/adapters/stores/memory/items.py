@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from everthread.adapters.stores.memory.rows import MemoryDatabase
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 
 
-class Drawer:
-    """The items of all owners."""
+class MemoryItems:
+    """`store.items` of core/ports.py: the items of all owners."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
         self._kept: dict[tuple[str, ItemKey], StoredItem] = {}
 
-    def change(self, owner: str, changes: ItemChanges, now: int) -> None:
-        """Write a batch."""
+    async def change(self, owner: str, changes: ItemChanges) -> None:
+        now = self._database.now()
         self._kept = {key: item for key, item in self._kept.items() if key[0] != owner or _lives(item, now)}
         for key in changes.delete:
             self._kept.pop((owner, key), None)
@@ -27,19 +29,22 @@ class Drawer:
             if touched is not None and touched.ttl_micros is not None:
                 self._kept[owner, key] = touched._replace(expires_at=now + touched.ttl_micros)
 
-    def read(self, owner: str, keys: Sequence[ItemKey], now: int) -> list[StoredItem]:
-        """Some items."""
+    async def get(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
+        now = self._database.now()
         found = (self._kept.get((owner, key)) for key in keys)
         return [item for item in found if item is not None and _lives(item, now)]
 
-    def under(self, owner: str, prefix: str, now: int) -> list[StoredItem]:
-        """All items of a namespace and those below it."""
+    async def under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
+        now = self._database.now()
         found = [
             item
             for (whose, key), item in self._kept.items()
             if whose == owner and _lives(item, now) and f"{key.namespace}.".startswith(f"{prefix}." if prefix else "")
         ]
         return sorted(found, key=lambda item: (-item.updated_at, item.namespace, item.key))
+
+    async def namespaces(self, owner: str) -> Sequence[str]:
+        return sorted({item.namespace for item in await self.under(owner, "")})
 
     def forget(self, owner: str) -> int:
         """Destroy the items of an owner."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from everthread.adapters.stores.layout import note_words
+from everthread.adapters.stores.memory.rows import MemoryDatabase
 from everthread.adapters.stores.nearest import nearest
 from everthread.core.notes import (
     Note,
@@ -19,8 +20,8 @@ from everthread.core.notes import (
     NotesSeen,
     NoteState,
     Place,
-    Source,
     Topic,
+    UseCount,
 )
 from everthread.core.queries import Query
 from everthread.history.search_query import has_term
@@ -28,27 +29,35 @@ from everthread.history.search_query import has_term
 R = TypeVar("R")
 
 
-class Noticeboard:
-    """The notes of all owners."""
+class MemoryNotes:
+    """`store.notes` of core/ports.py: the notes of all owners."""
 
-    __slots__ = ("_given", "_kept")
-
-    def __init__(self) -> None:
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
         self._kept: dict[tuple[str, NoteKey], Note] = {}
         self._given = 0
 
-    def change(
-        self, owner: str, wanted: NoteChange[R], places: Sequence[Place], stands: Sequence[Source], now: int
-    ) -> R:
-        """Look, decide, write."""
-        needs = wanted.needs()
+    async def change(self, owner: str, change: NoteChange[R]) -> R:
+        needs = change.needs()
+        living = {row.info.id: row for row in self._database.living(owner, None)}
+        places = [
+            Place(id, living[id].info.parent_id, living[id].info.off_record, len(living[id].entries))
+            for id in needs.conversations
+            if id in living
+        ]
+        stands = [
+            source
+            for source in needs.sources
+            for entry in (living[source.conversation].by_seq([source.seq]) if source.conversation in living else ())
+            if not entry.is_erased
+        ]
         seen = NotesSeen(
             by_key={key: self._kept[owner, key] for key in needs.keys if (owner, key) in self._kept},
             by_topic={topic: [one for one in self._about(owner, topic) if not one.state] for topic in needs.topics},
             conversations={place.id: place for place in places},
             sources=frozenset(stands),
         )
-        decision = wanted.decide(seen, now)
+        decision = change.decide(seen, self._database.now())
         self._apply(owner, decision)
         return decision.result
 
@@ -62,22 +71,20 @@ class Noticeboard:
                 self._given += 1
             self._kept[owner, note.key] = note._replace(number=self._given if known is None else known.number)
 
-    def _about(self, owner: str, topic: Topic) -> list[Note]:
+    def _about(self, owner: str, topic: Topic) -> Sequence[Note]:
         return [one for one in self._of(owner) if (one.kind, one.shelf, one.topic) == topic]
 
-    def _of(self, owner: str) -> list[Note]:
+    def _of(self, owner: str) -> Sequence[Note]:
         return [note for (whose, _), note in self._kept.items() if whose == owner]
 
-    def owners(self) -> list[str]:
-        """Every owner that has some."""
+    async def owners(self) -> Sequence[str]:
         return sorted({owner for owner, _ in self._kept})
 
     def erase_memory(self, owner: str, id: str) -> bool:
         """Destroy one memory; whether there was one."""
         return self._kept.pop((owner, NoteKey(NoteKind.MEMORY, id)), None) is not None
 
-    def listed(self, owner: str, query: NoteQuery) -> list[Note]:
-        """Those that a query names, newest first."""
+    async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
         if query.keys is not None:
             return [self._kept[owner, key] for key in query.keys if (owner, key) in self._kept]
         found = [
@@ -91,13 +98,11 @@ class Noticeboard:
         ]
         return sorted(found, key=lambda note: -note.number)[: query.limit]
 
-    def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
-        """How many live notes of a kind lie on each shelf."""
+    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
         return Counter(note.shelf for note in self._of(owner) if note.kind == kind and note.state == NoteState.LIVE)
 
-    def find(self, owner: str, where: Sequence[str], query: Query, cap: int, any_word: bool) -> NotesFound:
-        """At most `cap` live notes on these shelves that match, newest first."""
-        there = [note for note in self._of(owner) if note.shelf in where and note.is_found]
+    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
+        there = [note for note in self._of(owner) if note.shelf in shelves and note.is_found]
         words = {note.number: frozenset((note_words(owner, note) or "").split(" ")) for note in there}
         found = sorted(
             (one for one in there if matches(query, words[one.number], any_word)), key=lambda one: -one.number
@@ -109,13 +114,23 @@ class Noticeboard:
             total=len(there),
         )
 
-    def near(self, owner: str, where: Sequence[str], model: str, vector: bytes, limit: int) -> list[tuple[Note, float]]:
-        """The nearest live notes on these shelves, best first."""
+    async def nearest(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]:
         there = {
-            one.number: one for one in self._of(owner) if one.shelf in where and one.is_found and one.model == model
+            one.number: one for one in self._of(owner) if one.shelf in shelves and one.is_found and one.model == model
         }
         rows = [(number, one.vector) for number, one in there.items() if one.vector is not None]
         return [(there[number], score) for number, score in nearest(rows, vector, limit)]
+
+    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        mine = [row.uses for ref, row in self._database.rows.items() if ref.owner == owner]
+        found = [
+            UseCount(*use, sum(one[use][0] for one in having), len(having), max(one[use][1] for one in having))
+            for use in {use for one in mine for use in one}
+            for having in [[one for one in mine if use in one]]
+        ]
+        return sorted(found, key=lambda one: (-one.uses, -one.last_at, one.name))[:limit]
 
     def erase(self, owner: str, conversation: str | None, seqs: Sequence[int] | None) -> int:
         """Destroy the notes of an owner, those made from a conversation, or from some entries of it."""

@@ -1,28 +1,172 @@
-"""One conversation in memory: its log and all that belongs to it, what an intent is shown of it, and what a decision
-does to it."""
+"""What the memory store keeps: conversations, each with its log and all that belongs to it, what an intent is shown of
+one, and what a decision does to it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from everthread.adapters.stores.layout import is_indexed, revisions_of, uses_in, words_of
-from everthread.adapters.stores.memory.checkpoints import Shelf
 from everthread.compaction.view import shown
-from everthread.core.clock import from_micros
+from everthread.core.checkpoints import (
+    CheckpointChanges,
+    CheckpointNeeds,
+    CheckpointQuery,
+    CheckpointsSeen,
+    CheckpointState,
+    Saved,
+    StoredCheckpoint,
+    StoredWrite,
+    Thread,
+)
+from everthread.core.clock import Clock, from_micros, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Revision
+from everthread.core.errors import NotFound, StoreError
 from everthread.core.log import Answer, BranchRow, CompactionQuery, Decision, LogHead, Needs, Seen
 from everthread.core.notes import Use
-from everthread.core.nouns import ConversationInfo
+from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.paths import holds
 from everthread.core.ports import CompactionPosition
 
 
 @dataclass(slots=True)
-class Kept:
+class CheckpointRows:
+    """The checkpoints of one conversation."""
+
+    thread: Thread = field(default_factory=Thread)
+    rows: dict[int, StoredCheckpoint] = field(default_factory=dict)
+    numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    writes: dict[int, dict[tuple[str, int], StoredWrite]] = field(default_factory=dict)
+    blobs: dict[bytes, bytes] = field(default_factory=dict)
+
+    def look(self, needs: CheckpointNeeds) -> CheckpointsSeen:
+        """What an intent about checkpoints asks for."""
+        if needs.everything:
+            writes = [write for number in sorted(self.writes) for write in self._ordered(number)]
+            return CheckpointsSeen(
+                thread=self.thread,
+                held=[write for write in writes if write.is_held],
+                all=[self.rows[number] for number in sorted(self.rows)],
+                writes=writes,
+                digests=list(self.blobs),
+                chunks={digest: body for digest, body in self.blobs.items() if body[0] >= 128},
+            )
+        parent = self._one(needs.namespace, needs.parent_id)
+        return CheckpointsSeen(
+            thread=self.thread,
+            own=self._one(needs.namespace, needs.id),
+            parent=parent,
+            held=[] if parent is None else self._held(parent.number),
+        )
+
+    def _one(self, namespace: str, id: str | None) -> StoredCheckpoint | None:
+        number = None if id is None else self.numbers.get((namespace, id))
+        return None if number is None else self.rows[number]
+
+    def _ordered(self, number: int) -> list[StoredWrite]:
+        kept = self.writes.get(number, {}).values()
+        return sorted(kept, key=lambda write: (write.task_path, write.task_id, write.idx))
+
+    def _held(self, number: int) -> list[StoredWrite]:
+        return [write for write in self._ordered(number) if write.is_held]
+
+    def apply(self, changes: CheckpointChanges) -> None:
+        """Write what was decided."""
+        for number in changes.drop:
+            self._drop(number)
+        for digest in changes.drop_blobs:
+            self.blobs.pop(digest, None)
+        self.blobs.update(changes.blobs)
+        for row in changes.put:
+            self.rows[row.number] = row
+            self.numbers[row.namespace, row.id] = row.number
+        for write in changes.writes:
+            kept = self.writes.setdefault(write.checkpoint, {})
+            if write.idx < 0 or (write.task_id, write.idx) not in kept:
+                kept[write.task_id, write.idx] = write
+        for write in changes.settled:
+            self.writes[write.checkpoint][write.task_id, write.idx] = write
+        self.thread = changes.thread or self.thread
+
+    def _drop(self, number: int) -> None:
+        row = self.rows.pop(number)
+        del self.numbers[row.namespace, row.id]
+        self.writes.pop(number, None)
+
+    def read(self, namespace: str, id: str | None) -> Saved | None:
+        """One checkpoint, or the newest."""
+        if id is None:
+            shown = [row for row in self.rows.values() if row.namespace == namespace and not row.state]
+            row = max(shown, key=lambda row: row.id, default=None)
+        else:
+            row = self._one(namespace, id)
+        return None if row is None else self._saved(row)
+
+    def _saved(self, row: StoredCheckpoint) -> Saved:
+        return Saved(row, self._ordered(row.number), self.thread)
+
+    def listed(self, query: CheckpointQuery, conversation: str) -> Iterator[Saved]:
+        """Those a query asks for, in its order."""
+        shown = [row for row in self.rows.values() if row.state == CheckpointState.VISIBLE]
+        shown.sort(key=lambda row: row.id, reverse=True)
+        shown.sort(key=lambda row: row.namespace)
+        for row in shown:
+            is_meant = query.namespace in (None, row.namespace) and query.id in (None, row.id)
+            if is_meant and (query.before is None or row.id < query.before) and _follows(row, query, conversation):
+                yield self._saved(row)
+
+    def ancestors(self, namespace: str, id: str, limit: int) -> list[Saved]:
+        """A checkpoint and those it was made from."""
+        found: list[Saved] = []
+        row = self._one(namespace, id)
+        while row is not None and len(found) < limit:
+            found.append(self._saved(row))
+            row = self._one(namespace, row.parent_id)
+        return found
+
+    def is_of(self, run_ids: Sequence[str] | None) -> bool:
+        """Whether it has checkpoints of these runs or, with None, held messages."""
+        if run_ids is None:
+            return any(write.is_held for kept in self.writes.values() for write in kept.values())
+        return any(row.run_id in run_ids for row in self.rows.values())
+
+    def forget(self, traces: Sequence[bytes] | None) -> Counter[str]:
+        """Destroy everything, or what holds some bytes."""
+        before = self._counts()
+        self.thread = self.thread._replace(erasures=self.thread.erasures + 1)
+        for number, row in list(self.rows.items()):
+            if traces is None or any(trace in row.body or trace in row.metadata for trace in traces):
+                self._drop(number)
+        for kept in self.writes.values():
+            for key, write in list(kept.items()):
+                if traces is None or any(trace in write.value for trace in traces):
+                    del kept[key]
+        for digest, body in list(self.blobs.items()):
+            if traces is None or any(trace in body for trace in traces):
+                del self.blobs[digest]
+        before.subtract(self._counts())
+        return before
+
+    def _counts(self) -> Counter[str]:
+        writes = sum(len(kept) for kept in self.writes.values())
+        return Counter(checkpoints=len(self.rows), writes=writes, blobs=len(self.blobs))
+
+
+def _follows(row: StoredCheckpoint, query: CheckpointQuery, conversation: str) -> bool:
+    """Whether it stands after the place a page begins at."""
+    if query.after is None or conversation > query.after[0]:
+        return True
+    _, namespace, id = query.after
+    is_further = row.namespace > namespace or (row.namespace == namespace and row.id < id)
+    return conversation == query.after[0] and is_further
+
+
+@dataclass(slots=True)
+class ConversationRow:
     """A conversation, as it is kept."""
 
     number: int
@@ -38,7 +182,7 @@ class Kept:
     policy: bytes | None = None
     manifests: dict[str, bytes] = field(default_factory=dict)
     prompts: dict[str, bytes] = field(default_factory=dict)
-    shelf: Shelf = field(default_factory=Shelf)
+    checkpoints: CheckpointRows = field(default_factory=CheckpointRows)
     uses: dict[Use, tuple[int, int]] = field(default_factory=dict)
     """How often, and when last."""
 
@@ -65,7 +209,7 @@ class Kept:
             answer=self.answers.get(needs.idempotency_key) if needs.idempotency_key is not None else None,
             compactions=self.compactions_for(needs.compactions) if needs.compactions else (),
             since=self.entries[needs.since :] if needs.since is not None else (),
-            checkpoints=None if needs.checkpoints is None else self.shelf.look(needs.checkpoints),
+            checkpoints=None if needs.checkpoints is None else self.checkpoints.look(needs.checkpoints),
             revisions=revisions_of(named) if needs.every_revision else {},
         )
 
@@ -100,7 +244,7 @@ class Kept:
         for compaction in decision.compactions:
             self.compactions[compaction.id] = compaction
         if decision.checkpoints is not None:
-            self.shelf.apply(decision.checkpoints)
+            self.checkpoints.apply(decision.checkpoints)
         if decision.answer is not None:
             self.answers[decision.answer.key] = decision.answer
         self.active = self.active if decision.active is None else decision.active
@@ -126,3 +270,47 @@ def _touches(compaction: Compaction, after: int, last: int) -> bool:
 def age(compaction: Compaction) -> CompactionPosition:
     """By which compactions are in order."""
     return CompactionPosition(compaction.created_at, compaction.id)
+
+
+class MemoryDatabase:
+    """The conversations of all owners, and the clock: what the store's ports work with."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.is_open = False
+        self._rows: dict[Ref, ConversationRow] = {}
+
+    @property
+    def rows(self) -> dict[Ref, ConversationRow]:
+        """StoreError when the store is closed."""
+        if not self.is_open:
+            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+        return self._rows
+
+    def now(self) -> int:
+        return to_micros(self.clock())
+
+    def row(self, ref: Ref) -> ConversationRow:
+        """NotFound when there is none, or it was erased."""
+        row = self.row_or_tombstone(ref)
+        if row.is_erased:
+            raise NotFound(f"no conversation {ref.id!r}")
+        return row
+
+    def row_or_tombstone(self, ref: Ref) -> ConversationRow:
+        """The same for who may see that there was one."""
+        row = self.rows.get(ref)
+        if row is None:
+            raise NotFound(f"no conversation {ref.id!r}")
+        return row
+
+    def living(self, owner: str, conversation: str | None) -> Sequence[ConversationRow]:
+        """An owner's conversations, or one of them, oldest first."""
+        return [
+            row
+            for ref, row in self.rows.items()
+            if ref.owner == owner and not row.is_erased and conversation in (None, ref.id)
+        ]
+
+    def erased_seqs(self, ref: Ref) -> frozenset[int]:
+        return frozenset(entry.seq for entry in self.row(ref).entries if entry.is_erased)

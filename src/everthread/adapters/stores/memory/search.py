@@ -6,65 +6,77 @@ from collections.abc import Sequence
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK
 from everthread.adapters.stores.memory.notes import matches
-from everthread.adapters.stores.memory.rows import Kept
+from everthread.adapters.stores.memory.rows import ConversationRow, MemoryDatabase
 from everthread.core.entries import Entry, Flag, Revision
 from everthread.core.ids import owner_scope
+from everthread.core.nouns import Ref
 from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
 from everthread.core.queries import Query, Term
 from everthread.history.search_query import has_term
 from everthread.text.words import scope_token
 
 
-def candidates(rows: Sequence[Kept], owner: str, query: Query, cap: int, any_word: bool) -> Candidates:
-    """At most `cap` matches, newest first, of an owner's conversations from the newest on."""
-    keys = [
-        (row, seq)
-        for row in rows
-        for seq in sorted(row.words, reverse=True)
-        if scope_token(owner_scope(owner)) in row.words[seq] and matches(query, row.words[seq], any_word)
-    ]
-    shown = [(row, row.entries[seq - 1]) for row, seq in keys[:cap] if row.info.deleted_at is None]
-    return Candidates(
-        found=[
-            Candidate(row.info.id, entry, row.number << SEQ_BITS | entry.seq)
-            for row, entry in shown
-            if _is_current(row, entry)
-        ],
-        truncated=len(keys) > cap,
-        frequencies={
-            term.token: sum(has_term(term, words) for row in rows for words in row.words.values())
-            for term in query.terms
-        },
-        total=sum(len(row.words) for row in rows),
-    )
+class MemorySearch:
+    """`store.search` of core/ports.py."""
 
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
 
-def word_places(rows: Sequence[Kept], terms: Sequence[Term], cap: int) -> WordPlaces:
-    """Of each term the entries that have it."""
-    found = {
-        term: [
-            row.number << SEQ_BITS | seq for row in rows for seq in sorted(row.words) if has_term(term, row.words[seq])
+    async def candidates(
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
+    ) -> Candidates:
+        rows = self._database.living(owner, conversation)[::-1]
+        keys = [
+            (row, seq)
+            for row in rows
+            for seq in sorted(row.words, reverse=True)
+            if scope_token(owner_scope(owner)) in row.words[seq] and matches(query, row.words[seq], any_word)
         ]
-        for term in terms
-    }
-    is_cut = any(len(having) > cap for having in found.values())
-    return WordPlaces(
-        {term: having[-cap:] for term, having in found.items()}, sum(len(row.words) for row in rows), is_cut
-    )
+        shown = [(row, row.entries[seq - 1]) for row, seq in keys[:cap] if row.info.deleted_at is None]
+        return Candidates(
+            found=[
+                Candidate(row.info.id, entry, row.number << SEQ_BITS | entry.seq)
+                for row, entry in shown
+                if _is_current(row, entry)
+            ],
+            truncated=len(keys) > cap,
+            frequencies={
+                term.token: sum(has_term(term, words) for row in rows for words in row.words.values())
+                for term in query.terms
+            },
+            total=sum(len(row.words) for row in rows),
+        )
+
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+        if conversation is not None:
+            self._database.row(Ref(owner, conversation))
+        rows = self._database.living(owner, conversation)
+        found = {
+            term: [
+                row.number << SEQ_BITS | seq
+                for row in rows
+                for seq in sorted(row.words)
+                if has_term(term, row.words[seq])
+            ]
+            for term in terms
+        }
+        is_cut = any(len(having) > cap for having in found.values())
+        return WordPlaces(
+            {term: having[-cap:] for term, having in found.items()}, sum(len(row.words) for row in rows), is_cut
+        )
+
+    async def messages(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+        rows = self._database.living(owner, None)
+        by_number = {row.number: row for row in rows}
+        numbers = {row.info.id: row.number for row in rows}
+        keys = {*orders, *(numbers[id] << SEQ_BITS | seq for id, seq in named if id in numbers)}
+        found = (
+            _placed(by_number[key >> SEQ_BITS], key & SEQ_MASK) for key in sorted(keys) if key >> SEQ_BITS in by_number
+        )
+        return list({one.order: one for one in found if one is not None}.values())
 
 
-def placed(rows: Sequence[Kept], orders: Sequence[int], named: Sequence[tuple[str, int]]) -> list[Placed]:
-    """Messages by order, or by conversation and seq."""
-    by_number = {row.number: row for row in rows}
-    numbers = {row.info.id: row.number for row in rows}
-    keys = {*orders, *(numbers[id] << SEQ_BITS | seq for id, seq in named if id in numbers)}
-    found = (
-        _placed(by_number[key >> SEQ_BITS], key & SEQ_MASK) for key in sorted(keys) if key >> SEQ_BITS in by_number
-    )
-    return list({one.order: one for one in found if one is not None}.values())
-
-
-def _placed(row: Kept, seq: int) -> Placed | None:
+def _placed(row: ConversationRow, seq: int) -> Placed | None:
     """The message at this place, or whose revision this entry is; None for what is not to be seen."""
     if not 0 < seq <= len(row.entries) or row.info.deleted_at is not None:
         return None
@@ -76,7 +88,7 @@ def _placed(row: Kept, seq: int) -> Placed | None:
     return Placed(row.info.id, row.number << SEQ_BITS | place.seq, place.branch, place.depth, newest)
 
 
-def _is_current(row: Kept, entry: Entry) -> bool:
+def _is_current(row: ConversationRow, entry: Entry) -> bool:
     """Whether this is the newest revision of a message that is neither deleted nor erased."""
     if entry.newest_seq is not None or entry.flags & (Flag.DELETED | Flag.ERASED):
         return False

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from everthread.adapters.stores.memory.rows import MemoryDatabase
 from everthread.adapters.stores.turn_rows import without
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
@@ -14,15 +15,16 @@ from everthread.core.nouns import Ref
 from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 
-class Diary:
-    """The turns of all conversations, in the order they came."""
+class MemoryTurns:
+    """`store.turns` of core/ports.py: the turns of all conversations, in the order they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
         self._turns: dict[tuple[Ref, str], Turn] = {}
         self._events: dict[tuple[Ref, str], dict[int, tuple[EventBatch, datetime]]] = {}
         self._given = 0
 
-    def look(self, ref: Ref, needs: TurnNeeds) -> list[Turn]:
+    def look(self, ref: Ref, needs: TurnNeeds) -> Sequence[Turn]:
         """What an intent is shown."""
         mine = (turn for (whose, _), turn in self._turns.items() if whose == ref)
         return [turn for turn in mine if not turn.state.is_final or turn.id == needs.id]
@@ -40,13 +42,13 @@ class Diary:
     def _put(self, ref: Ref, batch: EventBatch, now: datetime) -> None:
         self._events.setdefault((ref, batch.turn_id), {}).setdefault(batch.first, (batch, now))
 
-    def read(self, ref: Ref, id: str) -> Turn:
+    async def get(self, ref: Ref, id: str) -> Turn:
         try:
             return self._turns[ref, id]
         except KeyError:
             raise NotFound(f"no turn {id!r} in conversation {ref.id!r}") from None
 
-    def listed(self, query: TurnQuery) -> list[Turn]:
+    async def list(self, query: TurnQuery) -> Sequence[Turn]:
         found = [
             turn
             for (ref, _), turn in reversed(self._turns.items())
@@ -57,21 +59,21 @@ class Diary:
         ]
         return found[: query.limit]
 
-    def unfinished(self) -> list[tuple[Ref, Turn]]:
+    async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         return [(ref, turn) for (ref, _), turn in self._turns.items() if not turn.state.is_final]
 
-    def renew(self, holder: str, until: datetime) -> list[str]:
+    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
         held = [(key, turn) for key, turn in self._turns.items() if turn.holder == holder and not turn.state.is_final]
         self._turns.update({key: replace(turn, lease_until=until) for key, turn in held})
         return [turn.id for _, turn in held if turn.is_asked_to_stop]
 
-    def add_events(self, ref: Ref, holder: str, batch: EventBatch, now: datetime) -> None:
+    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
         turn = self._turns.get((ref, batch.turn_id))
         if turn is not None and turn.holder == holder:
-            self._put(ref, batch, now)
+            self._put(ref, batch, self._database.clock())
 
-    def events(self, ref: Ref, id: str, after: int, limit: int) -> list[StoredEvent]:
-        self.read(ref, id)
+    async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
+        await self.get(ref, id)
         found: list[StoredEvent] = []
         for _, (batch, _) in sorted(self._events.get((ref, id), {}).items()):
             found += [event for event in batch.events if event.number > after]
@@ -79,7 +81,7 @@ class Diary:
                 break
         return found
 
-    def prune(self, before: datetime) -> int:
+    async def prune_events(self, before: datetime) -> int:
         old = [(key, first) for key, kept in self._events.items() for first, (_, at) in kept.items() if at < before]
         for key, first in old:
             del self._events[key][first]

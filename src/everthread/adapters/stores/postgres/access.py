@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from everthread.adapters.stores.layout import key_from_row, key_values
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.pool import Connection
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.core.access import ApiKey
 from everthread.core.errors import NotFound
 from everthread.core.replies import KEPT_SECONDS, Reply
@@ -73,3 +73,40 @@ async def forget(connection: Connection, owner: str, conversation: str | None) -
 
 def _count(status: str) -> int:
     return int(status.rpartition(" ")[2])
+
+
+class PostgresApiKeys:
+    """`store.api_keys` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def add(self, key: ApiKey) -> None:
+        await self._database.pool.write(lambda c: add(c, key))
+
+    async def get(self, id: str) -> ApiKey | None:
+        return await self._database.pool.read(lambda c: read(c, id))
+
+    async def list(self, owner: str | None) -> Sequence[ApiKey]:
+        return await self._database.pool.read(lambda c: every(c, owner))
+
+    async def revoke(self, id: str) -> ApiKey:
+        now = self._database.now()
+        return await self._database.pool.write(lambda c: revoke(c, id, now))
+
+
+class PostgresReplies:
+    """`store.replies` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def begin(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
+        now, lease = self._database.now(), int(lease_seconds * 1_000_000)
+        return await self._database.pool.write(lambda c: begin_reply(c, owner, key, request, lease, now))
+
+    async def keep(self, owner: str, key: str, reply: Reply) -> None:
+        await self._database.pool.write(lambda c: keep_reply(c, owner, key, reply))
+
+    async def drop(self, owner: str, key: str, request: bytes) -> None:
+        await self._database.pool.write(lambda c: c.execute(sql.DROP_REPLY, owner, key, request))

@@ -20,6 +20,12 @@ async def filled(entries: Iterable[Entry], blobs: Blobs | None) -> list[Entry]:
     return [await _filled(entry, blobs) if _is_outside(entry) else entry for entry in entries]
 
 
+async def filled_pairs(pairs: Sequence[tuple[Entry, Entry]], blobs: Blobs | None) -> Sequence[tuple[Entry, Entry]]:
+    """The same for (place, newest revision). Of a revised message only the newest payload is read."""
+    whole = await filled([newest for _, newest in pairs], blobs)
+    return [(new if old is place else place, new) for (place, old), new in zip(pairs, whole, strict=True)]
+
+
 def _is_outside(entry: Entry) -> bool:
     return entry.raw is not None and entry.raw.startswith(REFERENCE)
 

@@ -14,7 +14,7 @@ from everthread.adapters.stores.layout import (
     write_values,
 )
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.pool import Connection, Row
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.core.checkpoints import (
     CheckpointChanges,
     CheckpointNeeds,
@@ -166,3 +166,28 @@ async def with_checkpoints(connection: Connection, owner: str | None, run_ids: S
     if run_ids is None:
         return [Ref(*row) for row in await connection.fetch(sql.WITH_HELD, owner)]
     return [Ref(*row) for row in await connection.fetch(sql.OF_RUNS, list(run_ids), owner)]
+
+
+class PostgresCheckpoints:
+    """`store.checkpoints` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def get(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+        return await self._database.pool.read(lambda c: read(c, ref, namespace, id))
+
+    async def list(self, query: CheckpointQuery) -> Sequence[Listed]:
+        return await self._database.pool.read(lambda c: list_some(c, query))
+
+    async def all(self, ref: Ref) -> CheckpointsSeen:
+        return await self._database.pool.read(lambda c: read_all(c, ref))
+
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+        return await self._database.pool.read(lambda c: ancestors(c, ref, namespace, id, limit))
+
+    async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        return await self._database.pool.read(lambda c: blobs(c, ref, digests))
+
+    async def conversations(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
+        return await self._database.pool.read(lambda c: with_checkpoints(c, owner, run_ids))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from everthread.adapters.stores.layout import below
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.pool import Connection
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 
 
@@ -38,3 +38,26 @@ async def under(connection: Connection, owner: str, prefix: str, now: int) -> li
 async def namespaces(connection: Connection, owner: str, now: int) -> list[str]:
     """The namespaces that have items."""
     return [row[0] for row in await connection.fetch(sql.ITEM_NAMESPACES, owner, now)]
+
+
+class PostgresItems:
+    """`store.items` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def change(self, owner: str, changes: ItemChanges) -> None:
+        now = self._database.now()
+        await self._database.pool.write(lambda c: change(c, owner, changes, now))
+
+    async def get(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
+        now = self._database.now()
+        return await self._database.pool.read(lambda c: read(c, owner, keys, now))
+
+    async def under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
+        now = self._database.now()
+        return await self._database.pool.read(lambda c: under(c, owner, prefix, now))
+
+    async def namespaces(self, owner: str) -> Sequence[str]:
+        now = self._database.now()
+        return await self._database.pool.read(lambda c: namespaces(c, owner, now))

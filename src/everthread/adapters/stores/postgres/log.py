@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from everthread.adapters.jobs import postgres as jobs
+from everthread.adapters.jobs.postgres import PostgresJobs
 from everthread.adapters.stores.layout import (
     LARGE_BYTES,
     SEQ_MASK,
@@ -25,8 +26,8 @@ from everthread.adapters.stores.layout import (
 )
 from everthread.adapters.stores.postgres import checkpoints, compactions, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.blobs import filled
-from everthread.adapters.stores.postgres.pool import Connection, Row
+from everthread.adapters.stores.postgres.blobs import filled, filled_pairs
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
@@ -298,3 +299,39 @@ async def find(connection: Connection, ref: Ref, ids: Sequence[str], seqs: Seque
     found = {entry.seq: entry for entry in await by_id(connection, number, ids)}
     found.update({entry.seq: entry for entry in await by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
     return [found[seq] for seq in sorted(found)]
+
+
+class PostgresLog:
+    """`store.log` of core/ports.py."""
+
+    counts_later = False
+
+    def __init__(self, database: PostgresDatabase, jobs: PostgresJobs) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        now = self._database.now()
+        decision = await self._database.pool.write(lambda c: write(c, ref, intent, now, self._database.blobs))
+        if decision.jobs:
+            self._jobs.ring(decision.jobs)
+        return decision.result
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        return await filled_pairs(await self._database.pool.read(lambda c: path(c, ref, query)), self._database.blobs)
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        return await filled(await self._database.pool.read(lambda c: find(c, ref, ids, seqs)), self._database.blobs)
+
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+        return await filled(await self._database.pool.read(lambda c: scan(c, ref, after, limit)), self._database.blobs)
+
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        return await filled(await self._database.pool.read(lambda c: framework_entries(c, ref)), self._database.blobs)
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        async def work(connection: Connection) -> tuple[Sequence[BranchRow], int]:
+            number, head, _ = await living_head(connection, ref)
+            return await all_branches(connection, number), head.active
+
+        return await self._database.pool.read(work)

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
 from everthread.adapters.stores.nearest import nearest
-from everthread.adapters.stores.postgres.pool import Connection, Row
+from everthread.adapters.stores.postgres import notes
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.core.notes import (
     Note,
     NoteChange,
@@ -135,7 +136,7 @@ FORGET_USES = "DELETE FROM uses WHERE conversation = ANY($1::bigint[])"
 """Take out the counts of erased conversations."""
 
 
-async def change(connection: Connection, owner: str, wanted: NoteChange[R], now: int) -> R:
+async def _change(connection: Connection, owner: str, wanted: NoteChange[R], now: int) -> R:
     """Look, decide, write: all inside one transaction, one owner's changes one after the other."""
     await connection.execute(LOCK, owner)
     decision = wanted.decide(await _seen(connection, owner, wanted.needs()), now)
@@ -251,3 +252,34 @@ async def count_uses(connection: Connection, number: int, counts: Mapping[Use, i
 async def uses(connection: Connection, owner: str, limit: int) -> list[UseCount]:
     """What an owner uses most."""
     return [UseCount._make(row) for row in await connection.fetch(USES, owner, limit)]
+
+
+class PostgresNotes:
+    """`store.notes` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def change(self, owner: str, change: NoteChange[R]) -> R:
+        now = self._database.now()
+        return await self._database.pool.write(lambda c: _change(c, owner, change, now))
+
+    async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        return await self._database.pool.read(lambda c: listed(c, owner, query))
+
+    async def owners(self) -> Sequence[str]:
+        return [row[0] for row in await self._database.pool.read(lambda c: c.fetch(notes.OWNERS))]
+
+    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+        return await self._database.pool.read(lambda c: shelves(c, owner, kind))
+
+    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
+        return await self._database.pool.read(lambda c: find(c, owner, shelves, query, cap, any_word))
+
+    async def nearest(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]:
+        return await self._database.pool.read(lambda c: near(c, owner, shelves, model, vector, limit))
+
+    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        return await self._database.pool.read(lambda c: uses(c, owner, limit))

@@ -17,7 +17,9 @@ import asyncpg
 
 from everthread.adapters.stores.postgres import errors
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.address import Address
+from everthread.adapters.stores.postgres.address import Address, parse
+from everthread.core.blobs import Blobs
+from everthread.core.clock import Clock, to_micros
 from everthread.core.errors import Invalid, StoreError
 from everthread.core.failpoints import reach
 
@@ -166,6 +168,37 @@ class Pool:
 
     async def _connect_one(self, _: object, **options: object) -> Connection:
         return await connect(self.address, **options)
+
+
+class PostgresDatabase:
+    """One store's hold on the pool of the running loop, its clock and its blobs: what the store's ports work with."""
+
+    def __init__(self, url: str, clock: Clock, blobs: Blobs | None) -> None:
+        self.address = parse(url)
+        self.clock = clock
+        self.blobs = blobs
+        self._pool: Pool | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._pool is not None
+
+    @property
+    def pool(self) -> Pool:
+        """StoreError when the store is closed."""
+        if self._pool is None:
+            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+        return self._pool
+
+    def now(self) -> int:
+        return to_micros(self.clock())
+
+    def acquire(self) -> None:
+        self._pool = Pool.of(self.address)
+
+    async def release(self) -> None:
+        pool, self._pool = self.pool, None
+        await pool.release()
 
 
 async def connect(address: Address, **options: object) -> Connection:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
 from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.log import living_head
-from everthread.adapters.stores.postgres.pool import Connection
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
@@ -156,3 +157,27 @@ def _only(term: Term) -> Query:
 
 def _candidate(row: Sequence[object]) -> Candidate:
     return Candidate(str(row[0]), Entry._make(row[2:]), int(str(row[1])))
+
+
+class PostgresSearch:
+    """`store.search` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def candidates(
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
+    ) -> Candidates:
+        found = await self._database.pool.read(
+            lambda c: candidates(c, owner, conversation, query, cap, any_word, basis)
+        )
+        whole = await filled([one.entry for one in found.found], self._database.blobs)
+        return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
+
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+        return await self._database.pool.read(lambda c: word_places(c, owner, conversation, terms, cap))
+
+    async def messages(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+        found = await self._database.pool.read(lambda c: placed(c, owner, orders, named))
+        whole = await filled([one.entry for one in found], self._database.blobs)
+        return [one._replace(entry=entry) for one, entry in zip(found, whole, strict=True)]

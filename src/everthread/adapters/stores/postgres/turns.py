@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from everthread.adapters.stores.postgres import turn_statements as sql
-from everthread.adapters.stores.postgres.pool import Connection
+from everthread.adapters.stores.postgres import turns
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.adapters.stores.turn_rows import STATES, packed, turn_from_row, turn_values, unpacked, without
 from everthread.core.clock import to_micros
 from everthread.core.errors import NotFound
@@ -97,3 +98,32 @@ async def forget_message(
             question = None if is_question else cleaned.question
             await connection.execute(sql.PUT, row[0], *turn_values(replace(cleaned, question=question)))
             reached["turns"] += 1
+
+
+class PostgresTurns:
+    """`store.turns` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def get(self, ref: Ref, id: str) -> Turn:
+        return await self._database.pool.read(lambda c: read(c, ref, id))
+
+    async def list(self, query: TurnQuery) -> Sequence[Turn]:
+        return await self._database.pool.read(lambda c: listed(c, query))
+
+    async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
+        return await self._database.pool.read(turns.unfinished)
+
+    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
+        return await self._database.pool.write(lambda c: renew(c, holder, until))
+
+    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
+        now = self._database.now()
+        await self._database.pool.write(lambda c: add_events(c, ref, holder, batch, now))
+
+    async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
+        return await self._database.pool.read(lambda c: events(c, ref, id, after, limit))
+
+    async def prune_events(self, before: datetime) -> int:
+        return await self._database.pool.write(lambda c: prune(c, before))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from everthread.adapters.jobs.postgres import put
+from everthread.adapters.jobs.postgres import PostgresJobs, put
 from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.pool import Connection
+from everthread.adapters.stores.postgres.blobs import filled_pairs
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
+from everthread.core.compactions import Compaction
 from everthread.core.errors import NotFound
 from everthread.core.jobs import NewJob
-from everthread.core.log import BranchName
+from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
-from everthread.core.ports import Outlook, PolicyChange
+from everthread.core.ports import CompactionPosition, Outlook, PolicyChange
 
 _SERVER = 0
 """The number no conversation has: the server's own settings."""
@@ -94,3 +97,61 @@ async def manifest(connection: Connection, ref: Ref, id: str) -> bytes:
     if found is None:
         raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
     return found
+
+
+class PostgresViews:
+    """`store.views` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase, jobs: PostgresJobs) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
+        found = await self._database.pool.read(lambda c: outlook(c, ref, branch))
+        return replace(found, pinned=await filled_pairs(found.pinned, self._database.blobs)) if found.pinned else found
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        async def work(connection: Connection) -> Sequence[Compaction]:
+            return await compactions.found(connection, (await log.living_head(connection, ref))[0], query)
+
+        return await self._database.pool.read(work)
+
+    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
+        async def work(connection: Connection) -> Sequence[Compaction]:
+            return await compactions.page(connection, (await log.living_head(connection, ref))[0], after, limit)
+
+        return await self._database.pool.read(work)
+
+    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
+        await self._database.pool.write(lambda c: change_policy(c, ref, change))
+
+    async def policy(self, ref: Ref | None) -> bytes | None:
+        return await self._database.pool.read(lambda c: policy(c, ref))
+
+    async def keep_manifest(
+        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
+    ) -> None:
+        now = self._database.now()
+        await self._database.pool.write(lambda c: keep_manifest(c, ref, id, manifest, shared, jobs, now))
+        if jobs:
+            self._jobs.ring(jobs)
+
+    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+        return await self._database.pool.read(lambda c: prompts(c, ref, digests))
+
+    async def manifest(self, ref: Ref, id: str) -> bytes:
+        return await self._database.pool.read(lambda c: manifest(c, ref, id))
+
+
+class PostgresCalibrations:
+    """`store.calibrations` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def get(self, model: str) -> tuple[float, int] | None:
+        found = await self._database.pool.read(lambda c: c.fetchrow(sql.CALIBRATION, model))
+        return None if found is None else (found[0], found[1])
+
+    async def keep(self, model: str, factor: float, samples: int) -> None:
+        await self._database.pool.write(lambda c: c.execute(sql.KEEP_CALIBRATION, model, factor, samples))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from everthread.adapters.stores.layout import key_from_row, key_values
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.access import ApiKey
 from everthread.core.errors import NotFound
 from everthread.core.replies import KEPT_SECONDS, Reply
@@ -65,3 +66,40 @@ def forget(connection: sqlite3.Connection, owner: str, conversation: str | None)
         return {"replies": blanked}
     keys = connection.execute(sql.DELETE_KEYS_OF, (owner,)).rowcount
     return {"api_keys": keys, "replies": connection.execute(sql.DELETE_REPLIES_OF, (owner,)).rowcount}
+
+
+class SqliteApiKeys:
+    """`store.api_keys` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def add(self, key: ApiKey) -> None:
+        await self._database.engine.write(lambda c: add(c, key))
+
+    async def get(self, id: str) -> ApiKey | None:
+        return await self._database.engine.read(lambda c: read(c, id))
+
+    async def list(self, owner: str | None) -> Sequence[ApiKey]:
+        return await self._database.engine.read(lambda c: every(c, owner))
+
+    async def revoke(self, id: str) -> ApiKey:
+        now = self._database.now()
+        return await self._database.engine.write(lambda c: revoke(c, id, now))
+
+
+class SqliteReplies:
+    """`store.replies` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def begin(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
+        now, lease = self._database.now(), int(lease_seconds * 1_000_000)
+        return await self._database.engine.write(lambda c: begin_reply(c, owner, key, request, lease, now))
+
+    async def keep(self, owner: str, key: str, reply: Reply) -> None:
+        await self._database.engine.write(lambda c: keep_reply(c, owner, key, reply))
+
+    async def drop(self, owner: str, key: str, request: bytes) -> None:
+        await self._database.engine.write(lambda c: c.execute(sql.DROP_REPLY, (owner, key, request)))

@@ -16,6 +16,7 @@ from everthread.adapters.stores.layout import (
     write_values,
 )
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.checkpoints import (
     CheckpointChanges,
     CheckpointNeeds,
@@ -167,3 +168,28 @@ def with_checkpoints(connection: sqlite3.Connection, owner: str | None, run_ids:
         return [Ref(*row) for row in connection.execute(sql.WITH_HELD, {"owner": owner})]
     found = {Ref(*row) for run in run_ids for row in connection.execute(sql.OF_RUN, {"run_id": run, "owner": owner})}
     return sorted(found)
+
+
+class SqliteCheckpoints:
+    """`store.checkpoints` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def get(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+        return await self._database.engine.read(lambda c: read(c, ref, namespace, id))
+
+    async def list(self, query: CheckpointQuery) -> Sequence[Listed]:
+        return await self._database.engine.read(lambda c: list_some(c, query))
+
+    async def all(self, ref: Ref) -> CheckpointsSeen:
+        return await self._database.engine.read(lambda c: read_all(c, ref))
+
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+        return await self._database.engine.read(lambda c: ancestors(c, ref, namespace, id, limit))
+
+    async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        return await self._database.engine.read(lambda c: blobs(c, ref, digests))
+
+    async def conversations(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
+        return await self._database.engine.read(lambda c: with_checkpoints(c, owner, run_ids))

@@ -29,11 +29,12 @@ from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, translated
 from everthread.adapters.stores.sqlite.filing import Tails
 from everthread.adapters.stores.sqlite.fresh import Fresh
-from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some
+from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some, is_behind
 from everthread.adapters.stores.sqlite.later import Connection
 from everthread.core import driving
 from everthread.core.blobs import Blobs
-from everthread.core.errors import EverthreadError
+from everthread.core.clock import Clock, to_micros
+from everthread.core.errors import EverthreadError, StoreError
 from everthread.core.failpoints import reach
 
 R = TypeVar("R")
@@ -292,6 +293,45 @@ class Engine:
         if self._writer_connection.in_transaction:
             with suppress(sqlite3.Error):  # what SQLite has rolled back already
                 self._writer_connection.execute("ROLLBACK")
+
+
+class SqliteDatabase:
+    """One store's hold on the engine of its file, and its clock: what the store's ports work with."""
+
+    def __init__(self, path: Path, clock: Clock, blobs: Blobs | None) -> None:
+        self._path = path
+        self._blobs = blobs
+        self._engine: Engine | None = None
+        self.clock = clock
+
+    @property
+    def is_open(self) -> bool:
+        return self._engine is not None
+
+    @property
+    def engine(self) -> Engine:
+        """StoreError when the store is closed."""
+        if self._engine is None:
+            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+        return self._engine
+
+    def now(self) -> int:
+        return to_micros(self.clock())
+
+    async def open(self) -> None:
+        self._engine = await asyncio.to_thread(Engine.of, self._path, self._blobs)
+
+    async def close(self) -> None:
+        engine, self._engine = self.engine, None
+        await asyncio.sleep(0)  # what this turn of the loop gathered reaches the writer before the word to stop
+        await asyncio.to_thread(engine.release)
+
+    async def read_indexed(self, work: Work[R], is_behind: Work[bool] = is_behind) -> R:
+        """Read once the search index has caught up with the log, as far as the reader needs it."""
+        engine = self.engine
+        while not (read := await engine.read(lambda c: () if is_behind(c) else (work(c),))):
+            await engine.write(lambda c: index_some(c, engine.fresh))
+        return read[0]
 
 
 def _next_group(waiting: deque[_Job]) -> list[_Job]:

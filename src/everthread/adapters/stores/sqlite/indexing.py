@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, sound_payload, text_of, uses_of
-from everthread.adapters.stores.sqlite import notes
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import known_tokens
 from everthread.adapters.stores.sqlite.fresh import Fresh, Known
@@ -35,6 +34,11 @@ BATCH = 400
 MOST_UNINDEXED = 4_000
 """While callers wait the index may fall this far behind: a search then has 0.2 s of work to do first."""
 
+
+COUNT_USE = """
+INSERT INTO uses (conversation, kind, name, uses, last_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (conversation, kind, name) DO UPDATE SET uses = uses + excluded.uses, last_at = excluded.last_at"""
+"""Count that a tool was used."""
 
 FEW = 40
 """So many entries are looked through as they are: to read them takes less than to index and commit them."""
@@ -91,7 +95,8 @@ def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, fres
     counts = [(_tokens(chain, text), key) for chain, text, key in found.uncounted]
     connection.executemany(sql.SET_TOKENS, counts)
     if used := uses_of(map(sound_payload, found.calling)):
-        notes.count_uses(connection, number, used, max(row[-1] for row in rows))
+        last_at = max(row[-1] for row in rows)
+        connection.executemany(COUNT_USE, [(number, *use, count, last_at) for use, count in used.items()])
     if len(rows) == limit and rows[-1][0] < span[1]:
         connection.execute(sql.MOVE_UNINDEXED, (rows[-1][0] & SEQ_MASK, number))
     else:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from everthread.adapters.stores.layout import below
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 
 
@@ -33,3 +34,26 @@ def under(connection: sqlite3.Connection, owner: str, prefix: str, now: int) -> 
 def namespaces(connection: sqlite3.Connection, owner: str, now: int) -> list[str]:
     """The namespaces that have items."""
     return [row[0] for row in connection.execute(sql.ITEM_NAMESPACES, (owner, now))]
+
+
+class SqliteItems:
+    """`store.items` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def change(self, owner: str, changes: ItemChanges) -> None:
+        now = self._database.now()
+        await self._database.engine.write(lambda c: change(c, owner, changes, now))
+
+    async def get(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
+        now = self._database.now()
+        return await self._database.engine.read(lambda c: read(c, owner, keys, now))
+
+    async def under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
+        now = self._database.now()
+        return await self._database.engine.read(lambda c: under(c, owner, prefix, now))
+
+    async def namespaces(self, owner: str) -> Sequence[str]:
+        now = self._database.now()
+        return await self._database.engine.read(lambda c: namespaces(c, owner, now))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.jobs import sqlite as jobs
+from everthread.adapters.jobs.sqlite import SqliteJobs
 from everthread.adapters.stores.layout import (
     SEQ_MASK,
     entry_key,
@@ -21,6 +22,7 @@ from everthread.adapters.stores.layout import (
 from everthread.adapters.stores.sqlite import checkpoints, compactions, filing, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import counted
+from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.adapters.stores.sqlite.filing import Tails
 from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
@@ -257,3 +259,47 @@ def find(connection: sqlite3.Connection, ref: Ref, ids: Sequence[str], seqs: Seq
     found = {entry.seq: entry for entry in named}
     found.update({entry.seq: entry for entry in by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
     return [counted(found[seq]) for seq in sorted(found)]
+
+
+class SqliteLog:
+    """`store.log` of core/ports.py."""
+
+    counts_later = True
+
+    def __init__(self, database: SqliteDatabase, jobs: SqliteJobs) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        now = self._database.now()
+        engine = self._database.engine
+
+        def work(connection: sqlite3.Connection) -> Decision[R]:
+            decision = write(connection, ref, intent, now, engine.tails, engine.blobs)
+            engine.unindexed += len(decision.entries)
+            engine.fresh.note(decision.entries, decision.texts)
+            return decision
+
+        decision = await engine.write(work)
+        if decision.jobs:
+            self._jobs.ring(decision.jobs)
+        return decision.result
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        return await self._database.engine.read(lambda c: path(c, ref, query))
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        return await self._database.engine.read(lambda c: find(c, ref, ids, seqs))
+
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+        return await self._database.engine.read(lambda c: scan(c, ref, after, limit, is_counted))
+
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        return await self._database.engine.read(lambda c: framework_entries(c, ref))
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        def work(connection: sqlite3.Connection) -> tuple[Sequence[BranchRow], int]:
+            number, head, _ = living_head(connection, ref)
+            return all_branches(connection, number), head.active
+
+        return await self._database.engine.read(work)

@@ -11,6 +11,8 @@ import orjson
 
 from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
 from everthread.adapters.stores.nearest import nearest
+from everthread.adapters.stores.sqlite import notes
+from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.notes import (
     Note,
     NoteChange,
@@ -23,7 +25,6 @@ from everthread.core.notes import (
     NotesSeen,
     Place,
     Topic,
-    Use,
     UseCount,
     shelf_scope,
 )
@@ -121,11 +122,6 @@ OF_CONVERSATION = f"{_NOTE} WHERE owner = ? AND source_conversation = ?"
 OF_MESSAGE = f"{_NOTE} WHERE owner = ? AND source_conversation = ? AND source_seq = ?"
 """Notes that were made from an entry."""
 
-COUNT_USE = """
-INSERT INTO uses (conversation, kind, name, uses, last_at) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (conversation, kind, name) DO UPDATE SET uses = uses + excluded.uses, last_at = excluded.last_at"""
-"""Count that a tool was used."""
-
 USES = """
 SELECT u.kind, u.name, sum(u.uses), count(*), max(u.last_at)
 FROM conversations c JOIN uses u ON u.conversation = c.number
@@ -136,7 +132,7 @@ FORGET_USES = "DELETE FROM uses WHERE conversation = ?"
 """Take out the counts of an erased conversation."""
 
 
-def change(connection: sqlite3.Connection, owner: str, wanted: NoteChange[R], now: int) -> R:
+def _change(connection: sqlite3.Connection, owner: str, wanted: NoteChange[R], now: int) -> R:
     """Look, decide, write: all inside the writer's transaction, so nobody comes between."""
     decision = wanted.decide(_seen(connection, owner, wanted.needs()), now)
     _apply(connection, owner, decision)
@@ -298,11 +294,37 @@ def near(
     return [(Note._make(row), score) for row, score in rows if row is not None]
 
 
-def count_uses(connection: sqlite3.Connection, number: int, counts: Mapping[Use, int], now: int) -> None:
-    """Note what was used in a conversation."""
-    connection.executemany(COUNT_USE, [(number, *use, count, now) for use, count in counts.items()])
-
-
 def uses(connection: sqlite3.Connection, owner: str, limit: int) -> list[UseCount]:
     """What an owner uses most."""
     return list(map(UseCount._make, connection.execute(USES, (owner, limit))))
+
+
+class SqliteNotes:
+    """`store.notes` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def change(self, owner: str, change: NoteChange[R]) -> R:
+        now = self._database.now()
+        return await self._database.engine.write(lambda c: _change(c, owner, change, now))
+
+    async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        return await self._database.engine.read(lambda c: listed(c, owner, query))
+
+    async def owners(self) -> Sequence[str]:
+        return [row[0] for row in await self._database.engine.read(lambda c: c.execute(notes.OWNERS).fetchall())]
+
+    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+        return await self._database.engine.read(lambda c: shelves(c, owner, kind))
+
+    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
+        return await self._database.engine.read(lambda c: find(c, owner, shelves, query, cap, any_word))
+
+    async def nearest(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]:
+        return await self._database.engine.read(lambda c: near(c, owner, shelves, model, vector, limit))
+
+    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        return await self._database.read_indexed(lambda c: uses(c, owner, limit))

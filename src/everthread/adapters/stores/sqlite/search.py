@@ -18,6 +18,7 @@ from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
 from everthread.adapters.stores.sqlite import indexing, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.counting import counted
+from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
@@ -124,3 +125,27 @@ def _owned_of(connection: sqlite3.Connection, owner: str, found: dict[Term, list
 def _count(connection: sqlite3.Connection, match: str, first: int, last: int) -> int:
     count: int = connection.execute(sql.MATCH_COUNT, (match, first, last, COUNT_CAP)).fetchone()[0]
     return count
+
+
+class SqliteSearch:
+    """`store.search` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def candidates(
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
+    ) -> Candidates:
+        return await self._database.read_indexed(lambda c: candidates(c, owner, conversation, query, cap, any_word))
+
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+        def work(connection: sqlite3.Connection) -> WordPlaces:
+            return word_places(connection, owner, conversation, terms, cap)
+
+        if conversation is None:
+            return await self._database.read_indexed(work)
+        ref = Ref(owner, conversation)
+        return await self._database.read_indexed(work, lambda c: indexing.is_far_behind(c, ref))
+
+    async def messages(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+        return await self._database.engine.read(lambda c: placed(c, owner, orders, named))

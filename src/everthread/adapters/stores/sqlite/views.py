@@ -5,16 +5,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from everthread.adapters.jobs.sqlite import put
+from everthread.adapters.jobs.sqlite import SqliteJobs, put
 from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.sqlite import compactions, log
 from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.engine import SqliteDatabase
+from everthread.core.compactions import Compaction
 from everthread.core.errors import NotFound
 from everthread.core.jobs import NewJob
-from everthread.core.log import BranchName
+from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
-from everthread.core.ports import Outlook, PolicyChange
+from everthread.core.ports import CompactionPosition, Outlook, PolicyChange
 
 _SERVER = 0
 """The number no conversation has: the server's own settings."""
@@ -86,3 +88,54 @@ def manifest(connection: sqlite3.Connection, ref: Ref, id: str) -> bytes:
         raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
     found: bytes = row[0]
     return found
+
+
+class SqliteViews:
+    """`store.views` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase, jobs: SqliteJobs) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
+        return await self._database.engine.read(lambda c: outlook(c, ref, branch))
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        return await self._database.engine.read(lambda c: compactions.found(c, log.living_head(c, ref)[0], query))
+
+    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
+        return await self._database.engine.read(lambda c: compactions.page(c, log.living_head(c, ref)[0], after, limit))
+
+    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
+        await self._database.engine.write(lambda c: change_policy(c, ref, change))
+
+    async def policy(self, ref: Ref | None) -> bytes | None:
+        return await self._database.engine.read(lambda c: policy(c, ref))
+
+    async def keep_manifest(
+        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
+    ) -> None:
+        now = self._database.now()
+        await self._database.engine.write(lambda c: keep_manifest(c, ref, id, manifest, shared, jobs, now))
+        if jobs:
+            self._jobs.ring(jobs)
+
+    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+        return await self._database.engine.read(lambda c: prompts(c, ref, digests))
+
+    async def manifest(self, ref: Ref, id: str) -> bytes:
+        return await self._database.engine.read(lambda c: manifest(c, ref, id))
+
+
+class SqliteCalibrations:
+    """`store.calibrations` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def get(self, model: str) -> tuple[float, int] | None:
+        found = await self._database.engine.read(lambda c: c.execute(sql.CALIBRATION, (model,)).fetchone())
+        return None if found is None else (found[0], found[1])
+
+    async def keep(self, model: str, factor: float, samples: int) -> None:
+        await self._database.engine.write(lambda c: c.execute(sql.KEEP_CALIBRATION, (model, factor, samples)))

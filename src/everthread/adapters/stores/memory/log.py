@@ -1,0 +1,150 @@
+"""Conversations and their logs in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from everthread.adapters.jobs.memory import MemoryJobs
+from everthread.adapters.stores.memory.rows import ConversationRow, MemoryDatabase
+from everthread.adapters.stores.memory.turns import MemoryTurns
+from everthread.core.chain import genesis
+from everthread.core.clock import from_micros, to_micros
+from everthread.core.entries import Entry, Flag, Kind
+from everthread.core.errors import Conflict, Erased, Invalid
+from everthread.core.log import BranchRow, Intent
+from everthread.core.nouns import ConversationInfo, Ref
+from everthread.core.paths import path_segments, within
+from everthread.core.ports import ListPosition, NewConversation, PathQuery
+
+R = TypeVar("R")
+
+
+class MemoryConversations:
+    """`store.conversations` of core/ports.py."""
+
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
+
+    async def create(self, new: NewConversation) -> ConversationInfo:
+        ref = Ref(new.owner, new.id)
+        known = self._database.rows.get(ref)
+        if known is not None and known.is_erased:
+            raise Erased(f"conversation {new.id!r} was erased; its id cannot be used again")
+        if known is not None:
+            raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
+        if new.parent_id is not None:
+            self._database.row(Ref(new.owner, new.parent_id))
+        now = from_micros(to_micros(new.created_at or self._database.clock()))
+        info = ConversationInfo(
+            owner=new.owner,
+            id=new.id,
+            parent_id=new.parent_id,
+            title=new.title,
+            metadata=json.loads(new.metadata),
+            is_active=True,
+            off_record=new.off_record,
+            created_at=now,
+            updated_at=now,
+            deleted_at=None,
+            entry_count=0,
+            chain=genesis(*ref),
+        )
+        row = self._database.rows[ref] = ConversationRow(len(self._database.rows) + 1, info)
+        row.branches[0] = BranchRow(0, None, 0, 0, 0, to_micros(now))
+        return handed_out(info)
+
+    async def get(self, ref: Ref) -> ConversationInfo:
+        return handed_out(self._database.row(ref).info)
+
+    async def list(
+        self,
+        owner: str,
+        *,
+        limit: int,
+        position: ListPosition | None,
+        include_deleted: bool,
+        parent_id: str | None,
+    ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
+        rows = [
+            row
+            for row in reversed(self._database.rows.values())
+            if row.info.owner == owner
+            and not row.is_erased
+            and (include_deleted or row.info.deleted_at is None)
+            and (parent_id is None or row.info.parent_id == parent_id)
+            and (position is None or row.number < position.number)
+        ]
+        shown = rows[:limit]
+        following = ListPosition(shown[-1].number) if shown and len(rows) > limit else None
+        return [handed_out(row.info) for row in shown], following
+
+    async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
+        row = self._database.row(ref)
+        unknown = changes.keys() - {"title", "metadata", "is_active", "deleted_at"}
+        if unknown:
+            raise Invalid("cannot be set", field=unknown.pop())
+        values = {key: json.loads(value) if key == "metadata" else value for key, value in changes.items()}
+        row.info = replace(row.info, **values, updated_at=self._database.clock()) if values else row.info
+        return handed_out(row.info)
+
+
+class MemoryLog:
+    """`store.log` of core/ports.py."""
+
+    counts_later = False
+
+    def __init__(self, database: MemoryDatabase, turns: MemoryTurns, jobs: MemoryJobs) -> None:
+        self._database = database
+        self._turns = turns
+        self._jobs = jobs
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        row = self._database.row_or_tombstone(ref)
+        now = self._database.now()
+        needs = intent.needs()
+        seen = row.seen(needs)
+        if needs.turns is not None:
+            seen = seen._replace(turns=self._turns.look(ref, needs.turns))
+        decision = intent.decide(seen, now)
+        row.apply(decision, now)
+        self._turns.apply(ref, decision, from_micros(now))
+        self._jobs.put_all(ref, decision.jobs, now)
+        return decision.result
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        row = self._database.row(ref)
+        named = row.by_seq([query.branch]) if isinstance(query.branch, int) else []
+        hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
+        places = [
+            entry
+            for stretch in path_segments(row.branches, row.head, query.branch, named)
+            for entry in row.entries[within(stretch, query).after : max(within(stretch, query).last, 0)]
+            if entry.branch == stretch.branch and entry.is_place and not entry.flags & hidden
+        ]
+        shown = places[::-1][: query.limit] if query.newest_first else places[: query.limit]
+        return [(place, row.entries[place.newest_seq - 1] if place.newest_seq else place) for place in shown]
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        row = self._database.row(ref)
+        found = {entry.seq: entry for id in ids for entry in row.by_id(id)}
+        found.update({entry.seq: entry for entry in row.by_seq(seqs) if entry.kind != Kind.MARK})
+        return [found[seq] for seq in sorted(found)]
+
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+        return self._database.row_or_tombstone(ref).entries[after : after + limit]
+
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        return [entry for entry in self._database.row(ref).entries if entry.is_frameworks]
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        row = self._database.row(ref)
+        return [row.branches[number] for number in sorted(row.branches)], row.active
+
+
+def handed_out(info: ConversationInfo) -> ConversationInfo:
+    """With metadata of its own, so that callers cannot change what is kept."""
+    return replace(info, metadata=deepcopy(info.metadata))

@@ -1,0 +1,111 @@
+"""The rows that conversations have, in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from everthread.adapters.stores.layout import info_from_row
+from everthread.adapters.stores.postgres import statements as sql
+from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
+from everthread.core.chain import genesis
+from everthread.core.clock import to_micros
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound
+from everthread.core.failpoints import reach
+from everthread.core.nouns import ConversationInfo, Ref
+from everthread.core.ports import ListPosition, NewConversation
+
+_NEWEST = 1 << 62
+
+
+class PostgresConversations:
+    """`store.conversations` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self.off_record: set[Ref] = set()
+        """Those created here that are to leave no trace: closing the store erases them."""
+
+    async def create(self, new: NewConversation) -> ConversationInfo:
+        now = self._database.now()
+        info = await self._database.pool.write(lambda c: _create(c, new, now))
+        if new.off_record:
+            self.off_record.add(Ref(new.owner, new.id))
+        return info
+
+    async def get(self, ref: Ref) -> ConversationInfo:
+        return await self._database.pool.read(lambda c: _get(c, ref))
+
+    async def list(
+        self,
+        owner: str,
+        *,
+        limit: int,
+        position: ListPosition | None,
+        include_deleted: bool,
+        parent_id: str | None,
+    ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
+        before = _NEWEST if position is None else max(0, min(position.number, _NEWEST))
+        statement = sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN
+        parent = () if parent_id is None else (parent_id,)
+        values = (owner, before, include_deleted, limit + 1, *parent)
+        found = await self._database.pool.read(lambda c: numbered_conversations(c, statement, *values))
+        shown = found[:limit]
+        following = ListPosition(shown[-1][0]) if shown and len(found) > limit else None
+        return [info for _, info in shown], following
+
+    async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
+        now = self._database.now()
+        return await self._database.pool.write(lambda c: _update(c, ref, changes, now))
+
+
+async def _create(connection: Connection, new: NewConversation, now: int) -> ConversationInfo:
+    await _refuse_known(connection, new)
+    parent = None if new.parent_id is None else await _parent(connection, new.owner, new.parent_id)
+    chain = genesis(new.owner, new.id)
+    at = now if new.created_at is None else to_micros(new.created_at)
+    values = (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), at, chain)
+    if await connection.fetchval(sql.CREATE_CONVERSATION, *values) is None:
+        await _refuse_known(connection, new)
+    reach("create.written")
+    return await _get(connection, Ref(new.owner, new.id))
+
+
+async def _refuse_known(connection: Connection, new: NewConversation) -> None:
+    known = await connection.fetchrow(sql.CONVERSATION_STATE, new.owner, new.id)
+    if known is not None and known[1] is not None:
+        raise Erased(f"conversation {new.id!r} was erased; its id cannot be used again")
+    if known is not None:
+        raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
+
+
+async def _parent(connection: Connection, owner: str, id: str) -> int:
+    row = await connection.fetchrow(sql.CONVERSATION_STATE, owner, id)
+    if row is None or row[1] is not None:
+        raise NotFound(f"no conversation {id!r} to be the parent")
+    number: int = row[0]
+    return number
+
+
+async def numbered_conversations(
+    connection: Connection, statement: str, *values: object
+) -> Sequence[tuple[int, ConversationInfo]]:
+    """Conversations with their numbers."""
+    return [(row[0], info_from_row(row)) for row in await connection.fetch(statement, *values)]
+
+
+async def _get(connection: Connection, ref: Ref) -> ConversationInfo:
+    row = await connection.fetchrow(sql.GET_CONVERSATION, *ref)
+    if row is None:
+        raise NotFound(f"no conversation {ref.id!r}")
+    return info_from_row(row)
+
+
+async def _update(connection: Connection, ref: Ref, changes: Mapping[str, Any], now: int) -> ConversationInfo:
+    for column, value in changes.items():
+        if column not in sql.UPDATE_CONVERSATION:
+            raise Invalid("cannot be set", field=column)
+        stored = to_micros(value) if isinstance(value, datetime) else value
+        await connection.execute(sql.UPDATE_CONVERSATION[column], stored, now, *ref)
+    return await _get(connection, ref)

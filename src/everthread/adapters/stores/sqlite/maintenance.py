@@ -1,0 +1,116 @@
+"""Looking after a whole SQLite database: erasing, counting, blobs, backups."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from everthread.adapters.stores.layout import entry_key
+from everthread.adapters.stores.sqlite import blobs, compactions, erase, log
+from everthread.adapters.stores.sqlite import statements as sql
+from everthread.adapters.stores.sqlite.conversations import conversation_infos
+from everthread.adapters.stores.sqlite.engine import SqliteDatabase
+from everthread.core.clock import from_micros, to_micros
+from everthread.core.errors import Conflict, NotFound, StoreError
+from everthread.core.nouns import ConversationInfo, EraseReport, Ref
+
+_LEFT_BEHIND = timedelta(days=1)
+"""Off-record conversations untouched for this long were left by a crash; the next opening erases them."""
+
+
+class SqliteMaintenance:
+    """`store.maintenance` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def finish_what_a_crash_left(self) -> None:
+        """Erase off-record conversations that nobody closed, and complete erasures that were cut short."""
+        old = to_micros(self._database.clock() - _LEFT_BEHIND)
+        for row in await self._database.engine.read(lambda c: c.execute(sql.STALE_OFF_RECORD, (old,)).fetchall()):
+            await self.erase_if_there(Ref(*row))
+        if await self._database.engine.read(lambda c: c.execute(sql.UNFINISHED_ERASURES).fetchone()[0]):
+            await self._rewrite()
+        await self._delete_doomed_blobs()
+
+    async def erase_if_there(self, ref: Ref) -> None:
+        with suppress(NotFound):  # erased by hand, or by another process, before
+            await self.erase(ref.owner, ref.id, None)
+
+    async def heads(self) -> Sequence[ConversationInfo]:
+        rows = await self._database.engine.read(lambda c: c.execute(sql.ALL_CONVERSATIONS).fetchall())
+        return conversation_infos(rows)
+
+    async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
+        now = self._database.now()
+        engine = self._database.engine
+
+        def work(connection: sqlite3.Connection) -> EraseReport:
+            engine.fresh.forget()
+            return erase.blank(connection, owner, conversation, message, now)
+
+        report = await engine.write(work)
+        compactions.forget_known()
+        left = (*await self._rewrite(), *await self._delete_doomed_blobs())
+        return replace(report, cannot_reach=(*report.cannot_reach, *left))
+
+    async def _rewrite(self) -> Sequence[str]:
+        now = self._database.now()
+        return await self._database.engine.alone(lambda c: erase.rewrite(c, now))
+
+    async def _delete_doomed_blobs(self) -> Sequence[str]:
+        """Give what is left. The erasure is committed: what stands in the way is no reason to call it failed, or not
+        to open."""
+        engine = self._database.engine
+        kept = engine.blobs
+        try:
+            doomed = await engine.read(lambda c: c.execute(sql.DOOMED_BLOBS).fetchall())
+            if not doomed:
+                return ()
+            if kept is None:
+                return (f"{len(doomed)} blobs: {blobs.NOT_SET}",)
+            await engine.write(lambda c: blobs.delete_doomed(c, kept))
+        except StoreError as problem:
+            return (f"blobs of what was erased (the next opening of the database tries again): {problem}",)
+        return ()
+
+    async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
+        rows = await self._database.engine.read(lambda c: c.execute(sql.ERASURES).fetchall())
+        return [(owner, conversation, message, from_micros(at)) for owner, conversation, message, at in rows]
+
+    async def stats(self) -> Mapping[str, int]:
+        def work(connection: sqlite3.Connection) -> Mapping[str, int]:
+            return {name: connection.execute(query).fetchone()[0] for name, query in sql.STATS.items()}
+
+        return await self._database.engine.read(work)
+
+    async def payload_blobs(self) -> Mapping[str, int]:
+        return await self._database.engine.read(blobs.referred)
+
+    async def blob_at(self, ref: Ref, seq: int) -> str | None:
+        def work(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute(sql.BLOB_OF, (entry_key(log.head(connection, ref)[0], seq),)).fetchone()
+            return None if row is None else row[0]
+
+        return await self._database.engine.read(work)
+
+    async def delete_unused_blobs(self, names: Sequence[str]) -> int:
+        kept = self._database.engine.blobs
+        return 0 if kept is None else await self._database.engine.write(lambda c: blobs.delete_unused(c, kept, names))
+
+    async def backup(self, target: Path) -> None:
+        await self._database.engine.read(lambda c: _backup(c, target))
+
+
+def _backup(connection: sqlite3.Connection, target: Path) -> None:
+    if target.exists():
+        raise Conflict(f"{target} exists already; nothing was written: choose another name")
+    copy = sqlite3.connect(target)
+    try:
+        connection.backup(copy)
+    finally:
+        copy.close()
