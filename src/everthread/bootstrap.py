@@ -21,7 +21,6 @@ from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.summarise import Summariser
 from everthread.compaction.transcript import Redact
 from everthread.compaction.written import policy_from_variables
-from everthread.contexts import Means
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
@@ -32,6 +31,7 @@ from everthread.core.ports import Store
 from everthread.core.workspaces import IDLE_DAYS, Quota, Workspaces
 from everthread.instance import Everthread
 from everthread.recall.policy import RecallPolicy
+from everthread.runtime import Runtime
 from everthread.text.secrets import redact_secrets
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def open(
     store = store_for(address, clock, kept)
     address_of_models = None if settings is None else settings.model_base_url
     elsewhere = vectors if vectors is not None or settings is None else settings.vectors
-    means = Means(
+    runtime = Runtime(
         store=store,
         clock=clock,
         blobs=kept,
@@ -106,7 +106,7 @@ def open(
         vectors=vectors_from(elsewhere, store),
     )
     pace = worker if isinstance(worker, Pace) else Pace() if worker else None
-    return Everthread(means, pace)
+    return Everthread(runtime, pace)
 
 
 def _titler(settings: Settings | None) -> NamedSummariser | None:

@@ -1,36 +1,64 @@
 """A conversation, as its users hold it: its log, its branches and what is read from them.
 
-What a model sees of it is in `contexts`.
+What each verb does is in the rooms: `history` reads and decides, `context` and `compaction` make what a model sees,
+`recall` finds the old again. Here they become the verbs people call.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import Any, Final, TypeVar
 
-from everthread.contexts import TO_EMBED, Contexts
+from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, diff
+from everthread.compaction.later import BOUNDLESS, Found
+from everthread.compaction.policy import Trigger, check_trigger
+from everthread.compaction.record import UndoCompaction
+from everthread.compaction.view import one_below
+from everthread.context import manifest as manifests
+from everthread.context import read_view
+from everthread.context.assemble import Context, tools_text
+from everthread.context.budget import Budget
+from everthread.context.ingredients import Recalled
+from everthread.context.message_format import Provider, check_provider
+from everthread.context.read_view import SeenContext, View
+from everthread.context.tokens import count_tokens, message_tokens
 from everthread.core import payloads
 from everthread.core.clock import from_micros
+from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
-from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.ids import check_id, check_text, new_id
-from everthread.core.jobs import REMEMBER, NewJob
-from everthread.core.log import BranchName, BranchRow
+from everthread.core.jobs import EMBED, REMEMBER, TITLE, NewJob
+from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
-from everthread.core.ports import NewConversation
+from everthread.core.ports import CompactionPosition, NewConversation
 from everthread.core.turn_events import TurnEvent, from_stored
 from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.history import exporting, ingest, intents, reading, turn_intents
 from everthread.history import search as searching
 from everthread.history.arguments import check_branch, check_count
+from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
+from everthread.recall import for_context, memories
 from everthread.recall import search as recalling
 from everthread.recall.memories import Memories
 from everthread.recall.policy import RecallHits, Scope, check_scope
 from everthread.recall.remarks import may_tell, remarks
+from everthread.recall.shown import Known
+from everthread.runtime import Runtime
 
+R = TypeVar("R")
+
+TO_EMBED: Final = (NewJob(kind=EMBED, gather_seconds=1.0),)
+"""A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
+together, and until then its words find it."""
+_PAGE: Final = 200
 MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
 _MOST_TRIES: Final = 10
@@ -47,8 +75,15 @@ class _Unset:
 UNSET: Final = _Unset()
 
 
-class Conversation(Contexts):
+class Conversation:
     """One conversation of one owner. All of its verbs may be called from any number of tasks at once."""
+
+    def __init__(self, runtime: Runtime, info: ConversationInfo) -> None:
+        self._runtime = runtime
+        self._store = runtime.store
+        self._ref = Ref(info.owner, info.id)
+        self.info = info
+        """The conversation's row when it was last read or updated through this object."""
 
     def __repr__(self) -> str:
         return f"<Conversation {self.owner}/{self.id} {self.title!r}>"
@@ -123,7 +158,7 @@ class Conversation(Contexts):
 
     async def delete(self) -> Conversation:
         """Take it out of lists and searches. Nothing is removed; `restore` undoes it."""
-        return await self._change({"deleted_at": self._clock()})
+        return await self._change({"deleted_at": self._runtime.clock()})
 
     async def restore(self) -> Conversation:
         """Undo `delete`."""
@@ -159,24 +194,31 @@ class Conversation(Contexts):
             branch=check_branch(branch),
             expected_head=expected_head,
             idempotency_key=idempotency_key,
-            first_look=self._means.first_look,
             jobs=(*self._to_remember(prepared), *self._to_embed()),
         )
-        return await self._store.log.write(self._ref, intent) if intent.messages else []
+        return await self.write(intent) if intent.messages else []
 
     def _to_remember(self, messages: Sequence[ingest.Prepared]) -> Sequence[NewJob]:
         """A job where the user tells something that is worth remembering: most messages need none."""
-        policy = self._means.policy
+        policy = self._runtime.policy
         if not policy.extract_memories or self.parent_id is not None or self.off_record:
             return ()
-        has_model = self._means.summariser is not None or policy.summary_model is not None
+        has_model = self._runtime.summariser is not None or policy.summary_model is not None
         said = (payloads.text(one.payload) for one in messages if one.role == "user")
         is_worth_it = any(may_tell(text) if has_model else remarks(text) for text in said)
         return (NewJob(kind=REMEMBER),) if is_worth_it else ()
 
     def _to_embed(self) -> Sequence[NewJob]:
         """A job that makes vectors of what is said; one waits, however much is said until it is done."""
-        return TO_EMBED if self._means.meaning is not None and not self.off_record else ()
+        return TO_EMBED if self._runtime.meaning is not None and not self.off_record else ()
+
+    async def write(self, intent: Intent[R]) -> R:
+        """Commit what an intent decides about this conversation (core/log.py); for the rooms that run turns."""
+        return await self._runtime.write(self._ref, intent)
+
+    async def request_title(self) -> None:
+        """Have it named in the background, after how it begins; a title that somebody gave it stays."""
+        await self._store.log.write(self._ref, intents.PutJobs(jobs=(NewJob(kind=TITLE),)))
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
@@ -226,7 +268,7 @@ class Conversation(Contexts):
     ) -> Memory:
         """Remember something that is known from here (from the message `seq`): of the user, or for this conversation
         alone. Conflict when it is off the record."""
-        return await Memories(self._store, self._means.embedder).add(
+        return await Memories(self._store, self._runtime.embedder).add(
             self.owner,
             text,
             kind=kind,
@@ -240,14 +282,14 @@ class Conversation(Contexts):
 
     async def remembered(self, query: str | None = None, *, limit: int = 100) -> Sequence[Memory]:
         """The memories that hold here, newest first; with a query those that have its words, best first."""
-        memories = Memories(self._store, self._means.embedder)
+        memories = Memories(self._store, self._runtime.embedder)
         if query is None:
             return (await memories.list(self.owner, conversation=self.id, limit=limit)).items
         return [hit.memory for hit in await memories.search(self.owner, query, conversation=self.id, limit=limit)]
 
     async def forget(self, id: str) -> Memory:
         """Take a memory that holds here out of every search and context; `et.memories.restore` undoes it."""
-        return await Memories(self._store, self._means.embedder).forget(self.owner, id)
+        return await Memories(self._store, self._runtime.embedder).forget(self.owner, id)
 
     # -- branches ------------------------------------------------------------------------------------------
 
@@ -276,7 +318,7 @@ class Conversation(Contexts):
                 self.owner, limit=200, position=position, include_deleted=False, parent_id=self.id
             )
             for info in page:
-                yield Conversation(self._means, info)
+                yield Conversation(self._runtime, info)
             if position is None:
                 return
 
@@ -295,7 +337,7 @@ class Conversation(Contexts):
             metadata=dump_metadata(self.metadata),
             off_record=self.off_record,
         )
-        copied = Conversation(self._means, await self._created_or_empty(new))
+        copied = Conversation(self._runtime, await self._created_or_empty(new))
         intent = intents.Transcribe(entries=entries, branches=rows, active=active)
         await self._store.log.write(copied._ref, intent)
         return await copied.refresh()
@@ -382,6 +424,185 @@ class Conversation(Contexts):
         check_count(limit, "limit")
         return await searching.search(self._store.search, text, owner=self.owner, conversation=self.id, limit=limit)
 
+    # -- what a model sees ---------------------------------------------------------------------------------
+
+    async def context(
+        self,
+        *,
+        system: str | None = None,
+        query: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        budget: Budget | None = None,
+        branch: Branch | BranchName = None,
+        provider: Provider | None = None,
+        compaction: Mapping[str, Any] | None = None,
+        to_keep: bool = False,
+    ) -> Context:
+        """A request that is valid and within the budget, whatever the history.
+
+        `messages` are in OpenAI's shape, valid for both providers or for the one that `provider` names. `system`
+        stands before the system messages that the log itself begins with or has pinned, which always stand. When the
+        history is over the hard mark, its oldest part is summed up here and now; a model that fails at that costs its
+        time limit and nothing else. Below it, a compaction that is due is left to the background. With a `query`,
+        what has to do with it from before the window, and memories, are quoted before the newest user message;
+        pinned memories stand at the beginning, as they were at the last compaction, and newer ones there too. `tools`
+        are the schemas sent beside the messages: room is left for them unless the budget says how much they take. A
+        request that is `to_keep` goes to `keep_context`, which writes down what is left to the background as well.
+        """
+        _check_request(system, query, tools, budget)
+        check_provider(provider)
+        room = _with_tools(budget or Budget(), tools)
+        path = check_branch(branch)
+        view, recalled, known = await self._gathered(path, query, compaction)
+        render = partial(
+            read_view.render, budget=room, system=system, tools=tools, recalled=recalled, known=known, provider=provider
+        )
+        made = render(view)
+        due = read_view.is_due(view, made, room)
+        if due == "hard_limit":
+            return await self._runtime.compaction.compact_to_fit(self._ref, view, path, compaction, room, render)
+        if due is None:
+            return made
+        system_tokens = message_tokens({"role": "system", "content": system}) if system else 0
+        memory_tokens = sum(part.tokens for part in made.parts if part.kind == "memory")
+        found = Found(budget=room, system_tokens=system_tokens + memory_tokens, branch=path, compaction=compaction)
+        jobs = (found.as_job(),)
+        if not to_keep:
+            await self._put_jobs_if_possible(jobs)
+        return replace(made, later=jobs)
+
+    async def _gathered(
+        self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None
+    ) -> tuple[View, Sequence[Recalled], Known | None]:
+        """All that a request is made from; one errand where no embedder has to be waited for."""
+        runtime = self._runtime
+
+        async def gathered() -> tuple[View, Sequence[Recalled], Known | None]:
+            view = await runtime.compaction.view(self._ref, path, compaction)
+            recalled: Sequence[Recalled] = ()
+            if query:
+                recalled, is_behind = await for_context.recalled(runtime.sources, self._ref, view, query)
+                if is_behind:
+                    await self._put_jobs_if_possible(TO_EMBED)
+            if not view.policy.memory_max_tokens:
+                return view, recalled, None
+            known = await memories.known(self._store, self._ref, self.info.created_at, query, runtime.embedder)
+            return view, recalled, known
+
+        return await (self._store.errand(gathered) if runtime.embedder is None else gathered())
+
+    async def _put_jobs_if_possible(self, jobs: Sequence[NewJob]) -> None:
+        """Where nothing can be written it can be read all the same: whoever reads next finds the same work."""
+        with suppress(StoreError):
+            await self._store.log.write(self._ref, intents.PutJobs(jobs=jobs))
+
+    async def compact(
+        self,
+        *,
+        trigger: Trigger = "manual",
+        dry_run: bool = False,
+        branch: Branch | BranchName = None,
+        compaction: Mapping[str, Any] | None = None,
+        on_each: Callable[[CompactionOutcome], None] = lambda _: None,
+        budget: Budget | None = None,
+    ) -> CompactionOutcome:
+        """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
+
+        The log does not change. `compaction` of the outcome is the newest of them; `on_each` is told of every one
+        when it is kept. With the `budget` that it is made for, events tell how much of it is used, and summaries are
+        condensed until they take a quarter of it at most, or are no longer than one may be.
+        """
+        return await self._runtime.compaction.compact(
+            self._ref,
+            check_branch(branch),
+            check_trigger(trigger),
+            overrides=compaction,
+            budget=budget,
+            dry_run=dry_run,
+            on_each=on_each,
+        )
+
+    async def compact_if_due(
+        self,
+        *,
+        budget: Budget | None = None,
+        branch: Branch | BranchName = None,
+        compaction: Mapping[str, Any] | None = None,
+    ) -> CompactionOutcome:
+        """Sum up as long as a mark is passed, as the background does by itself; for who opened without a worker.
+
+        Without a budget only the mark of messages counts.
+        """
+        found = Found(budget=budget or BOUNDLESS, branch=check_branch(branch), compaction=compaction)
+        return await self._runtime.compaction.compact_if_due(self._ref, found)
+
+    async def keep_context(self, context: Context) -> str:
+        """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""
+        id = new_id()
+        kept = manifests.dump(context.manifest)
+        await self._store.views.keep_manifest(self._ref, id, kept, context.shared, context.later)
+        return id
+
+    async def seen_context(self, id: str) -> SeenContext:
+        """What a model was shown, rendered again from the log; it says so when something was erased since."""
+        return await read_view.seen(self._store, self._ref, check_id(id, "id"))
+
+    async def compactions(self) -> AsyncIterator[Compaction]:
+        """Every compaction of this conversation, oldest first, undone and invalid ones too. Summaries that a framework
+        put into its own state stand among them, with the trigger `framework` and its name as their strategy."""
+        theirs = deque(await of_frameworks(self._store.log, self._ref))
+        after = None
+        while page := await self._store.views.all_compactions(self._ref, after=after, limit=_PAGE):
+            for compaction in page:
+                while theirs and theirs[0].created_at <= compaction.created_at:
+                    yield theirs.popleft()
+                yield compaction
+            after = CompactionPosition(page[-1].created_at, page[-1].id)
+        for compaction in theirs:
+            yield compaction
+
+    async def summary(self, *, branch: Branch | BranchName = None, level: int | None = None) -> str | None:
+        """What stands for the part before the window, by itself; `level` 1 tells it in the most detail."""
+        told = await self.summaries(branch=branch, level=level)
+        return "\n\n".join(compaction.summary for compaction in told) or None
+
+    async def summaries(self, *, branch: Branch | BranchName = None, level: int | None = None) -> Sequence[Compaction]:
+        """The compactions that stand for the part before the window, oldest first; told at a lower `level`, those
+        they were made from."""
+        row = (await self._store.views.inputs(self._ref, check_branch(branch))).row
+        return row if level is None else await self._at_level(row, level)
+
+    async def _at_level(self, row: Sequence[Compaction], level: int) -> Sequence[Compaction]:
+        while children := [id for one in row if one.level > level for id in one.children]:
+            below = {
+                one.id: one for one in await self._store.views.compactions(self._ref, CompactionQuery(ids=children))
+            }
+            told = one_below(row, below, level)
+            if told == row:
+                break
+            row = told
+        return row
+
+    async def undo_compaction(self, id: str) -> Compaction:
+        """Have the messages back in the model's view. Conflict while another compaction builds on this one."""
+        known = await self.compaction(id)
+        if known.trigger == FRAMEWORK:
+            raise Conflict(f"compaction {id!r} is a summary in the state of {known.strategy}; no view of ours uses it")
+        return await self._store.log.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
+
+    async def compaction_diff(self, id: str) -> CompactionDiff:
+        """What a compaction stands for, what it says, and which facts are only in the originals."""
+        return await diff(self._store, self._ref, await self.compaction(id))
+
+    async def compaction(self, id: str) -> Compaction:
+        """One compaction, in use or not."""
+        for compaction in await self._store.views.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
+            return compaction
+        for compaction in await of_frameworks(self._store.log, self._ref):
+            if compaction.id == id:
+                return compaction
+        raise NotFound(f"no compaction {id!r} in conversation {self._ref.id!r}")
+
     # -- turns ---------------------------------------------------------------------------------------------
 
     async def turn(self, id: str) -> Turn:
@@ -407,9 +628,7 @@ class Conversation(Contexts):
         """Stop a turn, wherever it runs. One that waits ends at once; one that runs ends within a few seconds, what it
         has said is kept. One that has ended stays as it is."""
         turn = await self.turn(id)
-        return await self._store.log.write(
-            self._ref, turn_intents.StopTurn(turn=turn, first_look=self._means.first_look)
-        )
+        return await self.write(turn_intents.StopTurn(turn=turn))
 
     async def recall(
         self,
@@ -433,7 +652,7 @@ class Conversation(Contexts):
             raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(query)}", field="query")
         check_count(limit, "limit")
         check_count(max_tokens, "max_tokens")
-        sources = self._means.sources
+        sources = self._runtime.sources
         is_wide = check_scope(sources.policy.scope if scope is None else scope) == "owner"
         path = await recalling.path_of(self._store, self._ref)
         found = await recalling.find(
@@ -445,8 +664,35 @@ class Conversation(Contexts):
             path=None if is_wide else path,
             at_least=limit,
         )
-        await self._index_later(found.is_behind)
+        if found.is_behind:
+            await self._put_jobs_if_possible(TO_EMBED)
         return found.hits(limit, max_tokens)
+
+
+def _check_request(system: object, query: object, tools: object, budget: object) -> None:
+    """Invalid with the argument that is wrong, before anything is read."""
+    for name, value in (("system", system), ("query", query)):
+        if value is not None and not isinstance(value, str):
+            raise Invalid(f"must be a string, not {type(value).__name__}", field=name)
+    if budget is not None and not isinstance(budget, Budget):
+        raise Invalid(f"must be a Budget, not {type(budget).__name__}", field="budget")
+    if isinstance(tools, str) or not isinstance(tools, Sequence):
+        raise Invalid(f"must be a list of tool schemas, not {type(tools).__name__}", field="tools")
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, Mapping):
+            raise Invalid(f"must be a schema as a dict, not {type(tool).__name__}", field=f"tools[{index}]")
+
+
+def _with_tools(budget: Budget, tools: Sequence[Mapping[str, Any]]) -> Budget:
+    if not tools or budget.tools_tokens:
+        return budget
+    return replace(budget, tools_tokens=_tools_tokens(tools_text(tools)))
+
+
+@lru_cache(maxsize=32)
+def _tools_tokens(text: bytes) -> int:
+    """Counted once for the same tools: for twenty of them that takes a millisecond, and every request has them."""
+    return count_tokens(text.decode())
 
 
 def check_moment(moment: object) -> datetime:

@@ -15,7 +15,6 @@ from typing import Any
 import orjson
 
 from everthread.compaction.policy import CompactionPolicy, laid_over, merged
-from everthread.contexts import Means
 from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation, check_title, dump_metadata
 from everthread.core.blobs import BlobInfo
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
@@ -38,6 +37,7 @@ from everthread.recall import embedding
 from everthread.recall import search as recalling
 from everthread.recall.knowledge import Knowledge
 from everthread.recall.memories import Memories
+from everthread.runtime import Runtime
 from everthread.workspaces import ConversationWorkspaces
 
 MAX_PAGE = 1000
@@ -46,9 +46,9 @@ MAX_PAGE = 1000
 class Conversations:
     """The conversations of a database, by owner and id."""
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
-        self._store = means.store
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._store = runtime.store
 
     async def create(
         self,
@@ -72,12 +72,12 @@ class Conversations:
             metadata=dump_metadata({} if metadata is None else metadata),
             off_record=off_record,
         )
-        return Conversation(self._means, await self._store.conversations.create(new))
+        return Conversation(self._runtime, await self._store.conversations.create(new))
 
     async def get(self, id: str, owner: str = LOCAL) -> Conversation:
         """NotFound when this owner has none by this id, also when another owner has. Deleted ones are found."""
         info = await self._store.conversations.get(Ref(check_id(owner, "owner"), check_id(id, "id")))
-        return Conversation(self._means, info)
+        return Conversation(self._runtime, info)
 
     async def ensure(self, id: str, owner: str = LOCAL, **new: Any) -> Conversation:
         """The conversation by this id, made with `create`'s arguments when it does not exist yet."""
@@ -113,7 +113,7 @@ class Conversations:
             owner, limit=limit, position=position, include_deleted=include_deleted, parent_id=parent_id
         )
         return Page(
-            items=[Conversation(self._means, info) for info in infos],
+            items=[Conversation(self._runtime, info) for info in infos],
             next_cursor=None if following is None else _cursor(following, owner),
         )
 
@@ -132,13 +132,13 @@ def _position(cursor: object, owner: str) -> ListPosition:
 class CompactionConfig:
     """How conversations are compacted, changeable while everything runs: for all of them, or for one."""
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
-        self._store = means.store
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._store = runtime.store
 
     async def get(self, conversation: Conversation | None = None) -> CompactionPolicy:
         """What holds now, all levels taken together."""
-        policy = self._means.policy
+        policy = self._runtime.policy
         one = _ref(conversation)
         for ref in (None,) if one is None else (None, one):
             policy = laid_over(policy, await self._set_at(ref))
@@ -152,7 +152,7 @@ class CompactionConfig:
         if not isinstance(changes, Mapping):
             raise Invalid(f"must be a dict of settings, not {type(changes).__name__}", field="changes")
         ref = _ref(conversation)
-        base = self._means.policy
+        base = self._runtime.policy
 
         def change(server: bytes | None, here: bytes | None) -> bytes | None:
             kept = {name: value for name, value in {**_fields(here), **changes}.items() if value is not None}
@@ -185,20 +185,20 @@ def _ref(conversation: Conversation | None) -> Ref | None:
 class Everthread:
     """A database of conversations. Use it as an async context manager; closing is safe at any time."""
 
-    def __init__(self, means: Means, pace: Pace | None = None) -> None:
-        self._means = means
-        self._store = means.store
-        self._blobs = means.blobs
-        self._clock = means.clock
-        self._worker = None if pace is None else Worker(means.store.jobs, chores(means), pace)
+    def __init__(self, runtime: Runtime, pace: Pace | None = None) -> None:
+        self._runtime = runtime
+        self._store = runtime.store
+        self._blobs = runtime.blobs
+        self._clock = runtime.clock
+        self._worker = None if pace is None else Worker(runtime.store.jobs, chores(runtime), pace)
         self._door = asyncio.Lock()
         """Opening and closing take turns, so that each happens once however many tasks ask for it."""
-        port = means.workspaces
-        self._workspaces = None if port is None else ConversationWorkspaces(means.store, port, means.clock)
-        self.conversations = Conversations(means)
-        self.compaction_config = CompactionConfig(means)
-        self.memories = Memories(means.store, means.embedder)
-        self.knowledge = Knowledge(means.store, means.read, means.embedder)
+        port = runtime.workspaces
+        self._workspaces = None if port is None else ConversationWorkspaces(runtime.store, port, runtime.clock)
+        self.conversations = Conversations(runtime)
+        self.compaction_config = CompactionConfig(runtime)
+        self.memories = Memories(runtime.store, runtime.embedder)
+        self.knowledge = Knowledge(runtime.store, runtime.read, runtime.embedder)
 
     @property
     def store(self) -> Store:
@@ -208,12 +208,12 @@ class Everthread:
     @property
     def embedder(self) -> Embedder | None:
         """What finds by meaning here; None where words alone are searched."""
-        return self._means.embedder
+        return self._runtime.embedder
 
     @property
     def vectors(self) -> Vectors:
         """Where vectors are kept, for adapters and tools."""
-        return self._means.vectors or self._store.vectors
+        return self._runtime.vectors or self._store.vectors
 
     @property
     def workspaces(self) -> ConversationWorkspaces:
@@ -223,22 +223,22 @@ class Everthread:
         return self._workspaces
 
     @property
-    def first_look(self) -> int:
-        """From how many messages on a conversation that nobody has looked at yet may be due for a compaction."""
-        return self._means.first_look
+    def runtime(self) -> Runtime:
+        """What its conversations work with, for the rooms that run turns and jobs."""
+        return self._runtime
 
     @property
     def metrics(self) -> Metrics:
         """Counts of compactions, recall and turns here since it was opened: `values()`, `text()` for Prometheus."""
-        return self._means.listener.metrics
+        return self._runtime.listener.metrics
 
     def hear(self, event: Event) -> None:
         """Let an event be logged and counted."""
-        self._means.listener.hear(event)
+        self._runtime.listener.hear(event)
 
     def recent_events(self) -> Sequence[tuple[datetime, Event]]:
         """What was told here lately, of all owners, the newest first."""
-        return self._means.listener.recent
+        return self._runtime.listener.recent
 
     async def __aenter__(self) -> Everthread:
         async with self._door:
@@ -257,8 +257,8 @@ class Everthread:
         async with self._door:
             if self._worker is not None:
                 await self._worker.stop()
-            if self._means.vectors is not None:
-                await self._means.vectors.close()
+            if self._runtime.vectors is not None:
+                await self._runtime.vectors.close()
             await self._store.close()
             if self._workspaces is not None:
                 await self._workspaces.close()
@@ -300,7 +300,7 @@ class Everthread:
         if conversation is not None:
             await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
         if meaning:
-            return await recalling.search(self._means.sources, owner, conversation, text, limit)
+            return await recalling.search(self._runtime.sources, owner, conversation, text, limit)
         return await searching.search(self._store.search, text, owner=owner, conversation=conversation, limit=limit)
 
     async def index_ready(self, conversation: Conversation) -> None:
@@ -309,8 +309,8 @@ class Everthread:
         Without an embedder there is nothing to wait for: by their words, messages are found as soon as they are there.
         """
         ref = _ref(conversation)
-        if ref is not None and self._means.meaning is not None:
-            await embedding.catch_up(self._store, self._means.meaning, ref)
+        if ref is not None and self._runtime.meaning is not None:
+            await embedding.catch_up(self._store, self._runtime.meaning, ref)
 
     async def reindex(
         self,
@@ -328,7 +328,7 @@ class Everthread:
 
         Conflict when there is no embedder.
         """
-        meaning = self._means.meaning
+        meaning = self._runtime.meaning
         if meaning is None:
             raise Conflict("there is no embedder here, and words need no index made; see `everthread models`")
         made = 0
@@ -452,8 +452,8 @@ class Everthread:
     async def _erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         """The database first, then what lies outside of it: whoever writes there late finds it erased here."""
         report = await self._store.maintenance.erase(owner, conversation, message)
-        if self._means.vectors_outside is not None:
-            report = await forgotten(self._means.vectors_outside, self._store, report)
+        if self._runtime.vectors_outside is not None:
+            report = await forgotten(self._runtime.vectors_outside, self._store, report)
         return report if message is not None else await self._with_files(report)
 
     async def _with_files(self, report: EraseReport) -> EraseReport:

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from everthread import Everthread
 from everthread.adapters.stores.memory.log import MemoryLog
-from everthread.contexts import Means
 from everthread.core.clock import system_clock
 from everthread.core.errors import StoreBusy
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
+from everthread.runtime import Runtime
 from everthread.testing import MemoryStore
 
 R = TypeVar("R")
@@ -43,5 +43,5 @@ class Faulty(MemoryStore):
 
 @asynccontextmanager
 async def over(store: MemoryStore) -> AsyncIterator[Everthread]:
-    async with Everthread(Means(store=store, clock=system_clock)) as et:
+    async with Everthread(Runtime(store=store, clock=system_clock)) as et:
         yield et

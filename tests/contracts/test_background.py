@@ -11,8 +11,8 @@ import pytest
 import everthread
 from everthread import Budget, Compaction, CompactionPolicy, Conversation, Everthread, Pace, Summariser
 from everthread.compaction.kinds import Kind
-from everthread.contexts import Means
 from everthread.core.clock import system_clock
+from everthread.runtime import Runtime
 from tests.contracts.errands import settled, until
 from tests.contracts.talk import history, says
 from tests.contracts.views import check, live, tell, tight
@@ -204,7 +204,7 @@ async def test_a_compaction_by_hand_goes_on_where_one_by_itself_came_first(url: 
 
 def _without_model(et: Everthread, conv: Conversation) -> Conversation:
     """The same conversation for somebody who sums up without a model."""
-    return Conversation(Means(store=et.store, clock=system_clock), conv.info)
+    return Conversation(Runtime(store=et.store, clock=system_clock), conv.info)
 
 
 async def test_what_a_person_has_undone_is_not_summed_up_again_by_itself(url: str) -> None:

@@ -368,7 +368,7 @@ async def test_a_condensed_summary_that_was_undone_is_not_made_again_by_itself(c
 
 
 async def is_due(conv: Conversation, limit: int) -> str | None:
-    view = await read_view.look(conv._store, conv._ref, None, conv._means.policy)
+    view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
     return read_view.is_due(view, read_view.render(view, tight(limit)), tight(limit))
 
 
@@ -764,7 +764,7 @@ async def test_summaries_that_cannot_be_condensed_go_whole_the_oldest_first(conv
     await tell(conv, 40)
     await conv.compact(compaction={"leaf_max_messages": 12})
     told = await row(conv)
-    view = await read_view.look(conv._store, conv._ref, None, conv._means.policy)
+    view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
     context = read_view.render(view, tight(1_200))
     await check(conv, context)
     (summary,) = [part for part in context.parts if part.kind == "summary"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import everthread
-from everthread import Compaction, Conversation, Everthread, contexts
+from everthread import Compaction, Conversation, Everthread, conversation
 from everthread.adapters.stores.postgres import compactions as on_postgres
 from everthread.adapters.stores.sqlite import compactions as on_sqlite
 from everthread.compaction.view import shown
@@ -71,7 +71,7 @@ async def test_all_compactions_come_in_pages_and_in_their_order(
     await tell(conv, 40)
     await conv.compact(compaction=NARROW)
     at_once = await known(conv)
-    monkeypatch.setattr(contexts, "_PAGE", 3)
+    monkeypatch.setattr(conversation, "_PAGE", 3)
     assert await known(conv) == at_once
     assert [one.created_at for one in at_once] == sorted(one.created_at for one in at_once)
     assert len(at_once) > 9

@@ -51,7 +51,7 @@ def test_what_is_given_goes_before_the_settings() -> None:
     assert everthread.open(settings=settings, embedder=fake).embedder is fake
 
 
-def test_a_missing_extra_means_words_alone_unless_it_was_asked_for(
+def test_a_missing_extra_runtime_words_alone_unless_it_was_asked_for(
     minilm_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("everthread.adapters.embedders.bert.MODULES", ("no_such_module",))

@@ -39,7 +39,7 @@ async def named(et: Everthread, model: Model, title: str | None = None) -> str |
     conv = await et.conversations.create(title=title)
     await conv.append([{"role": "user", "content": f"Hello! How high is Kunming? My key is {KEY}"}])
     await conv.append([{"role": "assistant", "content": "1,892 metres."}])
-    means = replace(et._means, titler=model, policy=CompactionPolicy(summary_timeout_seconds=0.05))
+    runtime = replace(et._runtime, titler=model, policy=CompactionPolicy(summary_timeout_seconds=0.05))
     job = Job(
         id=1,
         kind=TITLE,
@@ -52,7 +52,7 @@ async def named(et: Everthread, model: Model, title: str | None = None) -> str |
         due_at=None,
         put_at=system_clock(),
     )
-    await chores(means)[TITLE](job)
+    await chores(runtime)[TITLE](job)
     return (await et.conversations.get(conv.id)).title
 
 
@@ -75,6 +75,6 @@ async def test_a_title_that_somebody_gave_stays(et: Everthread) -> None:
 
 
 def test_the_model_is_the_one_that_is_set_and_none_by_default() -> None:
-    assert opened("memory://", settings=Settings(database="memory://"))._means.titler is None
+    assert opened("memory://", settings=Settings(database="memory://"))._runtime.titler is None
     named_one = opened("memory://", settings=Settings(database="memory://", title_model="openai:gpt-5-mini"))
-    assert getattr(named_one._means.titler, "name", None) == "openai:gpt-5-mini"
+    assert getattr(named_one._runtime.titler, "name", None) == "openai:gpt-5-mini"

@@ -17,13 +17,13 @@ from langgraph.graph import START, MessagesState, StateGraph
 import everthread
 from everthread import Everthread, Invalid
 from everthread.adapters.stores.memory.log import MemoryLog
-from everthread.contexts import Means
 from everthread.core.clock import system_clock
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.history.intents import Append
 from everthread.langchain import to_langchain
 from everthread.langgraph import archive_stream
+from everthread.runtime import Runtime
 from everthread.testing import MemoryStore, Reply, ScriptedModel
 from tests.integrations.agents import Talk, last_answer, said_by, said_in
 
@@ -287,7 +287,8 @@ class CountingLog(MemoryLog):
     asked: int = 0
 
     async def write(self, ref: Ref, intent: Intent[Any]) -> Any:
-        self.asked += len(intent.messages) if isinstance(intent, Append) else 0
+        inner = getattr(intent, "intent", intent)
+        self.asked += len(inner.messages) if isinstance(inner, Append) else 0
         return await super().write(ref, intent)
 
 
@@ -303,7 +304,7 @@ class CountingStore(MemoryStore):
 
 async def test_an_event_costs_a_write_only_for_what_is_new() -> None:
     store = CountingStore()
-    async with Everthread(Means(store=store, clock=system_clock)) as et:
+    async with Everthread(Runtime(store=store, clock=system_clock)) as et:
         talk = Talk(et, trigger=1000)
         for number in range(5):
             await talk.ask(f"question {number}")

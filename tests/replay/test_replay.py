@@ -10,7 +10,6 @@ import pytest
 
 import everthread
 from everthread import Budget, CompactionPolicy, Conversation, Everthread, replay
-from everthread.compaction.later import Found
 from everthread.compaction.policy import AUTOMATIC
 from everthread.context import read_view
 from everthread.core.clock import system_clock
@@ -57,7 +56,7 @@ async def really_done(policy: CompactionPolicy, budget: Budget) -> tuple[int, in
                 due = read_view.is_due(view, read_view.render(view, budget), budget)
                 tokens += (await conversation.context(budget=budget)).tokens
                 if due in AUTOMATIC:
-                    await conversation.compact_if_due(Found(budget=budget, compaction={"enabled": True}))
+                    await conversation.compact_if_due(budget=budget, compaction={"enabled": True})
             await conversation.append([message])
         return tokens, len([one async for one in conversation.compactions()])
 

@@ -18,6 +18,7 @@ import everthread
 from everthread import Conversation, Everthread, Invalid, StoreFull, TurnRunning, TurnState
 from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Thinking, Token, ToolCall, ToolResult
 from everthread.core.turns import EventBatch
+from everthread.history.turn_intents import FinishTurn
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import Limits, begin_turn, follow, result_of, run_turn
 from tests.turn.telling import add, agent_for, answers_in, explode, of, only, said, told
@@ -101,7 +102,7 @@ async def test_nothing_is_written_per_token(
     write, keep = et.store.log.write, et.store.turns.add_events
 
     async def counting(ref: Any, intent: Any) -> Any:
-        writes.append(type(intent).__name__)
+        writes.append(type(getattr(intent, "intent", intent)).__name__)
         return await write(ref, intent)
 
     async def keeping(ref: Any, holder: str, batch: EventBatch) -> None:
@@ -316,7 +317,7 @@ async def test_a_turn_whose_end_cannot_be_stored_says_so(
     write = et.store.log.write
 
     async def failing(ref: Any, intent: Any) -> Any:
-        if type(intent).__name__ == "FinishTurn":
+        if isinstance(getattr(intent, "intent", intent), FinishTurn):
             raise StoreFull("no room")
         return await write(ref, intent)
 

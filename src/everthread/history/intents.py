@@ -7,7 +7,8 @@ Fork         a new branch that ends at some message
 SetActive    which branch is shown and appended to
 Transcribe   another conversation's entries, as this one's own (for a copy)
 PutJobs      nothing but work for later
-LookAgain    how long the branch must grow before somebody looks whether a compaction is due
+CheckCompaction     any of these, and then a look whether the branch is now long enough for a compaction
+SetCompactionCheck  how long the branch must grow before that is looked at again
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Generic, TypeVar
 
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
 from everthread.core.jobs import COMPACT, NewJob
-from everthread.core.log import Answer, BranchName, BranchRow, Decision, LogHead, Needs, Seen, Touch
+from everthread.core.log import Answer, BranchName, BranchRow, Decision, Intent, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.ingest import Prepared
 from everthread.history.pen import Pen, add, revise
 from everthread.history.stubs import may_be_stub
+
+R = TypeVar("R")
 
 _MARKS = {
     Mark.DELETED: (Flag.DELETED, Flag.NONE),
@@ -33,8 +37,8 @@ _MARKS = {
     Mark.UNPINNED: (Flag.NONE, Flag.PINNED),
 }
 """Which flag a mark sets and which it clears."""
-_LOOK = (NewJob(kind=COMPACT),)
-_NOT_LOOKED = 0
+_COMPACT = (NewJob(kind=COMPACT),)
+_NEVER_CHECKED = 0
 """The mark was of the branch that was active before."""
 
 
@@ -46,8 +50,6 @@ class Append:
     branch: BranchName = None
     expected_head: int | None = None
     idempotency_key: str | None = None
-    first_look: int = 0
-    """From this many messages on, a conversation nobody has looked at yet is worth a look; 0: never."""
     jobs: Sequence[NewJob] = ()
     """What is to be done when there is something new; nothing off the record."""
 
@@ -78,7 +80,6 @@ class Append:
             receipts.append(receipt)
         if pen.written:
             self._check_head(branch.leaf_seq)
-        is_worth_a_look = self._is_worth_a_look(seen.head, branch, grown)
         return Decision(
             result=receipts,
             entries=pen.written,
@@ -88,19 +89,8 @@ class Append:
             chain=pen.chain if pen.written else None,
             answer=self._answer(receipts),
             changed=[touch.seq for touch in touches],
-            jobs=(
-                *(_LOOK if is_worth_a_look else ()),
-                *(self.jobs if pen.written and not seen.head.off_record else ()),
-            ),
-            look_at=grown.leaf_depth + self.first_look if is_worth_a_look else None,
+            jobs=self.jobs if pen.written and not seen.head.off_record else (),
         )
-
-    def _is_worth_a_look(self, head: LogHead, before: BranchRow, grown: BranchRow) -> bool:
-        """Whether this carries the active branch past the mark. The mark moves on at once, so that one job is written
-        and not one for each append until it is done; the job then sets it to where it belongs."""
-        if grown.leaf_depth == before.leaf_depth or grown.number != head.active or not self.first_look:
-            return False
-        return grown.leaf_depth >= (head.look_at or self.first_look)
 
     def _check_head(self, leaf: int) -> None:
         if self.expected_head is not None and self.expected_head != leaf:
@@ -180,7 +170,7 @@ class Edit:
             branches=[branch],
             active=number if self.activate else None,
             chain=pen.chain,
-            look_at=_NOT_LOOKED if self.activate else None,
+            look_at=_NEVER_CHECKED if self.activate else None,
         )
 
 
@@ -242,7 +232,7 @@ class Fork:
             result=(branch, branch.number if self.activate else seen.head.active),
             branches=[branch],
             active=active,
-            look_at=_NOT_LOOKED if self.activate else None,
+            look_at=_NEVER_CHECKED if self.activate else None,
         )
 
 
@@ -259,7 +249,7 @@ class SetActive:
         refuse_erased(seen)
         branch = branch_to_extend(seen, self.branch, now)
         known = branch.number in seen.branches
-        return Decision(result=branch, branches=[] if known else [branch], active=branch.number, look_at=_NOT_LOOKED)
+        return Decision(result=branch, branches=[] if known else [branch], active=branch.number, look_at=_NEVER_CHECKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,8 +329,34 @@ class PutJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookAgain:
-    """Somebody has looked: no need to before the active branch has so many messages."""
+class CheckCompaction(Generic[R]):
+    """An intent that may make the active branch longer; once it is long enough, a job is to look whether a compaction
+    is due."""
+
+    intent: Intent[R]
+    first_check_at: int
+    """From this many messages on, a conversation that was never checked is; 0: never."""
+
+    def needs(self) -> Needs:
+        return self.intent.needs()
+
+    def decide(self, seen: Seen, now: int) -> Decision[R]:
+        decision = self.intent.decide(seen, now)
+        head = seen.head
+        grown = next((row for row in decision.branches if row.number == head.active), None)
+        if grown is None or not self.first_check_at or decision.look_at is not None:
+            return decision
+        has_grown = grown.leaf_depth != seen.branches[head.active].leaf_depth
+        if not has_grown or grown.leaf_depth < (head.look_at or self.first_check_at):
+            return decision
+        # The mark moves on at once, so that one job is written and not one for each append until it is done; the job
+        # then sets it to where it belongs.
+        return decision._replace(jobs=(*_COMPACT, *decision.jobs), look_at=grown.leaf_depth + self.first_check_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCompactionCheck:
+    """It was checked whether a compaction is due: no need to before the active branch has so many messages."""
 
     at_depth: int
 

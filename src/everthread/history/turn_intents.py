@@ -45,7 +45,6 @@ class BeginTurn:
     turn: Turn
     messages: Sequence[Prepared]
     when_busy: WhenBusy = "enqueue"
-    first_look: int = 0
 
     def needs(self) -> Needs:
         return _needs(self.turn.id, self.messages)
@@ -62,7 +61,7 @@ class BeginTurn:
                 "wait for its end, stop it, or let this one wait with when_busy='enqueue'"
             )
         if not before:
-            return _started(self.turn, self.messages, seen, now, self.first_look)
+            return _started(self.turn, self.messages, seen, now)
         waiting = replace(self.turn, state=TurnState.RECEIVED, question=pack_messages(self.messages))
         stopped = [_told_to_stop(turn) for turn in before] if self.when_busy == "interrupt" else []
         return Decision(result=BeginResult(waiting, [], before), turns=[*stopped, waiting])
@@ -74,7 +73,6 @@ class StartTurn:
 
     turn: Turn
     """As it was read; with its question."""
-    first_look: int = 0
 
     def needs(self) -> Needs:
         return _needs(self.turn.id, unpack_messages(self.turn))
@@ -85,7 +83,7 @@ class StartTurn:
         before = [turn for turn in _others(seen, known) if turn.number < known.number]
         if before:
             return Decision(result=BeginResult(known, [], before))
-        return _started(known, unpack_messages(known), seen, now, self.first_look)
+        return _started(known, unpack_messages(known), seen, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,6 @@ class AppendToTurn:
     turn_id: str
     holder: str
     messages: Sequence[Prepared]
-    first_look: int = 0
 
     def needs(self) -> Needs:
         return _needs(self.turn_id, self.messages)
@@ -103,7 +100,7 @@ class AppendToTurn:
     def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
         refuse_erased(seen)
         _held(seen, self.turn_id, self.holder, (TurnState.RUNNING,))
-        return Append(messages=self.messages, first_look=self.first_look).decide(seen, now)
+        return Append(messages=self.messages).decide(seen, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +116,6 @@ class FinishTurn:
     usage: Mapping[str, int] = field(default_factory=dict)
     jobs: Sequence[NewJob] = ()
     events: Sequence[EventBatch] = ()
-    first_look: int = 0
 
     def needs(self) -> Needs:
         return _needs(self.turn_id, self.messages)
@@ -127,7 +123,7 @@ class FinishTurn:
     def decide(self, seen: Seen, now: int) -> Decision[Turn]:
         refuse_erased(seen)
         known = _held(seen, self.turn_id, self.holder, (TurnState.RUNNING, TurnState.RECEIVED))
-        said = Append(messages=self.messages, first_look=self.first_look).decide(seen, now)
+        said = Append(messages=self.messages).decide(seen, now)
         ended = replace(
             _ended(known, self.state, now, self.error), answer_id=self.answer_id or known.answer_id, usage=self.usage
         )
@@ -139,7 +135,6 @@ class StopTurn:
     """Somebody wants it stopped. One that waits ends at once, its question kept; one that runs is told."""
 
     turn: Turn
-    first_look: int = 0
 
     def needs(self) -> Needs:
         return _needs(self.turn.id, unpack_messages(self.turn))
@@ -150,7 +145,7 @@ class StopTurn:
         if known is None:
             raise NotFound(f"no turn {self.turn.id!r} in conversation {seen.head.id!r}")
         if known.state is TurnState.RECEIVED:
-            return _closed(known, TurnState.CANCELLED, unpack_messages(known), seen, now, None, self.first_look)
+            return _closed(known, TurnState.CANCELLED, unpack_messages(known), seen, now, None)
         if known.state.is_final:
             return Decision(result=known)
         told = _told_to_stop(known)
@@ -167,7 +162,6 @@ class CloseTurn:
     turn: Turn
     """As it was read when it was found to be dead."""
     messages: Sequence[Prepared] = ()
-    first_look: int = 0
     error: str = "the process that ran this turn died"
 
     def needs(self) -> Needs:
@@ -178,7 +172,7 @@ class CloseTurn:
         if known is None or known.state.is_final or _life(known) != _life(self.turn):
             return Decision(result=None)
         kept = [*unpack_messages(known), *self.messages]
-        return _closed(known, TurnState.INTERRUPTED, kept, seen, now, self.error, self.first_look)
+        return _closed(known, TurnState.INTERRUPTED, kept, seen, now, self.error)
 
 
 def pack_messages(messages: Sequence[Prepared]) -> bytes:
@@ -224,10 +218,10 @@ def _told_to_stop(turn: Turn) -> Turn:
     return replace(turn, is_asked_to_stop=True)
 
 
-def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int, first_look: int) -> Decision[BeginResult]:
+def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int) -> Decision[BeginResult]:
     if not messages and not seen.head.entry_count:
         raise Conflict(f"conversation {seen.head.id!r} is empty: there is nothing to answer; send a message")
-    said = Append(messages=messages, first_look=first_look).decide(seen, now)
+    said = Append(messages=messages).decide(seen, now)
     running = replace(
         turn,
         state=TurnState.RUNNING,
@@ -245,9 +239,8 @@ def _closed(
     seen: Seen,
     now: int,
     error: str | None,
-    first_look: int,
 ) -> Decision[Turn]:
-    said = Append(messages=messages, first_look=first_look).decide(seen, now)
+    said = Append(messages=messages).decide(seen, now)
     ended = _ended(turn, state, now, error)
     return _with(said, ended)._replace(turns=[ended])
 

@@ -19,11 +19,8 @@ from langchain_core.runnables import RunnableConfig
 from everthread import bootstrap
 from everthread.conversation import Conversation
 from everthread.core.errors import KeyReused, NotFound
-from everthread.core.jobs import TITLE, NewJob
-from everthread.core.nouns import Ref
 from everthread.core.turn_events import Done, Failed, Token, TurnEvent
 from everthread.core.turns import Turn
-from everthread.history.intents import PutJobs
 from everthread.http.responses import dumps
 from everthread.instance import Everthread
 from everthread.runs.follow import follow, follow_batches
@@ -63,8 +60,7 @@ class TurnService:
             return options.turn_id
         begun = await begin_turn(conversation, message, agent=self.agent, options=options)
         if conversation.title is None and not conversation.off_record:
-            ref = Ref(conversation.owner, conversation.id)
-            await self._et.store.log.write(ref, PutJobs(jobs=(NewJob(kind=TITLE),)))
+            await conversation.request_title()
         return begun.id
 
     def follow(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:

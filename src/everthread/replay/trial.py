@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from everthread.compaction.facts import kept
-from everthread.compaction.later import Found
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.record import KeepCompaction
 from everthread.compaction.view import shown
@@ -21,7 +20,6 @@ from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.context.message_format import Fields
 from everthread.context.tokens import message_tokens
-from everthread.contexts import Means
 from everthread.conversation import Conversation
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
@@ -31,6 +29,7 @@ from everthread.core.nouns import Ref
 from everthread.core.ports import Outlook, Store
 from everthread.replay.figures import Figures
 from everthread.replay.talk import Step, Talk, silent
+from everthread.runtime import Runtime
 
 R = TypeVar("R")
 
@@ -98,7 +97,7 @@ class Trial:
         overlay = _TrialStore(self.store)
         store = cast(Store, overlay)
         conversation = Conversation(
-            Means(store=store, clock=self.clock, policy=policy), await self.store.conversations.get(self.ref)
+            Runtime(store=store, clock=self.clock, policy=policy), await self.store.conversations.get(self.ref)
         )
         last: Context | None = None
         tokens = cached = passed = 0
@@ -130,7 +129,7 @@ class Trial:
         if due == "hard_limit":
             return await conversation.context(branch=seq, budget=self.budget)
         if due is not None:
-            await conversation.compact_if_due(Found(budget=self.budget, branch=seq))
+            await conversation.compact_if_due(budget=self.budget, branch=seq)
         return made
 
 

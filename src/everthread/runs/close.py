@@ -13,24 +13,25 @@ from everthread.core.turns import EVENT_RETENTION_DAYS, MESSAGE_KEY, StoredEvent
 from everthread.history.ingest import prepare_all
 from everthread.history.turn_intents import CloseTurn
 from everthread.runs.leases import is_dead
+from everthread.runtime import Runtime
 
 _EVENTS_PER_READ = 10_000
 
 
-async def close_dead_runs(store: Store, clock: Clock, *, first_look: int = 0) -> list[Turn]:
+async def close_dead_runs(runtime: Runtime, clock: Clock) -> list[Turn]:
     """Mark the runs of dead processes, whoever owns them, as interrupted, and return them. Old events are pruned."""
     closed = []
-    for ref, turn in await store.turns.unfinished():
+    for ref, turn in await runtime.store.turns.unfinished():
         if is_dead(turn, clock()):
-            closed.append(await close_run(store, ref, turn, first_look=first_look))
-    await store.turns.prune_events(clock() - timedelta(days=EVENT_RETENTION_DAYS))
+            closed.append(await close_run(runtime, ref, turn))
+    await runtime.store.turns.prune_events(clock() - timedelta(days=EVENT_RETENTION_DAYS))
     return [turn for turn in closed if turn is not None]
 
 
-async def close_run(store: Store, ref: Ref, turn: Turn, *, first_look: int = 0) -> Turn | None:
+async def close_run(runtime: Runtime, ref: Ref, turn: Turn) -> Turn | None:
     """Close one run; None when its holder has given a sign of life meanwhile."""
-    messages = prepare_all(await _unlogged_messages(store, ref, turn))
-    return await store.log.write(ref, CloseTurn(turn=turn, messages=messages, first_look=first_look))
+    messages = prepare_all(await _unlogged_messages(runtime.store, ref, turn))
+    return await runtime.write(ref, CloseTurn(turn=turn, messages=messages))
 
 
 async def _unlogged_messages(store: Store, ref: Ref, turn: Turn) -> list[dict[str, Any]]:

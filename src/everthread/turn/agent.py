@@ -106,7 +106,7 @@ class Agent:
 
     async def close_dead(self) -> list[Turn]:
         """To be called when a program starts: turns whose process died become interrupted, and are never run again."""
-        return await close_dead_runs(self.et.store, self.leases.clock, first_look=self.et.first_look)
+        return await close_dead_runs(self.et.runtime, self.leases.clock)
 
     async def keep_watch(self, seconds: float = WATCH_SECONDS) -> None:
         """The same again and again, for a server among others: until it is cancelled."""

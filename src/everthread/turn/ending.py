@@ -53,10 +53,9 @@ async def finish(
             usage=dict(scene.usage) if scene is not None else {},
             jobs=scene.outcome.jobs if scene is not None else (),
             events=[batch],
-            first_look=agent.et.first_look,
         )
         try:
-            await agent.et.store.log.write(Ref(conversation.owner, conversation.id), intent)
+            await conversation.write(intent)
         except (TurnLost, NotFound, Erased):  # closed by another, or erased: there is nothing left to write to
             pass
         except StoreError as trouble:  # the row stays open, and is closed from its events when the lease is over

@@ -135,9 +135,8 @@ async def _recorded(conversation: Conversation, agent: Agent, arrived: Arrived) 
         turn=arrived.turn,
         messages=arrived.messages,
         when_busy=arrived.options.when_busy,
-        first_look=agent.et.first_look,
     )
-    begun = await agent.et.store.log.write(Ref(conversation.owner, conversation.id), intent)
+    begun = await conversation.write(intent)
     if arrived.options.when_busy == "interrupt":
         for turn in begun.before:
             agent.leases.stop(turn.id)
@@ -162,13 +161,11 @@ async def _its_turn(conversation: Conversation, agent: Agent, begun: turn_intent
     while turn.state is TurnState.RECEIVED:
         for other in before:
             if is_dead(other, agent.leases.clock()):
-                await close_run(store, ref, other, first_look=agent.et.first_look)
+                await close_run(agent.et.runtime, ref, other)
         waiting = await store.turns.get(ref, turn.id)
         if waiting.state is TurnState.RECEIVED and waiting.question is None:
             raise Erased("the question was erased while it waited; there is nothing to answer")
-        turn, _, before = await store.log.write(
-            ref, turn_intents.StartTurn(turn=waiting, first_look=agent.et.first_look)
-        )
+        turn, _, before = await conversation.write(turn_intents.StartTurn(turn=waiting))
         if before:
             await agent.leases.wait_for_end(ref, POLL_SECONDS)
     return turn

@@ -121,9 +121,8 @@ class Scene:
             turn_id=self.turn.id,
             holder=self.agent.leases.holder,
             messages=await prepared(messages),
-            first_look=self.agent.et.first_look,
         )
-        return await self.agent.et.store.log.write(self.ref, intent)
+        return await self.conversation.write(intent)
 
 
 async def prepared(messages: Sequence[BaseMessage | Mapping[str, Any]]) -> list[ingest.Prepared]:

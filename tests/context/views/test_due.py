@@ -26,7 +26,7 @@ async def conv() -> AsyncIterator[Conversation]:
 
 async def load(conv: Conversation, *, freed: int) -> Load:
     """What is known when the last compaction had freed so many tokens."""
-    view = await read_view.look(conv._store, conv._ref, None, conv._means.policy)
+    view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
     last = replace(view.row[-1], tokens_before=freed + 10, tokens_after=10)
     view = replace(view, row=[*view.row[:-1], last])
     return read_view.load_of(view, read_view.render(view, Budget()))
@@ -53,7 +53,7 @@ async def test_an_undone_compaction_is_asked_back_until_its_messages_are_summed_
     last = [one async for one in conv.compactions()][-1]
     assert not (await load(conv, freed=10)).is_asked_back
     await conv.undo_compaction(last.id)
-    view = await read_view.look(conv._store, conv._ref, None, conv._means.policy)
+    view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
     assert read_view.load_of(view, read_view.render(view, Budget())).is_asked_back
     await conv.compact()
     assert not (await load(conv, freed=10)).is_asked_back

@@ -61,7 +61,7 @@ async def test_in_95_of_100_turns_between_compactions_a_request_extends_the_one_
             kept, broken = kept + is_extension, broken + (not is_extension)
         before = context
         await conv.append(answer(rng, number))
-        view = await read_view.look(conv._store, conv._ref, None, conv._means.policy)
+        view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
         due = read_view.is_due(view, read_view.render(view, budget, system="Be brief."), budget)
         if due is not None:
             await conv.compact(trigger=due)

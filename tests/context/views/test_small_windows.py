@@ -8,7 +8,6 @@ import pytest
 
 import everthread
 from everthread import Budget, CompactionPolicy, Conversation
-from everthread.compaction.later import Found
 from everthread.context.ingredients import Ingredients, Summed
 from everthread.context.quotes import quotes_within
 from tests.contracts.views import check, live, tell, text_of, tight
@@ -30,7 +29,7 @@ async def test_summaries_are_condensed_before_they_fill_a_small_window(conv: Con
     for number in range(turns):
         said = "".join(LONG.format(n=number * 20 + line) for line in range(14))
         await conv.append([{"role": "user", "content": said}, {"role": "assistant", "content": f"Noted: {said}"}])
-        compacted += (await conv.compact_if_due(Found(budget=SMALL))).compacted
+        compacted += (await conv.compact_if_due(budget=SMALL)).compacted
         recorded = sum(one.tokens_after for one in await conv.summaries())
         assert recorded <= SMALL.limit // 4
     assert 0 < compacted <= turns / 2.5

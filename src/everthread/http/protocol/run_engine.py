@@ -228,7 +228,7 @@ class RunEngine:
                     self._cancel(id)
                 for ref, turn in await self._store.turns.unfinished():
                     if turn.kind == RUN_KIND and turn.id not in self._live and is_dead(turn, self._clock()):
-                        await close_run(self._store, ref, turn)
+                        await close_run(self._graphs.et.runtime, ref, turn)
             except EverthreadError as problem:
                 _LOG.warning("run heartbeat failed", exc_info=problem)
             await asyncio.sleep(_HEARTBEAT_SECONDS)

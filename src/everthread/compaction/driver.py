@@ -1,0 +1,169 @@
+"""Driving compactions: one, as many as it takes, those that are due, and those without which a request does not fit.
+
+The compactor makes one summary; here it is asked again as long as there is a reason, and the listener hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from everthread.compaction import events
+from everthread.compaction.breaker import Breaker
+from everthread.compaction.compactor import CompactionOutcome, Compactor
+from everthread.compaction.later import Found
+from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
+from everthread.compaction.summarise import Summariser
+from everthread.compaction.transcript import Redact
+from everthread.context import read_view
+from everthread.context.assemble import Context
+from everthread.context.budget import Budget
+from everthread.context.read_view import View
+from everthread.core.clock import Clock
+from everthread.core.events import Listener
+from everthread.core.log import BranchName
+from everthread.core.nouns import Ref
+from everthread.core.ports import Store
+from everthread.history import intents
+
+_MOST_IN_A_TURN: Final = 4
+"""How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
+_SUMMARIES_SHARE: Final = 4
+"""What part of the limit all summaries together should take at most; above it they are condensed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionDriver:
+    """Compacts the conversations of one open database."""
+
+    store: Store
+    clock: Clock
+    listener: Listener
+    policy: CompactionPolicy
+    """The settings below those kept in the database."""
+    redact: Redact
+    breaker: Breaker
+    summariser_for: Callable[[CompactionPolicy], Summariser | None]
+
+    async def view(self, ref: Ref, branch: BranchName, overrides: Mapping[str, Any] | None) -> View:
+        """The path as a model sees it now, under the settings of server, conversation and request."""
+        return await read_view.look(self.store, ref, branch, self.policy, overrides)
+
+    async def compact(
+        self,
+        ref: Ref,
+        branch: BranchName,
+        trigger: Trigger,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        budget: Budget | None = None,
+        dry_run: bool = False,
+        on_each: Callable[[CompactionOutcome], None] = lambda _: None,
+    ) -> CompactionOutcome:
+        """Sum up all messages outside of what is kept recent, because somebody asked for it."""
+        known = Budget() if budget is None and trigger == "hard_limit" else budget
+        limit = None if known is None else known.limit
+        view = await self.view(ref, branch, overrides)
+        if dry_run:
+            return await self._compactor(trigger, limit, None).plan(ref, view, trigger)
+        attempt = events.Attempt(ref=ref, view=view, trigger=trigger, budget=budget)
+        work = self._compact_while(lambda _: trigger, ref, view, branch, overrides, limit, on_each)
+        return await events.told(self.listener, attempt, work)
+
+    async def compact_if_due(self, ref: Ref, found: Found) -> CompactionOutcome:
+        """What happens by itself: sum up as long as a mark is passed, and note when to check again."""
+
+        def why(view: View) -> Trigger | None:
+            made = read_view.render(view, found.budget)
+            return read_view.is_due(view, made, found.budget, system_tokens=found.system_tokens)
+
+        view = await self.view(ref, found.branch, found.compaction)
+        outcome = CompactionOutcome(compacted=False, reason="no mark is passed")
+        trigger = why(view)
+        if trigger is not None:
+            attempt = events.Attempt(ref=ref, view=view, trigger=trigger, budget=found.known_budget)
+            work = self._compact_while(why, ref, view, found.branch, found.compaction, found.budget.limit)
+            outcome = await events.told(self.listener, attempt, work)
+            view = await self.view(ref, found.branch, found.compaction)
+        if found.branch is None:
+            await self.store.log.write(ref, intents.SetCompactionCheck(at_depth=read_view.next_look(view)))
+        return outcome
+
+    async def compact_to_fit(
+        self,
+        ref: Ref,
+        view: View,
+        branch: BranchName,
+        overrides: Mapping[str, Any] | None,
+        budget: Budget,
+        render: Callable[[View], Context],
+    ) -> Context:
+        """The request of a view that is over the hard mark, after its oldest part was summed up here and now."""
+        first, made, may_ask = view, render(view), True
+        self.listener.hear(events.truncation_begun(ref, view, made))
+        for _ in range(_MOST_IN_A_TURN):
+            if read_view.is_due(view, made, budget) != "hard_limit":
+                break
+            attempt = events.Attempt(
+                ref=ref, view=view, trigger="hard_limit", budget=budget, used_tokens=made.wanted_tokens
+            )
+            work = self._compact_once(ref, view, "hard_limit", budget.limit, may_ask=may_ask)
+            outcome = await events.told(self.listener, attempt, work)
+            if not outcome.compacted:
+                break
+            may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
+            view = await self.view(ref, branch, overrides)
+            made = render(view)
+        self.listener.hear(events.truncation_done(ref, first, made))
+        return made
+
+    async def _compact_while(
+        self,
+        why: Callable[[View], Trigger | None],
+        ref: Ref,
+        view: View,
+        branch: BranchName,
+        overrides: Mapping[str, Any] | None,
+        limit: int | None,
+        on_each: Callable[[CompactionOutcome], None] = lambda _: None,
+    ) -> CompactionOutcome:
+        """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
+        done on top of it."""
+        total, first, tokens = CompactionOutcome(compacted=False), view, 0
+        while (trigger := why(view)) is not None:
+            latest = await self._compact_once(ref, view, trigger, limit)
+            if latest.compacted:
+                on_each(latest)
+                tokens += latest.tokens_of_messages
+                total = total.followed_by(latest) if total.compacted else latest
+            elif not total.compacted:
+                total = latest
+            if not (latest.compacted or latest.came_second):
+                break
+            covered = view.covered_until
+            view = await self.view(ref, branch, overrides)
+            if view.covered_until <= covered:  # somebody undoes what is done here
+                break
+            if latest.came_second and view.row[-1].trigger not in AUTOMATIC:
+                break
+        return total.as_it_stands(first, view, tokens) if total.compacted else total
+
+    async def _compact_once(
+        self, ref: Ref, view: View, trigger: Trigger, limit: int | None, *, may_ask: bool = True
+    ) -> CompactionOutcome:
+        model = self.summariser_for(view.policy) if may_ask else None
+        outcome = await self._compactor(trigger, limit, model).compact(ref, view, trigger)
+        if outcome.model_asked:
+            self.breaker.note(view.policy, failed=outcome.model_failed)
+        return outcome
+
+    def _compactor(self, trigger: Trigger, limit: int | None, model: Summariser | None) -> Compactor:
+        return Compactor(
+            store=self.store,
+            clock=self.clock,
+            model=model,
+            redact=self.redact,
+            room_tokens=None if limit is None else limit // _SUMMARIES_SHARE,
+            at_hard_mark=trigger == "hard_limit",
+        )
