@@ -41,7 +41,8 @@ from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Recei
 from everthread.core.ports import CompactionPosition, NewConversation
 from everthread.core.turn_events import TurnEvent, from_stored
 from everthread.core.turns import Turn, TurnQuery, TurnState
-from everthread.history import exporting, ingest, intents, reading, turn_intents
+from everthread.history import export as exporting
+from everthread.history import ingest, intents, read, turn_intents
 from everthread.history import search as searching
 from everthread.history.arguments import check_branch, check_count
 from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
@@ -338,7 +339,7 @@ class Conversation:
             off_record=self.off_record,
         )
         copied = Conversation(self._runtime, await self._created_or_empty(new))
-        intent = intents.Transcribe(entries=entries, branches=rows, active=active)
+        intent = intents.CopyLog(entries=entries, branches=rows, active=active)
         await self._store.log.write(copied._ref, intent)
         return await copied.refresh()
 
@@ -356,7 +357,7 @@ class Conversation:
     async def _whole(self) -> tuple[list[Entry], Sequence[BranchRow], int]:
         """The log and its branches as they were at one moment."""
         for _ in range(_MOST_TRIES):
-            entries = [entry async for entry in reading.log(self._store.log, self._ref)]
+            entries = [entry async for entry in read.log(self._store.log, self._ref)]
             rows, active = await self._store.log.branches(self._ref)
             if (await self._store.conversations.get(self._ref)).entry_count == len(entries):
                 return [_with_payload(entry) for entry in entries], rows, active
@@ -374,7 +375,7 @@ class Conversation:
         include_deleted: bool = False,
     ) -> AsyncIterator[Message]:
         """The messages along a branch in their order, each in its newest revision (or in all of them)."""
-        return reading.stream(
+        return read.stream(
             self._store.log,
             self._ref,
             after=check_count(after, "after"),
@@ -389,18 +390,18 @@ class Conversation:
     ) -> list[Message]:
         """The newest messages of a branch, in their order."""
         check_count(count, "count")
-        return await reading.tail(
+        return await read.tail(
             self._store.log, self._ref, count, branch=check_branch(branch), include_deleted=include_deleted
         )
 
     async def message(self, id: str) -> Message:
         """One message in its newest revision, deleted or not, on whichever branch it stands."""
-        return await reading.one(self._store.log, self._ref, check_id(id, "id"))
+        return await read.one(self._store.log, self._ref, check_id(id, "id"))
 
     async def message_at(self, seq: int) -> Message:
         """The message at this place, or that the entry there speaks of, in its newest revision."""
         for entry in await self._store.log.find(self._ref, seqs=[check_count(seq, "seq")]):
-            return await reading.one(self._store.log, self._ref, entry.id)
+            return await read.one(self._store.log, self._ref, entry.id)
         raise NotFound(f"no message with seq {seq} in conversation {self.id!r}")
 
     def export(

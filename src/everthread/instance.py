@@ -24,13 +24,15 @@ from everthread.core.jobs import JobReport, Pace
 from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
-from everthread.history import archiving, full_history, importing, sweeping, verifying
+from everthread.history import archive as archiving
+from everthread.history import blob_check, full_history, import_archive
 from everthread.history import search as searching
+from everthread.history import verify as verifying
 from everthread.history.arguments import check_count
+from everthread.history.blob_check import BlobReport
 from everthread.history.forgetting import forgotten
 from everthread.history.full_history import FullHistory
-from everthread.history.importing import ImportReport
-from everthread.history.sweeping import BlobReport
+from everthread.history.import_archive import ImportReport
 from everthread.jobs.handlers import chores
 from everthread.jobs.worker import Worker
 from everthread.recall import embedding
@@ -410,7 +412,7 @@ class Everthread:
     async def read_archive(self, pieces: AsyncIterable[bytes], *, owner: str = LOCAL) -> ImportReport:
         """Read an archive in, for an owner. Conversations that are here already, entry for entry, are left as they are;
         Conflict for one that has other messages. Each is written whole or not at all."""
-        return await importing.read_in(self._store, check_id(owner, "owner"), pieces)
+        return await import_archive.import_archive(self._store, check_id(owner, "owner"), pieces)
 
     async def heads(self) -> list[Head]:
         """The end of every log: keep it elsewhere, and `verify` proves later that nothing was cut off."""
@@ -478,7 +480,7 @@ class Everthread:
 
     async def check_blobs(self) -> BlobReport:
         """Hold the blob store against the log: what is missing, damaged, or left over."""
-        return await sweeping.check(self._store, self._blobs) if self._blobs else BlobReport(referred=0)
+        return await blob_check.check(self._store, self._blobs) if self._blobs else BlobReport(referred=0)
 
     async def sweep_blobs(
         self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False
@@ -489,7 +491,7 @@ class Everthread:
         """
         if self._blobs is None:
             return ()
-        return await sweeping.sweep(self._store, self._blobs, before=self._clock() - older_than, dry_run=dry_run)
+        return await blob_check.sweep(self._store, self._blobs, before=self._clock() - older_than, dry_run=dry_run)
 
     async def stats(self) -> Mapping[str, int]:
         """Counts and bytes of the whole database."""

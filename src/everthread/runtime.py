@@ -24,7 +24,7 @@ from everthread.core.nouns import Ref
 from everthread.core.ports import Store
 from everthread.core.workspaces import Workspaces
 from everthread.history import intents
-from everthread.history.titling import Titler
+from everthread.history.titles import Titler
 from everthread.recall.embedding import Meaning
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.search import Sources

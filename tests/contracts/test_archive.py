@@ -12,7 +12,7 @@ import zstandard
 
 import everthread
 from everthread import Conflict, Conversation, Everthread, Invalid
-from everthread.history.exporting import Format
+from everthread.history.export import Format
 from everthread.testing import ManualClock
 from tests.contracts.views import tell
 

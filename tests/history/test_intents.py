@@ -12,7 +12,7 @@ from everthread.core import chain
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
 from everthread.core.paths import segments
-from everthread.history.intents import Append, Edit, Fork, MarkMessage, SetActive, Transcribe, as_sibling
+from everthread.history.intents import Append, CopyLog, Edit, Fork, MarkMessage, SetActive, as_sibling
 from tests.history.ledger import Ledger, prepared
 
 NUMBERS = st.integers(0, 10_000)
@@ -118,7 +118,7 @@ def test_a_copy_of_any_log_has_the_same_paths_and_a_chain_of_its_own(
         ledger.erase(id)
     copy = Ledger()
     rows = [ledger.branches[number] for number in sorted(ledger.branches)]
-    copy.write(Transcribe(entries=ledger.entries, branches=rows, active=ledger.active))
+    copy.write(CopyLog(entries=ledger.entries, branches=rows, active=ledger.active))
     assert relinked(copy.entries) == copy.chain
     assert not any(entry.raw is None for entry in copy.entries)
     for number in ledger.branches:
@@ -209,7 +209,7 @@ def test_one_text_cut_otherwise_is_another_body() -> None:
         (Fork(at_seq=2), Invalid),
         (Fork(at_seq=3), NotFound),
         (SetActive(branch="b9"), NotFound),
-        (Transcribe(entries=[], branches=[], active=0), Conflict),
+        (CopyLog(entries=[], branches=[], active=0), Conflict),
     ],
 )
 def test_what_the_state_does_not_allow_is_refused(intent: Append, problem: type[Exception]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from everthread.adapters.models import weights
 from everthread.core.errors import Invalid, MissingExtra, StoreError
 from everthread.core.nouns import ConversationInfo, Message
-from everthread.history.exporting import ALL, Parts, heading, moment, shown_of, speaker
+from everthread.history.export import ALL, Parts, heading, moment, shown_of, speaker
 
 FONT = "noto-sans-cjk"
 MAX_MESSAGES = 20_000

@@ -21,7 +21,7 @@ from everthread.cli.output import format_bytes
 from everthread.core.errors import EverthreadError
 
 if TYPE_CHECKING:
-    from everthread.history.sweeping import BlobReport
+    from everthread.history.blob_check import BlobReport
     from everthread.settings import Settings
 
 

@@ -14,7 +14,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
 from everthread.core.errors import Conflict, Invalid
-from everthread.history.exporting import Parts, check_parts
+from everthread.history.export import Parts, check_parts
 
 if TYPE_CHECKING:
     from everthread.instance import Everthread

@@ -17,7 +17,7 @@ from everthread.core.entries import Entry
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Head, Problem, Ref, VerifyReport
 from everthread.core.ports import Log, Store
-from everthread.history import verifying
+from everthread.history import verify as verifying
 
 
 @command(app)

@@ -33,7 +33,7 @@ from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
 from everthread.core.ports import Outlook, PathQuery, Store
-from everthread.history.decoding import payload_of
+from everthread.history.payload_json import payload_of
 from everthread.recall.noted import as_memory, memory_key
 from everthread.recall.shown import Known, as_quoted
 

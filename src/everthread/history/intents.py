@@ -24,8 +24,8 @@ from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReus
 from everthread.core.jobs import COMPACT, NewJob
 from everthread.core.log import Answer, BranchName, BranchRow, Decision, Intent, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
+from everthread.history.entry_writer import EntryWriter, add, revise
 from everthread.history.ingest import Prepared
-from everthread.history.pen import Pen, add, revise
 from everthread.history.stubs import may_be_stub
 
 R = TypeVar("R")
@@ -67,7 +67,7 @@ class Append:
             return self._same_answer(seen.answer)
         refuse_erased(seen)
         branch = branch_to_extend(seen, self.branch, now)
-        pen = Pen(seen, now, len(self.messages))
+        pen = EntryWriter(seen, now, len(self.messages))
         touches: list[Touch] = []
         grown = branch
         receipts: list[Receipt] = []
@@ -147,7 +147,7 @@ class Edit:
             )
         place_seq = original.seq if original.how in (None, Revision.EDIT) else original.revises
         number = max(seen.branches) + 1
-        pen = Pen(seen, now, 1)
+        pen = EntryWriter(seen, now, 1)
         seq = pen.write(
             id=self.message.id,
             kind=Kind.MESSAGE,
@@ -200,7 +200,7 @@ class MarkMessage:
         on, off = _MARKS[self.mark]
         if (newest.flags | on) & ~off == newest.flags:
             return Decision(result=None)
-        pen = Pen(seen, now, 1)
+        pen = EntryWriter(seen, now, 1)
         raw = json.dumps({"mark": self.mark.name.lower()}).encode()
         pen.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, how=self.mark)
         touches = [Touch(seq, now, set_flags=on, clear_flags=off) for seq in sorted({place, newest.seq})]
@@ -253,7 +253,7 @@ class SetActive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transcribe:
+class CopyLog:
     """Another conversation's log as this one's own: same order and branches, own salts and chain."""
 
     entries: Sequence[Entry]
@@ -266,8 +266,8 @@ class Transcribe:
     def decide(self, seen: Seen, now: int) -> Decision[int]:
         if seen.head.entry_count:
             raise Conflict(f"conversation {seen.head.id!r} has messages already; copy into a new one")
-        kept = transcribed(self.entries)
-        pen = Pen(seen, now, len(kept))
+        kept = renumbered(self.entries)
+        pen = EntryWriter(seen, now, len(kept))
         moved, depths = {0: 0}, {0: 0}
         for entry in kept:
             parent = _moved_parent(self.entries, moved, entry.parent_seq)
@@ -308,7 +308,7 @@ class Transcribe:
         )
 
 
-def transcribed(entries: Sequence[Entry]) -> list[Entry]:
+def renumbered(entries: Sequence[Entry]) -> list[Entry]:
     """Those that a copy gets, in their order: what was erased stays behind, with what is said about it."""
     erased = {entry.seq for entry in entries if entry.raw is None}
     return [entry for entry in entries if entry.seq not in erased and (entry.revises not in erased or entry.is_place)]

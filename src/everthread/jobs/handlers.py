@@ -13,7 +13,7 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
 from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, Work
 from everthread.core.nouns import Message
-from everthread.history.titling import title_by, title_of
+from everthread.history.titles import title_by_model, title_by_rules
 from everthread.recall import reading
 from everthread.recall.embedding import Meaning, catch_up
 from everthread.recall.extraction import Extractor
@@ -64,11 +64,11 @@ async def _title_by_model(runtime: Runtime, first: Sequence[Message]) -> str | N
     if runtime.titler is None or not first:
         return None
     beginning = "\n".join(f"{one.role}: {one.text[:_BEGINNING]}" for one in first[:_EXCHANGE])
-    return await title_by(runtime.titler, runtime.redact(beginning), runtime.policy.summary_timeout_seconds)
+    return await title_by_model(runtime.titler, runtime.redact(beginning), runtime.policy.summary_timeout_seconds)
 
 
 def _title_by_rules(first: Sequence[Message]) -> str | None:
-    titles = (title_of(message.text) for message in first if message.role == "user")
+    titles = (title_by_rules(message.text) for message in first if message.role == "user")
     return next((title for title in titles if title is not None), None)
 
 

@@ -23,7 +23,7 @@ from everthread.core.meaning import Near
 from everthread.core.nouns import Hit, Hits, Message, Ref
 from everthread.core.paths import is_on, segments
 from everthread.core.ports import Placed, Store, WordPlaces
-from everthread.history.decoding import payload_of
+from everthread.history.payload_json import payload_of
 from everthread.history.search_query import parse_query
 from everthread.history.snippets import snippet
 from everthread.recall.asking import MOST_CHARACTERS, Asked, asked

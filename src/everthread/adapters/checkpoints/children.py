@@ -19,7 +19,7 @@ from everthread.core.checkpoints import StoredWrite
 from everthread.core.entries import Entry as LogEntry
 from everthread.core.entries import Revision
 from everthread.core.errors import NotFound
-from everthread.history.following import Follow
+from everthread.history.branch_writer import FollowList
 from everthread.history.ingest import Prepared
 from everthread.instance import Everthread
 
@@ -101,7 +101,7 @@ class Children:
         await self._et.conversations.ensure(
             home, self._thread.owner, parent_id=self._thread.id, metadata={"namespace": namespace}
         )
-        intent = Follow(messages=[one.prepared for one in own])
+        intent = FollowList(messages=[one.prepared for one in own])
         receipts = await self._et.store.log.write(nouns.Ref(self._thread.owner, home), intent)
         return [
             self._reference(receipt.seq, home, one.cast, self._draft.blobs)

@@ -24,8 +24,8 @@ from everthread.core.checkpoints import (
 )
 from everthread.core.errors import Conflict
 from everthread.core.log import Decision, Needs, Seen
-from everthread.history import reading
-from everthread.history.intents import transcribed
+from everthread.history import read
+from everthread.history.intents import renumbered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,8 @@ class Copying:
         except Conflict:
             if await self._threads.store.checkpoints.get(goal, "", None) is not None:
                 raise
-        entries = [entry async for entry in reading.log(self._threads.store.log, ref)]
-        return {entry.seq: place for place, entry in enumerate(transcribed(entries), 1)}
+        entries = [entry async for entry in read.log(self._threads.store.log, ref)]
+        return {entry.seq: place for place, entry in enumerate(renumbered(entries), 1)}
 
 
 class Copy:

@@ -27,7 +27,7 @@ from everthread.core.checkpoints import (
 from everthread.core.errors import Conflict
 from everthread.core.log import BranchRow, Decision, Needs, Seen
 from everthread.core.paths import segments
-from everthread.history.following import Scribe, new_branch, place_of
+from everthread.history.branch_writer import BranchWriter, new_branch, place_of
 from everthread.history.ingest import Prepared, says_the_same
 
 
@@ -157,7 +157,7 @@ class Put:
         held = [*found.held, *(write for write in self.joining if write.is_held)]
         return sorted(held, key=attrgetter("task_path", "task_id", "idx"))
 
-    def _row(self, seen: Seen, found: CheckpointsSeen, scribe: Scribe) -> StoredCheckpoint:
+    def _row(self, seen: Seen, found: CheckpointsSeen, scribe: BranchWriter) -> StoredCheckpoint:
         return StoredCheckpoint(
             number=found.thread.made + 1 if found.own is None else found.own.number,
             namespace=self.namespace,
@@ -202,7 +202,7 @@ class _Writing:
             branch = _branched(seen, fork[0], original.parent_seq or 0, original.depth - 1, now)
         self._is_fork = fork is not None
         room = len(put.items) + len(put.removed) + sum(len(one.awaited) for one in put.waiting.values())
-        self.scribe = Scribe(seen, branch, now, room)
+        self.scribe = BranchWriter(seen, branch, now, room)
 
     def _fork(self) -> tuple[BranchRow, int, int] | None:
         """Where the path is left when the parent does not stand at its end."""
@@ -226,7 +226,7 @@ class _Writing:
 
     def _first_edit(self, branch: BranchRow, now: int) -> tuple[int, entries.Entry] | None:
         """The first changed message: on a fork that is an edit, and the path it leaves keeps the original."""
-        path = Scribe(self._seen, branch, now, 0)
+        path = BranchWriter(self._seen, branch, now, 0)
         for position, item in enumerate(self._put.items):
             known = path.known(item.prepared.id) if item.prepared is not None and item.ref is None else None
             if known is None or known.kind != entries.Kind.MESSAGE or item.prepared is None:

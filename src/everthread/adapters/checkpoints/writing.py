@@ -19,7 +19,7 @@ from everthread.core.checkpoints import (
     StoredWrite,
 )
 from everthread.core.log import Decision, Needs, Seen
-from everthread.history.following import Scribe
+from everthread.history.branch_writer import BranchWriter
 
 HeldKey = tuple[int, str, int]
 """A write by its checkpoint's number, its task and its index."""
@@ -92,20 +92,20 @@ class Clear:
         spared = {row.number for row in found.all if row.id in self.besides}
         return [write for write in found.held if write.checkpoint not in spared]
 
-    def _scribe(self, seen: Seen, found: CheckpointsSeen, now: int) -> Scribe:
+    def _scribe(self, seen: Seen, found: CheckpointsSeen, now: int) -> BranchWriter:
         """At the end of the branch that the newest root checkpoint stands on."""
         tip = next((row for row in found.all if row.number == found.thread.tip), None)
         number = seen.head.active if tip is None or tip.branch not in seen.branches else tip.branch
         room = sum(len(one.awaited) for one in self.waiting.values())
-        return Scribe(seen, seen.branches[number], now, room)
+        return BranchWriter(seen, seen.branches[number], now, room)
 
-    def _settled(self, write: StoredWrite, scribe: Scribe, seen: Seen, blobs: Blobs) -> StoredWrite:
+    def _settled(self, write: StoredWrite, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> StoredWrite:
         waiting = self.waiting[write.checkpoint, write.task_id, write.idx]
         refs = [_logged(one, scribe, seen, blobs) for one in waiting.awaited]
         return settled(write, waiting.held, refs, blobs)
 
 
-def _logged(one: Awaited, scribe: Scribe, seen: Seen, blobs: Blobs) -> Ref | None:
+def _logged(one: Awaited, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> Ref | None:
     """Where a message stands: wherever the log has it, or at the end."""
     if one.prepared is None:
         return None
@@ -120,7 +120,7 @@ def _logged(one: Awaited, scribe: Scribe, seen: Seen, blobs: Blobs) -> Ref | Non
 def _with(
     changes: CheckpointChanges,
     found: CheckpointsSeen,
-    scribe: Scribe,
+    scribe: BranchWriter,
     writes: Sequence[StoredWrite],
     blobs: Blobs,
 ) -> CheckpointChanges:

@@ -27,7 +27,7 @@ from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Decision, Seen
 from everthread.core.notes import Note, Use, shelf_scope
 from everthread.core.nouns import ConversationInfo, EraseReport, Message, Ref
-from everthread.history.decoding import decoded
+from everthread.history.payload_json import decode_json
 from everthread.text.words import index_text
 
 SEQ_BITS = 32
@@ -158,7 +158,7 @@ def text_of(raw: bytes) -> str:
 def sound_payload(raw: bytes) -> dict[str, Any]:
     """A payload that is read for its text and its calls; StoreDamaged when it is none."""
     try:
-        payload: object = decoded(raw)
+        payload: object = decode_json(raw)
     except (ValueError, TypeError, AttributeError) as problem:  # no JSON, or no bytes
         raise StoreDamaged(_DAMAGED) from problem
     if type(payload) is not dict:

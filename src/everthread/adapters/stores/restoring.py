@@ -26,7 +26,7 @@ from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreBusy, StoreDamaged
 from everthread.core.nouns import VerifyReport
 from everthread.core.ports import Store
-from everthread.history import verifying
+from everthread.history import verify as verifying
 
 
 class Erasure(NamedTuple):

@@ -24,7 +24,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreDamaged
 from everthread.core.nouns import VerifyReport
-from everthread.history import verifying
+from everthread.history import verify as verifying
 
 ASIDE = "everthread_replacing"
 JOBS_ASIDE = f"{ASIDE}_jobs"

@@ -16,7 +16,7 @@ from everthread.context.budget import Budget
 from everthread.context.message_format import calls_of
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.nouns import Message, Ref
-from everthread.history import exporting
+from everthread.history import export as exporting
 
 Command = Callable[["Console", str], Awaitable[str]]
 NOTHING_YET: Final = "Nothing was said yet."

@@ -12,8 +12,8 @@ from starlette.responses import Response, StreamingResponse
 
 from everthread.adapters.pdf_export import render_pdf
 from everthread.conversation import Conversation
-from everthread.history.archiving import MEDIA_TYPE
-from everthread.history.exporting import MEDIA_TYPES, SUFFIXES, Parts, check_parts
+from everthread.history.archive import MEDIA_TYPE
+from everthread.history.export import MEDIA_TYPES, SUFFIXES, Parts, check_parts
 from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep
 from everthread.http.errors import problem_responses
 from everthread.http.responses import JsonResponse

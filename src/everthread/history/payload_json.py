@@ -16,7 +16,7 @@ _LONG = b"0" * 16
 """So many digits may be a number that orjson would round."""
 
 
-def decoded(raw: bytes) -> Any:
+def decode_json(raw: bytes) -> Any:
     """JSON as `json` reads it."""
     if raw.translate(_DIGITS).find(_LONG) < 0:
         try:
@@ -29,7 +29,7 @@ def decoded(raw: bytes) -> Any:
 def payload_of(entry: Entry) -> dict[str, Any]:
     """What came in, as `Message` gives it, which also says what is wrong with one that cannot be read."""
     try:
-        payload: dict[str, Any] = decoded(entry.raw or b"")
+        payload: dict[str, Any] = decode_json(entry.raw or b"")
     except (ValueError, TypeError, AttributeError):  # nothing, no JSON, or no bytes
         payload = Message(entry).payload
     return payload

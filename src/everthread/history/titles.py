@@ -26,17 +26,17 @@ class Titler(Protocol):
     async def title(self, text: str) -> str: ...
 
 
-async def title_by(model: Titler, beginning: str, seconds: float) -> str | None:
+async def title_by_model(model: Titler, beginning: str, seconds: float) -> str | None:
     """What a model calls a conversation that begins so; None when it fails, is too slow, or gives no title."""
     try:
         async with asyncio.timeout(seconds):
             said = await model.title(beginning)
     except (ModelError, TimeoutError):
         return None
-    return title_of(said.strip().strip("\"'“”《》「」"))
+    return title_by_rules(said.strip().strip("\"'“”《》「」"))
 
 
-def title_of(question: str) -> str | None:
+def title_by_rules(question: str) -> str | None:
     """A title by rules; None when the question says nothing."""
     text = " ".join(_MARKS.sub(" ", _first_sentence(question)).split())
     if len(text) > MOST_CHARACTERS:

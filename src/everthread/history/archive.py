@@ -28,7 +28,7 @@ from everthread.core.errors import Conflict, StoreDamaged
 from everthread.core.log import BranchRow
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.ports import Store
-from everthread.history import reading
+from everthread.history import read
 
 VERSION = 1
 MEDIA_TYPE = "application/zstd"
@@ -69,7 +69,7 @@ async def _conversation(store: Store, ref: Ref) -> AsyncIterator[tuple[bytes, di
     hashed.update(first)
     yield first, None
     count = 0
-    async for entry in reading.log(store.log, ref):
+    async for entry in read.log(store.log, ref):
         if entry.seq > info.entry_count:
             raise Conflict(f"conversation {ref.id!r} grew while it was read; nothing was changed: export it again")
         line = _line({"entry": entry_of(entry)})

@@ -12,7 +12,7 @@ from everthread.core.entries import Entry, Revision
 from everthread.core.errors import NotFound
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import NewConversation, PathQuery
-from everthread.history import reading
+from everthread.history import read as reading
 from everthread.history.intents import Append
 from everthread.testing import MemoryStore
 from tests.history.ledger import prepared

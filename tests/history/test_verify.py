@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from everthread.core.entries import Entry, Mark
 from everthread.core.nouns import Head, Ref
 from everthread.core.ports import NewConversation
-from everthread.history import verifying
+from everthread.history import verify as verifying
 from everthread.history.intents import Append, Edit, Fork, MarkMessage
 from everthread.testing import MemoryStore
 from tests.history.ledger import prepared

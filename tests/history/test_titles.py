@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from everthread.history.titling import MOST_CHARACTERS, title_of
+from everthread.history.titles import MOST_CHARACTERS, title_by_rules
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from everthread.history.titling import MOST_CHARACTERS, title_of
     ],
 )
 def test_a_title_is_the_first_question_without_its_greeting(question: str, title: str | None) -> None:
-    assert title_of(question) == title
+    assert title_by_rules(question) == title
 
 
 def test_a_long_title_ends_with_a_word_and_says_that_it_was_cut() -> None:
-    title = title_of("Tell me everything about the history of the railway between Kunming and Hanoi") or ""
+    title = title_by_rules("Tell me everything about the history of the railway between Kunming and Hanoi") or ""
     assert len(title) <= MOST_CHARACTERS
     assert title.endswith("railway…")
-    assert len(title_of("昆" * 200) or "") == MOST_CHARACTERS
+    assert len(title_by_rules("昆" * 200) or "") == MOST_CHARACTERS

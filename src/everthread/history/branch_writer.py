@@ -17,9 +17,9 @@ from everthread.core.errors import Erased
 from everthread.core.log import BranchName, BranchRow, Decision, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
 from everthread.core.paths import segments
+from everthread.history.entry_writer import EntryWriter, add, revise
 from everthread.history.ingest import Prepared, counted
 from everthread.history.intents import branch_to_extend, refuse_erased, stubs_of
-from everthread.history.pen import Pen, add, revise
 
 
 class Written(TypedDict):
@@ -34,14 +34,14 @@ class Written(TypedDict):
     changed: Sequence[int]
 
 
-class Scribe:
+class BranchWriter:
     """Writes to one branch what a list brings, inside a decision."""
 
     def __init__(self, seen: Seen, branch: BranchRow, now: int, room: int) -> None:
         refuse_erased(seen)
         self._seen = seen
         self._now = now
-        self._pen = Pen(seen, now, room)
+        self._pen = EntryWriter(seen, now, room)
         self._new: dict[str, Entry] = {}
         self._path = segments({**seen.branches, branch.number: branch}, branch.number)
         self.branch = branch
@@ -133,7 +133,7 @@ def place_of(entry: Entry) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Follow:
+class FollowList:
     """One state of a list: its messages in order, and the ids of those that have left it."""
 
     messages: Sequence[Prepared]
@@ -150,7 +150,7 @@ class Follow:
 
     def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
         branch = branch_to_extend(seen, self.branch, now)
-        scribe = Scribe(seen, branch, now, len(self.messages) + len(self.removed))
+        scribe = BranchWriter(seen, branch, now, len(self.messages) + len(self.removed))
         receipts = [scribe.write(message) for message in self.messages]
         scribe.remove(entry for entry in map(scribe.known, self.removed) if entry is not None)
         return Decision(result=receipts, **scribe.written(activate=False))

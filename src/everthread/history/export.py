@@ -1,7 +1,7 @@
 """A conversation for people and other programs: Markdown, a page, JSON, a line for each message.
 
 What is written follows from the log alone, so it is the same before and after a compaction, a restart, or an import of
-the archive (`history/archiving.py`, the only form that keeps everything).
+the archive (`history/archive.py`, the only form that keeps everything).
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from everthread.core.ids import check_id, check_text
 from everthread.core.log import BranchRow, Decision, Needs, Seen, Touch
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.ports import NewConversation, Store
-from everthread.history import verifying
-from everthread.history.archiving import VERSION
+from everthread.history import verify
+from everthread.history.archive import VERSION
 from everthread.history.ingest import dump
 
 MAX_TITLE_CHARACTERS = 1000
@@ -89,7 +89,7 @@ class Restore:
         )
 
 
-async def read_in(store: Store, owner: str, pieces: AsyncIterable[bytes]) -> ImportReport:
+async def import_archive(store: Store, owner: str, pieces: AsyncIterable[bytes]) -> ImportReport:
     """Write the conversations of an archive for an owner. Invalid names the line that is wrong; conversations before
     it are here then, and stay."""
     reader = _Reader(store, owner)
@@ -190,7 +190,7 @@ class _Reader:
             raise Invalid("a conversation ends that did not begin")
         if (end["sha256"], end["entries"]) != (draft.hashed.hexdigest(), len(draft.entries)):
             raise Invalid(f"conversation {end['id']!r} is not what was written: its hash differs")
-        if faults := verifying.faults(draft.entries, draft.branches):
+        if faults := verify.faults(draft.entries, draft.branches):
             raise Invalid(f"conversation {end['id']!r} does not hold together: {faults[0]}")
         self._ends.append(end)
         self._chains[end["id"]] = draft.link

@@ -15,7 +15,7 @@ from everthread.history.ingest import Prepared, says_the_same
 from everthread.history.stubs import is_stub
 
 
-class Pen:
+class EntryWriter:
     """Writes entries one after the other: gives each the next seq and links the chain."""
 
     def __init__(self, seen: Seen, now: int, salts: int) -> None:
@@ -70,7 +70,7 @@ class Pen:
         return self._seq
 
 
-def add(message: Prepared, pen: Pen, branch: BranchRow) -> tuple[BranchRow, Receipt]:
+def add(message: Prepared, pen: EntryWriter, branch: BranchRow) -> tuple[BranchRow, Receipt]:
     """A message first seen. A framework's summary is kept, but has no place in the order."""
     is_message = message.kind is Kind.MESSAGE
     depth = branch.leaf_depth + 1 if is_message else 0
@@ -93,7 +93,7 @@ def add(message: Prepared, pen: Pen, branch: BranchRow) -> tuple[BranchRow, Rece
 
 
 def revise(
-    message: Prepared, known: Entry, pen: Pen, touches: list[Touch], now: int, stubs: Iterable[Entry] = ()
+    message: Prepared, known: Entry, pen: EntryWriter, touches: list[Touch], now: int, stubs: Iterable[Entry] = ()
 ) -> Receipt:
     """A message whose id is in the log: the same again is nothing new, other content is a revision of it.
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from everthread.core.entries import Entry
 from everthread.core.errors import StoreDamaged
 from everthread.core.nouns import Message
-from everthread.history.decoding import decoded, payload_of
+from everthread.history.payload_json import decode_json, payload_of
 
 NUMBERS = st.one_of(st.integers(), st.floats(), st.integers(min_value=10**14, max_value=10**40))
 VALUES = st.recursive(
@@ -31,7 +31,7 @@ def entry(raw: bytes | None) -> Entry:
 @example("\ud800")
 def test_it_is_to_the_last_digit_what_json_reads(value: object) -> None:
     raw = json.dumps(value).encode()
-    assert repr(decoded(raw)) == repr(json.loads(raw))
+    assert repr(decode_json(raw)) == repr(json.loads(raw))
 
 
 @pytest.mark.parametrize(
