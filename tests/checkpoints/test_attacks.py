@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from everthread import Everthread, EverthreadError, Invalid
+from everthread.adapters.checkpoints.checkpoint_intents import PutWrites
 from everthread.adapters.checkpoints.serde import StrictSerializer
-from everthread.adapters.checkpoints.writing import KeepWrites
 from everthread.core.checkpoints import StoredWrite
 from everthread.core.nouns import Ref
 from everthread.langgraph import EverthreadSaver
@@ -70,7 +70,7 @@ async def test_i25_a_planted_value_is_refused_and_runs_nothing(et: Everthread, a
     found = await saver.aget_tuple(THREAD)
     assert found is not None
     planted = StoredWrite(0, "task", 0, "", "notes", *ATTACKS[attack], False)
-    intent = KeepWrites(namespace="", id=found.checkpoint["id"], writes=[planted])
+    intent = PutWrites(namespace="", id=found.checkpoint["id"], writes=[planted])
     await et.store.log.write(Ref("local", "t"), intent)
     with pytest.raises(EverthreadError):
         await EverthreadSaver(et).aget_tuple(THREAD)

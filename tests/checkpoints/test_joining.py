@@ -13,7 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 
-from everthread.adapters.checkpoints.joining import Joining
+from everthread.adapters.checkpoints.joining import WriteCoalescer
 from everthread.core import failpoints
 from everthread.core.checkpoints import REFERS
 from everthread.core.errors import StoreError
@@ -32,7 +32,7 @@ def saver(tmp_path: Path) -> Iterator[EverthreadSaver]:
 
 
 def wait_for_ever(saver: EverthreadSaver) -> None:
-    saver._saving._joining = Joining(patience_seconds=60)
+    saver._saving._joining = WriteCoalescer(patience_seconds=60)
     saver._saving._joining.is_worthwhile = True
 
 

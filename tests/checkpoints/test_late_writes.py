@@ -9,14 +9,14 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.scenarios import SCENES, Rig
-from everthread.adapters.checkpoints.writing import KeepWrites
+from everthread.adapters.checkpoints.checkpoint_intents import PutWrites
 from everthread.adapters.stores.memory.log import MemoryLog
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.langgraph import ArchivingSaver, EverthreadSaver
 from everthread.testing import MemoryStore
-from tests.captures.rigs import paths_of, texts_in
-from tests.captures.stores import over
+from tests.langgraph.rigs import paths_of, texts_in
+from tests.langgraph.stores import over
 
 R = TypeVar("R")
 
@@ -25,7 +25,7 @@ class SlowToHoldLog(MemoryLog):
     """Takes checkpoints at once, and writes after a while."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
-        if isinstance(intent, KeepWrites):
+        if isinstance(intent, PutWrites):
             await asyncio.sleep(0.02)
         return await super().write(ref, intent)
 

@@ -13,11 +13,11 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import MessagesState, StateGraph
 
-from everthread.adapters.checkpoints.lists import Snapshot
-from everthread.adapters.checkpoints.moulds import Cast, of_payload
-from everthread.adapters.checkpoints.payloads import from_langchain
-from everthread.adapters.checkpoints.remembering import Memory
+from everthread.adapters.checkpoints.cache import ThreadCache
+from everthread.adapters.checkpoints.langchain_json import from_langchain
+from everthread.adapters.checkpoints.message_lists import ListSnapshot
 from everthread.adapters.checkpoints.serde import StrictSerializer
+from everthread.adapters.checkpoints.stored_message import StoredMessage, stored_message
 from everthread.langgraph import EverthreadSaver
 
 SERDE = StrictSerializer()
@@ -34,22 +34,22 @@ def originals() -> list[BaseMessage]:
     ]
 
 
-def casts() -> list[Cast]:
-    return [of_payload(from_langchain(message), message, SERDE) for message in originals()]
+def casts() -> list[StoredMessage]:
+    return [stored_message(from_langchain(message), message, SERDE) for message in originals()]
 
 
-def handed_out() -> tuple[list[BaseMessage], Snapshot]:
+def handed_out() -> tuple[list[BaseMessage], ListSnapshot]:
     made = casts()
     messages = [cast.cast(SERDE) for cast in made]
-    return messages, Snapshot(messages, range(4), casts=made)
+    return messages, ListSnapshot(messages, range(4), casts=made)
 
 
-def taken_in() -> tuple[list[BaseMessage], Snapshot]:
+def taken_in() -> tuple[list[BaseMessage], ListSnapshot]:
     messages = originals()
-    return messages, Snapshot(messages, range(4))
+    return messages, ListSnapshot(messages, range(4))
 
 
-Noted = Callable[[], tuple[list[BaseMessage], Snapshot]]
+Noted = Callable[[], tuple[list[BaseMessage], ListSnapshot]]
 both = pytest.mark.parametrize("noted", [handed_out, taken_in])
 
 
@@ -90,7 +90,7 @@ def test_an_edit_in_place_makes_a_message_unknown(noted: Noted, edit: Edit) -> N
 def test_a_list_that_goes_on_notices_an_edit_of_its_beginning_and_of_its_end(noted: Noted) -> None:
     messages, snapshot = noted()
     longer = [*messages, HumanMessage("new", id="e")]
-    later = Snapshot(longer, range(5), begun=snapshot)
+    later = ListSnapshot(longer, range(5), begun=snapshot)
     assert later.known_prefix(longer) == 5
     longer[4].content = "other"
     assert later.known(longer) == [0, 1, 2, 3, None]
@@ -138,7 +138,7 @@ def test_a_list_is_in_use_while_somebody_has_a_message_of_it(noted: Noted) -> No
 def test_a_list_that_goes_on_is_in_use_while_somebody_has_a_message_of_it() -> None:
     messages, snapshot = handed_out()
     messages.append(HumanMessage("new", id="e"))
-    later = Snapshot(messages, range(5), begun=snapshot)
+    later = ListSnapshot(messages, range(5), begun=snapshot)
     del snapshot
     assert later.is_in_use()
     messages.clear()
@@ -146,7 +146,7 @@ def test_a_list_that_goes_on_is_in_use_while_somebody_has_a_message_of_it() -> N
 
 
 def test_lists_that_nobody_has_any_more_are_forgotten() -> None:
-    memory = Memory()
+    memory = ThreadCache()
     (mine, noted), (theirs, also_noted) = handed_out(), handed_out()
     memory.keep_list("", "messages", noted)
     memory.keep_list("", "messages", also_noted)
@@ -249,10 +249,10 @@ def test_what_others_made_is_not_handed_out() -> None:
 
 
 def test_the_end_of_a_list_is_known_after_its_beginning_was_handed_out_again() -> None:
-    memory = Memory()
+    memory = ThreadCache()
     messages, snapshot = handed_out()
     answer = HumanMessage("new", id="e")
-    memory.keep_list("", "messages", Snapshot([*messages, answer], range(5), begun=snapshot))
+    memory.keep_list("", "messages", ListSnapshot([*messages, answer], range(5), begun=snapshot))
     messages.clear()
     del snapshot
     again = memory.take_back("", "messages", [0, 1, 2, 3, 4], SERDE)
@@ -261,22 +261,22 @@ def test_the_end_of_a_list_is_known_after_its_beginning_was_handed_out_again() -
     assert memory.known("", "messages", [answer]) == [4]
 
 
-def grown(memory: Memory, made: list[Cast]) -> list[BaseMessage]:
+def grown(memory: ThreadCache, made: list[StoredMessage]) -> list[BaseMessage]:
     """A list as a reader gets it: what nobody has any more, again, and the rest new."""
     begun = memory.take_back("", "messages", list(range(len(made))), SERDE)
     messages = [] if begun is None else list(begun.messages)
     messages += [cast.cast(SERDE) for cast in made[len(messages) :]]
-    memory.keep_list("", "messages", Snapshot(messages, range(len(made)), begun=begun, casts=made))
+    memory.keep_list("", "messages", ListSnapshot(messages, range(len(made)), begun=begun, casts=made))
     return messages
 
 
 def test_a_list_that_grows_is_handed_out_again_however_often() -> None:
-    memory = Memory()
+    memory = ThreadCache()
     made = casts()
     first = id(grown(memory, made)[0])
     for number in range(200):
         message = HumanMessage(f"{number}", id=f"m{number}")
-        made.append(of_payload(from_langchain(message), message, SERDE))
+        made.append(stored_message(from_langchain(message), message, SERDE))
         messages = grown(memory, made)
         assert id(messages[0]) == first
         assert [one.id for one in messages] == ["a", "b", "c", "d", *(f"m{other}" for other in range(number + 1))]

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
-from everthread.adapters.checkpoints.elements import Entry, Loose, Ref, pack, unpack
+from everthread.adapters.checkpoints.row_format import LogRef, MessageRef, UnloggedRef, pack_refs, unpack_refs
 from everthread.core import nouns
 from everthread.langgraph import EverthreadSaver
 
@@ -73,11 +73,11 @@ def test_one_input_of_two_thousand_messages_without_ids_is_logged_once(tmp_path:
         assert len({message.id for message in kept}) == 2000
 
 
-refs: st.SearchStrategy[Ref] = st.one_of(
+refs: st.SearchStrategy[MessageRef] = st.one_of(
     st.integers(1, 40),
-    st.builds(Entry, st.integers(1, 9), st.sampled_from([None, "child"]), st.sampled_from([b"f" * 16])),
-    st.builds(Entry, st.integers(1, 9), st.just("child"), st.none()),
-    st.builds(Loose, st.binary(min_size=16, max_size=16)),
+    st.builds(LogRef, st.integers(1, 9), st.sampled_from([None, "child"]), st.sampled_from([b"f" * 16])),
+    st.builds(LogRef, st.integers(1, 9), st.just("child"), st.none()),
+    st.builds(UnloggedRef, st.binary(min_size=16, max_size=16)),
 )
 
 
@@ -86,18 +86,18 @@ refs: st.SearchStrategy[Ref] = st.one_of(
 @example([3, 4])
 @example([*range(3, 60)])
 @example([*range(3, 60), 3])
-@example([3, Entry(4, "child", None)])
-def test_any_list_of_references_comes_back(listed: list[Ref]) -> None:
+@example([3, LogRef(4, "child", None)])
+def test_any_list_of_references_comes_back(listed: list[MessageRef]) -> None:
     blobs: dict[bytes, bytes] = {}
-    packed = pack(listed, blobs)
-    assert unpack(packed, blobs) == listed
+    packed = pack_refs(listed, blobs)
+    assert unpack_refs(packed, blobs) == listed
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(1, 5000), min_size=300, max_size=300, unique=True), st.integers(0, 299))
 def test_a_removal_changes_a_few_chunks_only(seqs: list[int], place: int) -> None:
     before: dict[bytes, bytes] = {}
-    pack(seqs, before)
+    pack_refs(seqs, before)
     after: dict[bytes, bytes] = {}
-    pack(seqs[:place] + seqs[place + 1 :], after)
+    pack_refs(seqs[:place] + seqs[place + 1 :], after)
     assert len(after.keys() - before.keys()) <= 4

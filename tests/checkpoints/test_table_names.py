@@ -9,7 +9,7 @@ import psycopg
 
 import everthread
 from everthread.langgraph import EverthreadSaver
-from tests.captures.test_archiving_saver import THREAD, echo
+from tests.langgraph.test_archiving_saver import THREAD, echo
 from tests.stores.older_sqlite import back_to
 
 OLDER = [

@@ -18,8 +18,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import everthread
 from everthread.langgraph import ArchivingSaver
-from tests.captures.test_archiving_saver import THREAD, echo
 from tests.docs.test_readme import ROOT, output_of
+from tests.langgraph.test_archiving_saver import THREAD, echo
 from tests.nursery import Nursery
 
 SHOWN = {

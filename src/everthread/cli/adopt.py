@@ -16,8 +16,8 @@ from everthread.cli.output import format_bytes
 from everthread.core.errors import Invalid, MissingExtra
 
 if TYPE_CHECKING:
-    from everthread.langgraph.adopting import ThreadAdoption, ThreadReport
-    from everthread.langgraph.foreign import Foreign
+    from everthread.langgraph.adopt import ThreadAdoption, ThreadReport
+    from everthread.langgraph.foreign_savers import SaverDatabase
 
 
 SaverOption = Annotated[
@@ -39,34 +39,34 @@ async def adopt(
         raise Invalid("a dry run prunes nothing; leave one of them out", field="--prune")
     if any(find_spec(f"langgraph.checkpoint.{kind}") is None for kind in ("sqlite", "postgres")):
         raise MissingExtra("adopting needs an extra: pip install 'everthread[adopt]'")
-    from everthread.langgraph.foreign import foreign_at  # noqa: PLC0415 - an extra
+    from everthread.langgraph.foreign_savers import open_saver_database  # noqa: PLC0415 - an extra
 
-    with foreign_at(saver, read_only=not prune) as found:
+    with open_saver_database(saver, read_only=not prune) as found:
         if dry_run:
             _tell_reports(cli, await _looked_at(cli, found))
         else:
             _tell_adoptions(cli, await _adopted(cli, found), await _pruned(cli, found) if prune else None)
 
 
-async def _looked_at(cli: Invocation, found: Foreign) -> list[ThreadReport]:
-    from everthread.langgraph.adopting import report  # noqa: PLC0415 - an extra
+async def _looked_at(cli: Invocation, found: SaverDatabase) -> list[ThreadReport]:
+    from everthread.langgraph.adopt import report_thread  # noqa: PLC0415 - an extra
 
     threads = found.threads()
     with cli.out.progress("looking", sum(len(found.checkpoints(thread)) for thread in threads)) as step:
-        return [await asyncio.to_thread(report, found, thread, step) for thread in threads]
+        return [await asyncio.to_thread(report_thread, found, thread, step) for thread in threads]
 
 
-async def _adopted(cli: Invocation, found: Foreign) -> list[ThreadAdoption]:
-    from everthread.langgraph.adopting import Adoption  # noqa: PLC0415 - an extra
+async def _adopted(cli: Invocation, found: SaverDatabase) -> list[ThreadAdoption]:
+    from everthread.langgraph.adopt import Adopter  # noqa: PLC0415 - an extra
 
     threads = found.threads()
     async with cli.open(create=True) as et:
-        adoption = Adoption(et, found, cli.owner)
+        adoption = Adopter(et, found, cli.owner)
         with cli.out.progress("adopting", sum(len(found.checkpoints(thread)) for thread in threads)) as step:
             return [await adoption.adopt(thread, step) for thread in threads]
 
 
-async def _pruned(cli: Invocation, found: Foreign) -> dict[str, Any]:
+async def _pruned(cli: Invocation, found: SaverDatabase) -> dict[str, Any]:
     """Only what was adopted is pruned: a failure before this leaves the saver as it is."""
     threads = found.threads()
     before = sum(found.size_bytes(thread)[0] for thread in threads)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from everthread.adapters.checkpoints.payloads import from_langchain
+from everthread.adapters.checkpoints.langchain_json import from_langchain
+from everthread.langchain.messages import to_langchain
 from everthread.langchain.middleware import DEEPAGENTS_SLOT, EverthreadMiddleware
-from everthread.langchain.reviving import to_langchain
-from everthread.langgraph.sync import opened
+from everthread.langgraph.lifecycle import open_sync
 
-__all__ = ["DEEPAGENTS_SLOT", "EverthreadMiddleware", "from_langchain", "opened", "to_langchain"]
+__all__ = ["DEEPAGENTS_SLOT", "EverthreadMiddleware", "from_langchain", "open_sync", "to_langchain"]

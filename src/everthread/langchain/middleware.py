@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -14,22 +16,75 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.config import get_config
 from langgraph.types import Command
 
+from everthread.adapters.checkpoints.threads import address_of
 from everthread.context.budget import Budget
 from everthread.core import payloads
 from everthread.core.ids import LOCAL, check_id, new_id
+from everthread.core.nouns import Ref
 from everthread.instance import Everthread
-from everthread.langchain.hearing import Hearing, Where, here
-from everthread.langchain.reviving import to_langchain
+from everthread.langchain.messages import to_langchain
 from everthread.langchain.tools import Ask, history_tools, memory_tools
-from everthread.langgraph.ledgers import Ledger
-from everthread.langgraph.sync import bridge_of
+from everthread.langgraph.capture import LazyConversation, Namespace, RunCapture
+from everthread.langgraph.lifecycle import bridge_of
+
+_MAX_THREADS = 64
+
+
+class HookLocation(NamedTuple):
+    """The thread and the graph in it that a hook is called in."""
+
+    thread: Ref
+    namespace: Namespace
+
+
+def current_location(owner: str) -> HookLocation:
+    """Where the running hook is. Its own node is the last part of LangGraph's namespace, and not part of ours."""
+    spot = address_of(get_config(), owner)
+    return HookLocation(Ref(spot.owner, spot.thread_id), tuple(spot.namespace.split("|")[:-1]))
+
+
+class _Thread:
+    """One thread: hooks of parallel tools take turns."""
+
+    def __init__(self, et: Everthread, ref: Ref) -> None:
+        self.scopes = RunCapture(et, ref.id, ref.owner)
+        self.turn = asyncio.Lock()
+
+
+class ThreadCaptures:
+    """The threads heard of last. What is forgotten of one is read from the log again."""
+
+    def __init__(self, et: Everthread) -> None:
+        self._et = et
+        self._threads: OrderedDict[Ref, _Thread] = OrderedDict()
+
+    def _thread(self, ref: Ref) -> _Thread:
+        found = self._threads.setdefault(ref, _Thread(self._et, ref))
+        self._threads.move_to_end(ref)
+        while len(self._threads) > _MAX_THREADS:
+            self._threads.popitem(last=False)
+        return found
+
+    async def hear(self, where: HookLocation, listed: Sequence[object], new: Sequence[object] = ()) -> LazyConversation:
+        """Log a graph's list, then what is new and not in it yet; give the log they went to."""
+        thread = self._thread(where.thread)
+        async with thread.turn:
+            await thread.scopes.log(where.namespace, listed)
+            await thread.scopes.add(where.namespace, new)
+            return thread.scopes.ledger(where.namespace)
+
+    def ledger(self, where: HookLocation) -> LazyConversation:
+        """Where the messages of a graph go."""
+        return self._thread(where.thread).scopes.ledger(where.namespace)
+
 
 DEEPAGENTS_SLOT = "SummarizationMiddleware"
 """The name of deepagents' own middleware; one by the same name takes its place, in its subagents too."""
 
-Answer = ModelResponse[Any] | ExtendedModelResponse[Any] | AIMessage
+ModelAnswer = ModelResponse[Any] | ExtendedModelResponse[Any] | AIMessage
 ToolAnswer = ToolMessage | Command[Any]
 
 
@@ -66,7 +121,7 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._owner = check_id(owner, "owner")
         self._bridge = bridge_of(et)
-        self._hearing = Hearing(et)
+        self._hearing = ThreadCaptures(et)
         self._compact = compact or recall
         self._recall = recall
         self._budget = budget
@@ -81,36 +136,36 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def abefore_agent(self, state: Any, runtime: Any) -> None:
         """Log the question before anything is made of it."""
-        await self._bridge.run(self._hearing.hear(here(self._owner), list(state["messages"])))
+        await self._bridge.run(self._hearing.hear(current_location(self._owner), list(state["messages"])))
 
     def before_agent(self, state: Any, runtime: Any) -> None:
-        self._bridge.call(self._hearing.hear(here(self._owner), list(state["messages"])))
+        self._bridge.call(self._hearing.hear(current_location(self._owner), list(state["messages"])))
 
     async def aafter_model(self, state: Any, runtime: Any) -> None:
         """Log what the model said, with all that the list has before it."""
-        await self._bridge.run(self._hearing.hear(here(self._owner), list(state["messages"])))
+        await self._bridge.run(self._hearing.hear(current_location(self._owner), list(state["messages"])))
 
     def after_model(self, state: Any, runtime: Any) -> None:
-        self._bridge.call(self._hearing.hear(here(self._owner), list(state["messages"])))
+        self._bridge.call(self._hearing.hear(current_location(self._owner), list(state["messages"])))
 
     # -- what the model is sent ------------------------------------------------------------------------------
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> Answer:
+    ) -> ModelAnswer:
         """Ask with what the log makes of the conversation, where that is wanted."""
         if self._compact:
-            request = await self._bridge.run(self._from_log(here(self._owner), request))
+            request = await self._bridge.run(self._from_log(current_location(self._owner), request))
         return _with_ids(await handler(request))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> Answer:
+    ) -> ModelAnswer:
         if self._compact:
-            request = self._bridge.call(self._from_log(here(self._owner), request))
+            request = self._bridge.call(self._from_log(current_location(self._owner), request))
         return _with_ids(handler(request))
 
-    async def _from_log(self, where: Where, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    async def _from_log(self, where: HookLocation, request: ModelRequest[Any]) -> ModelRequest[Any]:
         listed: Sequence[BaseMessage] = (request.state or {}).get("messages") or request.messages
         ledger = await self._hearing.hear(where, listed)
         if not await _has_all(ledger, listed):
@@ -132,25 +187,25 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ToolAnswer:
         """Log a result as the tool gave it."""
         answer = await handler(request)
-        new = _named_messages(answer)
-        await self._bridge.run(self._hearing.hear(here(self._owner), _listed(request), new))
+        new = _messages_in_answer(answer)
+        await self._bridge.run(self._hearing.hear(current_location(self._owner), _messages_in_state(request), new))
         return answer
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]) -> ToolAnswer:
         answer = handler(request)
-        new = _named_messages(answer)
-        self._bridge.call(self._hearing.hear(here(self._owner), _listed(request), new))
+        new = _messages_in_answer(answer)
+        self._bridge.call(self._hearing.hear(current_location(self._owner), _messages_in_state(request), new))
         return answer
 
     def wait(self, ask: Ask) -> str:
         """Do something with the conversation of the running agent."""
-        return self._bridge.call(self._asked(here(self._owner), ask))
+        return self._bridge.call(self._asked(current_location(self._owner), ask))
 
     async def await_(self, ask: Ask) -> str:
         """The same, for async tools."""
-        return await self._bridge.run(self._asked(here(self._owner), ask))
+        return await self._bridge.run(self._asked(current_location(self._owner), ask))
 
-    async def _asked(self, where: Where, ask: Ask) -> str:
+    async def _asked(self, where: HookLocation, ask: Ask) -> str:
         return (await ask(await self._hearing.ledger(where).conversation())).text
 
 
@@ -162,13 +217,13 @@ def _memory_tools(middleware: EverthreadMiddleware) -> list[Any]:
     return memory_tools(middleware.wait, middleware.await_)
 
 
-def _listed(request: ToolCallRequest) -> list[Any]:
+def _messages_in_state(request: ToolCallRequest) -> list[Any]:
     state = request.state
     found = state.get("messages") if isinstance(state, dict) else getattr(state, "messages", None)
     return list(found or [])
 
 
-async def _has_all(ledger: Ledger, listed: Sequence[BaseMessage]) -> bool:
+async def _has_all(ledger: LazyConversation, listed: Sequence[BaseMessage]) -> bool:
     said = [message.id for message in listed if message.id and not payloads.is_summary(message.model_dump())]
     return len(await ledger.read(said)) == len(set(said))
 
@@ -177,24 +232,24 @@ def _question(listed: Sequence[BaseMessage]) -> str | None:
     return next((message.text for message in reversed(listed) if isinstance(message, HumanMessage)), None)
 
 
-def _with_ids(answer: Answer) -> Answer:
+def _with_ids(answer: ModelAnswer) -> ModelAnswer:
     response = answer.model_response if isinstance(answer, ExtendedModelResponse) else answer
     for message in [response] if isinstance(response, BaseMessage) else response.result:
-        _name(message)
+        _ensure_id(message)
     return answer
 
 
-def _named_messages(answer: ToolAnswer) -> list[BaseMessage]:
+def _messages_in_answer(answer: ToolAnswer) -> list[BaseMessage]:
     """The messages in a tool's answer that were said, each with an id from here on."""
     if isinstance(answer, ToolMessage):
-        return [_name(answer)]
+        return [_ensure_id(answer)]
     update = answer.update
     found = update.get("messages") if isinstance(update, dict) else None
     listed = found if isinstance(found, list) else [found]
-    return [_name(one) for one in listed if isinstance(one, BaseMessage) and one.type != "remove"]
+    return [_ensure_id(one) for one in listed if isinstance(one, BaseMessage) and one.type != "remove"]
 
 
-def _name(message: BaseMessage) -> BaseMessage:
+def _ensure_id(message: BaseMessage) -> BaseMessage:
     if message.id is None:
         message.id = new_id()
     return message

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from everthread.langgraph.archiving import ArchivingSaver
-from everthread.langgraph.saver import EverthreadSaver, make_saver
-from everthread.langgraph.store import EverthreadStore
+from everthread.langgraph.archiving_saver import ArchivingSaver
+from everthread.langgraph.lifecycle import open_sync
+from everthread.langgraph.saver import EverthreadSaver, EverthreadStore, make_saver
 from everthread.langgraph.stream import archive_stream
-from everthread.langgraph.sync import opened
 
-__all__ = ["ArchivingSaver", "EverthreadSaver", "EverthreadStore", "archive_stream", "make_saver", "opened"]
+__all__ = ["ArchivingSaver", "EverthreadSaver", "EverthreadStore", "archive_stream", "make_saver", "open_sync"]

@@ -15,23 +15,21 @@ from typing import Any, NamedTuple, cast
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import Checkpoint, CheckpointTuple
 
-from everthread.adapters.checkpoints.copying import Copying
-from everthread.adapters.checkpoints.ending import Ending
-from everthread.adapters.checkpoints.holding import HISTORY, spoken
-from everthread.adapters.checkpoints.payloads import from_langchain, made_id
-from everthread.adapters.checkpoints.saving import Saving, take
+from everthread.adapters.checkpoints.copy_thread import ThreadCopier
+from everthread.adapters.checkpoints.deletion import CheckpointRemover
+from everthread.adapters.checkpoints.held_writes import HISTORY, as_messages
+from everthread.adapters.checkpoints.langchain_json import from_langchain, made_id
+from everthread.adapters.checkpoints.put import CheckpointWriter, dump_writes
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
-from everthread.adapters.checkpoints.spots import Spot
-from everthread.adapters.checkpoints.threads import Threads
+from everthread.adapters.checkpoints.threads import CheckpointAddress, Threads
 from everthread.core.checkpoints import Saved
 from everthread.core.errors import StoreError
 from everthread.core.nouns import Ref
 from everthread.history.full_history import BEGAN_LATE
 from everthread.instance import Everthread
-from everthread.langgraph.ledgers import Ledger
-from everthread.langgraph.naming import with_id
+from everthread.langgraph.capture import LazyConversation, with_id
 
-EVENT = "_summarization_event"
+SUMMARY_CHANNEL = "_summarization_event"
 """The channel in which deepagents keeps its newest summary."""
 _METADATA = ("source", "step", "run_id")
 
@@ -41,7 +39,7 @@ Write = tuple[str, Any]
 class PutRecord(NamedTuple):
     """One `put`, with all that the archive takes of it."""
 
-    spot: Spot
+    spot: CheckpointAddress
     checkpoint: Mapping[str, Any]
     metadata: Mapping[str, Any]
     new_versions: Mapping[str, Any]
@@ -52,7 +50,7 @@ class PutRecord(NamedTuple):
 class WritesRecord(NamedTuple):
     """One `put_writes`, with all that the archive takes of it."""
 
-    spot: Spot
+    spot: CheckpointAddress
     writes: Sequence[Write]
     task_id: str
     task_path: str
@@ -62,10 +60,10 @@ Record = PutRecord | WritesRecord
 
 
 def put_record(
-    spot: Spot, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: Mapping[str, Any]
+    spot: CheckpointAddress, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: Mapping[str, Any]
 ) -> PutRecord:
     """The part of a checkpoint that is archived."""
-    values = {name: checkpoint["channel_values"].get(name) for name in (HISTORY, EVENT)}
+    values = {name: checkpoint["channel_values"].get(name) for name in (HISTORY, SUMMARY_CHANNEL)}
     values[HISTORY] = _as_messages(values[HISTORY])
     versions = {name: v for name, v in checkpoint["channel_versions"].items() if name == HISTORY}
     kept = {
@@ -85,12 +83,14 @@ def _as_messages(value: Any) -> Any:
     """A plain list may hold dicts and other shorthands; the log has the messages that they mean."""
     if value.__class__ is not list or all(isinstance(item, BaseMessage) for item in value):
         return value
-    return spoken(value) or value  # or no list of messages, whatever the channel is called
+    return as_messages(value) or value  # or no list of messages, whatever the channel is called
 
 
-def writes_record(spot: Spot, writes: Sequence[Write], task_id: str, task_path: str) -> WritesRecord | None:
+def writes_record(
+    spot: CheckpointAddress, writes: Sequence[Write], task_id: str, task_path: str
+) -> WritesRecord | None:
     """The part of a task's writes that is archived; None when it wrote no message and no summary."""
-    kept = [(channel, value) for channel, value in writes if channel in (HISTORY, EVENT)]
+    kept = [(channel, value) for channel, value in writes if channel in (HISTORY, SUMMARY_CHANNEL)]
     return WritesRecord(spot, kept, task_id, task_path) if kept else None
 
 
@@ -100,7 +100,11 @@ class Archive:
     def __init__(self, et: Everthread, allowed: Allowed = ()) -> None:
         self._et = et
         threads = Threads(et, "keep")
-        self._saving, self._ending, self._copying = Saving(threads), Ending(threads), Copying(threads)
+        self._saving, self._ending, self._copying = (
+            CheckpointWriter(threads),
+            CheckpointRemover(threads),
+            ThreadCopier(threads),
+        )
         self._begun: set[Ref] = set()
         self._met: set[Ref] = set()
         """Threads that this process has heard of."""
@@ -124,7 +128,7 @@ class Archive:
         else:
             await self._take_writes(record)
 
-    async def has_begun(self, spot: Spot) -> bool:
+    async def has_begun(self, spot: CheckpointAddress) -> bool:
         """Whether the archive has a checkpoint of this thread."""
         ref = Ref(spot.owner, spot.thread_id)
         if ref not in self._begun and await self._et.store.checkpoints.get(ref, "", None) is not None:
@@ -133,7 +137,7 @@ class Archive:
 
     async def _take_put(self, record: PutRecord) -> None:
         values = dict(record.checkpoint["channel_values"])
-        event = values.pop(EVENT, None)
+        event = values.pop(SUMMARY_CHANNEL, None)
         checkpoint = cast(Checkpoint, {**record.checkpoint, "channel_values": values})
         if record.began_late:
             await self._note_beginning(record.spot)
@@ -166,18 +170,18 @@ class Archive:
     async def _take_writes(self, record: WritesRecord) -> None:
         messages = [write for write in record.writes if write[0] == HISTORY]
         if messages:
-            taken = take(messages, record.task_id, record.task_path, self.serde)
+            taken = dump_writes(messages, record.task_id, record.task_path, self.serde)
             await self._saving.put_writes(record.spot, taken)
         for channel, value in record.writes:
-            if channel == EVENT:
+            if channel == SUMMARY_CHANNEL:
                 await self._take_event(record.spot, value)
 
-    async def _note_beginning(self, spot: Spot) -> None:
+    async def _note_beginning(self, spot: CheckpointAddress) -> None:
         conversation = await self._et.conversations.ensure(spot.thread_id, spot.owner)
         if BEGAN_LATE not in conversation.metadata:
             await conversation.update(metadata={**conversation.metadata, BEGAN_LATE: spot.id})
 
-    async def _take_event(self, spot: Spot, event: object) -> None:
+    async def _take_event(self, spot: CheckpointAddress, event: object) -> None:
         """Keep deepagents' summary as a summary entry: what it says, and up to where in the list it stands for."""
         message = event.get("summary_message") if isinstance(event, Mapping) else None
         if not isinstance(event, Mapping) or not isinstance(message, BaseMessage):
@@ -187,17 +191,19 @@ class Archive:
         extra = {**(payload.get("additional_kwargs") or {}), "lc_source": "summarization", **told}
         payload = {**payload, "additional_kwargs": extra}
         namespace = spot.namespace.split("|") if spot.namespace else []
-        id = message.id or made_id([spot.thread_id, *namespace, EVENT], event.get("cutoff_index") or 0, payload)
+        id = message.id or made_id(
+            [spot.thread_id, *namespace, SUMMARY_CHANNEL], event.get("cutoff_index") or 0, payload
+        )
         ledger = await self._home(spot, namespace)
         if id not in await ledger.read([id]):
             await ledger.write([with_id(payload, id)])
 
-    async def _home(self, spot: Spot, namespace: list[str]) -> Ledger:
-        thread = Ledger(self._et, spot.thread_id, spot.owner)
+    async def _home(self, spot: CheckpointAddress, namespace: list[str]) -> LazyConversation:
+        thread = LazyConversation(self._et, spot.thread_id, spot.owner)
         child = await thread.child_of(namespace) if namespace else None
-        return thread if child is None else Ledger(self._et, child, spot.owner)
+        return thread if child is None else LazyConversation(self._et, child, spot.owner)
 
-    async def recognise(self, spot: Spot, found: CheckpointTuple) -> None:
+    async def recognise(self, spot: CheckpointAddress, found: CheckpointTuple) -> None:
         """Know the messages that the saver has just handed out. It saves work and nothing else, so it may fail."""
         listed = found.checkpoint["channel_values"].get(HISTORY)
         if listed.__class__ is not list or not all(isinstance(item, BaseMessage) for item in listed):

@@ -1,16 +1,28 @@
-"""A database that a saver or a store opens for itself, by its address, in this loop or in one of its own."""
+"""Open a database for a program that is not async, or for a saver that gets an address instead of a database.
+
+    with open_sync("sqlite:///et.db") as et:
+        saver = ArchivingSaver(SqliteSaver(...), et)
+        middleware = EverthreadMiddleware(et)
+
+The database is open in an event loop of its own, and may be used from any thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+from weakref import WeakKeyDictionary
 
+from everthread import bootstrap
 from everthread.adapters.checkpoints.bridge import Bridge
+from everthread.core.errors import Conflict
 from everthread.instance import Everthread
 
 
-class Opened:
+class OpensDatabase:
     """As a context manager, async or not, it opens the database and closes it."""
 
     _et: Everthread
@@ -51,9 +63,43 @@ class Opened:
                 bridge.stop()
 
 
-def here() -> Bridge | None:
+def current_bridge() -> Bridge | None:
     """The running loop, when there is one."""
     try:
         return Bridge(asyncio.get_running_loop())
     except RuntimeError:
         return None
+
+
+_BRIDGES: WeakKeyDictionary[Everthread, Bridge] = WeakKeyDictionary()
+
+
+@contextmanager
+def open_sync(url: str | None = None, **options: Any) -> Iterator[Everthread]:
+    """`everthread.open` for a `with` that is not async; takes the same options."""
+    bridge = Bridge.start()
+    et = bootstrap.open(url, **options)
+    try:
+        bridge.call(et.__aenter__())
+        _BRIDGES[et] = bridge
+        try:
+            yield et
+        finally:
+            bridge.call(et.close())
+    finally:
+        _BRIDGES.pop(et, None)
+        bridge.stop()
+
+
+def bridge_of(et: Everthread) -> Bridge:
+    """The way to the loop that a database is open in: its own, or the running one that this is first asked in."""
+    known = _BRIDGES.get(et)
+    if known is None:
+        try:
+            known = _BRIDGES[et] = Bridge(asyncio.get_running_loop())
+        except RuntimeError:
+            raise Conflict(
+                "it is not known in which loop the database is open; make this inside that loop, or open the "
+                "database with `with everthread.langgraph.open_sync(url) as et`"
+            ) from None
+    return known

@@ -1,4 +1,4 @@
-"""`EverthreadSaver`: the checkpointer to give to a graph, over an open database or an address."""
+"""`EverthreadSaver` and `EverthreadStore`: the checkpointer and the document store to give to a graph."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.store.base import IndexConfig, TTLConfig
 
 from everthread import bootstrap
 from everthread.adapters.checkpoints.saver import LogSaver, OnDelete
 from everthread.adapters.checkpoints.serde import Allowed
+from everthread.adapters.checkpoints.store import LogStore
+from everthread.core.clock import Clock, system_clock
 from everthread.core.ids import LOCAL
 from everthread.instance import Everthread
-from everthread.langgraph.lifecycle import Opened, here
+from everthread.langgraph.lifecycle import OpensDatabase, current_bridge
 from everthread.settings import load
 
 
-class EverthreadSaver(Opened, LogSaver):
+class EverthreadSaver(OpensDatabase, LogSaver):
     """A checkpointer that stays small, over a log that keeps every message.
 
         async with everthread.open("sqlite:///et.db") as et:
@@ -44,7 +47,7 @@ class EverthreadSaver(Opened, LogSaver):
         allowed: Allowed = (),
         serde: SerializerProtocol | None = None,
     ) -> None:
-        super().__init__(et, owner=owner, on_delete=on_delete, allowed=allowed, serde=serde, bridge=here())
+        super().__init__(et, owner=owner, on_delete=on_delete, allowed=allowed, serde=serde, bridge=current_bridge())
         self._et = et
 
     @classmethod
@@ -65,3 +68,32 @@ async def make_saver() -> AsyncIterator[EverthreadSaver]:
     settings = load({}).settings
     async with EverthreadSaver.from_url(settings.database, owner=settings.owner) as saver:
         yield saver
+
+
+class EverthreadStore(OpensDatabase, LogStore):
+    """LangGraph's long-term store in the database of the conversations.
+
+        with EverthreadStore.from_url("sqlite:///et.db", index={"dims": 384, "embed": embeddings}) as store:
+            graph = builder.compile(checkpointer=saver, store=store)
+
+    - Namespaces, filters with `$eq $ne $gt $gte $lt $lte`, time to live; by meaning when `index` names an embedder.
+    - Vectors carry the name of their model, and are never compared with those of another.
+    - Everything belongs to `owner`, and goes when everything of that owner is erased.
+    """
+
+    def __init__(
+        self,
+        et: Everthread,
+        *,
+        owner: str = LOCAL,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        super().__init__(et, owner=owner, index=index, ttl=ttl, clock=clock, bridge=current_bridge())
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Self:
+        """Over the database at an address, as a context manager, async or not; takes the same options."""
+        clock = options.get("clock", system_clock)
+        return cls(bootstrap.open(url, clock=clock), **options)

@@ -1,16 +1,53 @@
-"""The capture that needs no change to a graph: wrap its stream, and what it says is in the log before you see it."""
+"""`archive_stream`, the capture that needs no change to a graph: wrap its stream, and what it says is in the log before
+you see it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from everthread.core.errors import Invalid
 from everthread.core.ids import LOCAL
 from everthread.instance import Everthread
-from everthread.langgraph.events import messages_in, state_in
-from everthread.langgraph.scopes import Scopes
+from everthread.langgraph.capture import Namespace, RunCapture
+
+
+class StateEvent(NamedTuple):
+    """The state that an event of the mode `values` carries."""
+
+    namespace: Namespace
+    values: Any
+
+
+def state_in(event: object) -> StateEvent | None:
+    """The state of a `values` event, in each form `astream` gives it; None for an event of another mode.
+
+    One mode: `state`, with subgraphs `(namespace, state)`. Several: `(mode, data)`, `(namespace, mode, data)`.
+    With `version="v2"`: `{"type": mode, "ns": namespace, "data": data}`.
+    """
+    match event:
+        case (tuple() as namespace, str() as mode, data):
+            return StateEvent(namespace, data) if mode == "values" else None
+        case (str() as mode, data):
+            return StateEvent((), data) if mode == "values" else None
+        case (tuple() as namespace, data):
+            return StateEvent(namespace, data)
+        case {"type": str() as mode, "ns": tuple() as namespace, "data": data}:
+            return StateEvent(namespace, data) if mode == "values" else None
+    return StateEvent((), event)
+
+
+def messages_in(values: object) -> Sequence[object] | None:
+    """The channel `messages` of a state that is a mapping or an object; None when it has none."""
+    found = values.get("messages") if isinstance(values, Mapping) else getattr(values, "messages", None)
+    if found is None or isinstance(found, list | tuple):
+        return found
+    if isinstance(found, Mapping) or hasattr(found, "model_dump"):
+        return [found]
+    raise Invalid(f"the channel holds a {type(found).__name__}, not a list of messages", field="messages")
+
 
 Event = TypeVar("Event")
 
@@ -42,7 +79,7 @@ async def archive_stream(
 
     Invalid at the end of a stream in which no event had a channel `messages`: it would have archived nothing.
     """
-    scopes = Scopes(et, thread_id, owner)
+    scopes = RunCapture(et, thread_id, owner)
     is_empty, has_messages = True, False
     async with AsyncExitStack() as closing:
         if isinstance(

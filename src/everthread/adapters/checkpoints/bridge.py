@@ -36,7 +36,7 @@ class Bridge:
 
     def call(self, work: Coroutine[Any, Any, R]) -> R:
         """Run it there and wait. From inside the loop that would wait for ever, so it is refused."""
-        if running() is self._loop:
+        if running_loop() is self._loop:
             work.close()
             raise Conflict(
                 "a call that blocks was made from the loop that has to answer it; use the async verb (aget_tuple, "
@@ -46,7 +46,7 @@ class Bridge:
 
     async def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run it there, from this loop or another."""
-        if running() is self._loop:
+        if running_loop() is self._loop:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
@@ -58,7 +58,7 @@ class Bridge:
             self._loop.close()
 
 
-def known(bridge: Bridge | None, who: str) -> Bridge:
+def require_bridge(bridge: Bridge | None, who: str) -> Bridge:
     """The bridge, or what to do for want of one."""
     if bridge is None:
         raise Conflict(
@@ -68,7 +68,7 @@ def known(bridge: Bridge | None, who: str) -> Bridge:
     return bridge
 
 
-def running() -> asyncio.AbstractEventLoop | None:
+def running_loop() -> asyncio.AbstractEventLoop | None:
     """The loop that runs in this thread."""
     try:
         return asyncio.get_running_loop()

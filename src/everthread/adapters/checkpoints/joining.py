@@ -11,21 +11,21 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from everthread.adapters.checkpoints.spots import Spot
-from everthread.adapters.checkpoints.writing import KeepWrites
+from everthread.adapters.checkpoints.checkpoint_intents import PutWrites
+from everthread.adapters.checkpoints.threads import CheckpointAddress
 from everthread.core import driving
 
-PATIENCE_SECONDS = 0.02
+MAX_WAIT_SECONDS = 0.02
 """Longer than a step of a graph takes on a thread of some hundred messages, with the checkpoint before it still on its
 way to a slow disk. With 5 ms one set of writes in five gave up, and was a commit of its own."""
 
 
-class _Offer:
+class _WaitingWrites:
     """Writes that wait to be told what became of them. A lock does it: a future would cost five times as much."""
 
     __slots__ = ("_untold", "is_stored", "writes")
 
-    def __init__(self, writes: KeepWrites) -> None:
+    def __init__(self, writes: PutWrites) -> None:
         self.writes = writes
         self.is_stored = False
         self._untold = threading.Lock()
@@ -41,20 +41,20 @@ class _Offer:
             return self._untold.acquire(timeout=patience_seconds)
 
 
-class Joining:
+class WriteCoalescer:
     """The writes that wait, by the checkpoint they are made on. Touched by whoever has the baton."""
 
-    def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, patience_seconds: float = MAX_WAIT_SECONDS) -> None:
         self._patience_seconds = patience_seconds
-        self._offers: dict[Spot, list[_Offer]] = {}
+        self._offers: dict[CheckpointAddress, list[_WaitingWrites]] = {}
         self.is_worthwhile = False
         """Whether a checkpoint came last time before the writes on its parent were stored."""
 
-    def is_stored(self, spot: Spot, writes: KeepWrites) -> bool:
+    def is_stored(self, spot: CheckpointAddress, writes: PutWrites) -> bool:
         """Wait; whether a checkpoint has come and was stored with these writes. Only for callers that block."""
         if not self.is_worthwhile:
             return False
-        offer = _Offer(writes)
+        offer = _WaitingWrites(writes)
         self._offers.setdefault(spot, []).append(offer)
         if not offer.is_told(self._patience_seconds):
             if offer in self._offers.get(spot, ()):
@@ -63,14 +63,14 @@ class Joining:
             offer.is_told()  # a checkpoint has taken it along, and is on its way to the disk
         return offer.is_stored
 
-    def _withdraw(self, spot: Spot, offer: _Offer) -> None:
+    def _withdraw(self, spot: CheckpointAddress, offer: _WaitingWrites) -> None:
         self.is_worthwhile = False
         self._offers[spot].remove(offer)
         if not self._offers[spot]:
             del self._offers[spot]
 
     @contextmanager
-    def taken(self, spot: Spot) -> Iterator[Sequence[KeepWrites]]:
+    def taken(self, spot: CheckpointAddress) -> Iterator[Sequence[PutWrites]]:
         """The writes that wait for a checkpoint on this one. They go on waiting until it is stored, or is not."""
         offers = self._offers.pop(spot, [])
         is_stored = False

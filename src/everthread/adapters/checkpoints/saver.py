@@ -1,6 +1,6 @@
 """LangGraph's checkpointer over the log: its verbs, each async, with a twin that waits for it.
 
-The work is in `saving`, `showing`, `ending` and `copying`; what is here says where a config points to and in which loop
+The work is in `put`, `get`, `deletion` and `copy_thread`; this module says where a config points to and in which loop
 it runs.
 """
 
@@ -21,15 +21,14 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from everthread.adapters.checkpoints.arriving import arriving
-from everthread.adapters.checkpoints.bridge import Bridge, known, running
-from everthread.adapters.checkpoints.copying import Copying
-from everthread.adapters.checkpoints.ending import Ending
-from everthread.adapters.checkpoints.saving import Saving, take
+from everthread.adapters.checkpoints.bridge import Bridge, require_bridge, running_loop
+from everthread.adapters.checkpoints.copy_thread import ThreadCopier
+from everthread.adapters.checkpoints.deletion import CheckpointRemover
+from everthread.adapters.checkpoints.get import CheckpointReader
+from everthread.adapters.checkpoints.in_flight import in_flight_puts
+from everthread.adapters.checkpoints.put import CheckpointWriter, dump_writes
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
-from everthread.adapters.checkpoints.showing import Showing
-from everthread.adapters.checkpoints.spots import OWNER, Spot, check_filter, spot_of
-from everthread.adapters.checkpoints.threads import Threads
+from everthread.adapters.checkpoints.threads import OWNER_KEY, CheckpointAddress, Threads, address_of, check_filter
 from everthread.core.checkpoints import CheckpointQuery
 from everthread.core.driving import Baton
 from everthread.core.errors import Conflict, Invalid
@@ -59,16 +58,16 @@ class LogSaver(BaseCheckpointSaver[Any]):
             raise Invalid(f'must be "keep" or "erase", not {on_delete!r}', field="on_delete")
         self._owner = check_id(owner, "owner")
         threads = Threads(et, on_delete)
-        self._saving, self._showing = Saving(threads), Showing(threads)
-        self._ending, self._copying = Ending(threads), Copying(threads)
-        self._arriving = arriving(et)
+        self._saving, self._showing = CheckpointWriter(threads), CheckpointReader(threads)
+        self._ending, self._copying = CheckpointRemover(threads), ThreadCopier(threads)
+        self._arriving = in_flight_puts(et)
         self._can_block = et.store.can_block
         self._baton = Baton()
         self._bridge = bridge
 
     def _over(self, work: Coroutine[Any, Any, R]) -> Bridge:
         try:
-            return known(self._bridge, "EverthreadSaver")
+            return require_bridge(self._bridge, "EverthreadSaver")
         except Conflict:
             work.close()
             raise
@@ -82,7 +81,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
     def _drive(self, work: Coroutine[Any, Any, R]) -> R:
         """The same for what asks nothing but the store: here, where that can block and no loop has this thread."""
         bridge = self._over(work)
-        if self._can_block and running() is None:
+        if self._can_block and running_loop() is None:
             return self._baton.drive(work)
         return bridge.call(self._baton.in_steps(work))
 
@@ -102,7 +101,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; what is new in its messages enters the log in the same transaction."""
-        spot = spot_of(config, self._owner)
+        spot = address_of(config, self._owner)
         with self._arriving.of(spot.thread):
             await self._run(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
         return spot.config(checkpoint["id"])
@@ -111,11 +110,11 @@ class LogSaver(BaseCheckpointSaver[Any]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store what a task wrote on top of a checkpoint."""
-        taken = take(writes, task_id, task_path, self.serde)
+        taken = dump_writes(writes, task_id, task_path, self.serde)
         await self._run(self._saving.put_writes(self._written_to(config), taken))
 
-    def _written_to(self, config: RunnableConfig) -> Spot:
-        spot = spot_of(config, self._owner)
+    def _written_to(self, config: RunnableConfig) -> CheckpointAddress:
+        spot = address_of(config, self._owner)
         if spot.id is None:
             raise Invalid("is missing: writes belong to a checkpoint", field="checkpoint_id")
         return spot
@@ -124,7 +123,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, or the newest of its namespace."""
-        return await self._run(self._showing.get(spot_of(config, self._owner), self.serde))
+        return await self._run(self._showing.get(address_of(config, self._owner), self.serde))
 
     async def alist(
         self,
@@ -153,7 +152,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         until = None if before is None else before["configurable"].get("checkpoint_id")
         if config is None:
             return CheckpointQuery(owner=self._owner, before=until)
-        spot = spot_of(config, self._owner)
+        spot = address_of(config, self._owner)
         return CheckpointQuery(
             owner=spot.owner,
             conversation=spot.thread_id,
@@ -171,7 +170,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
     async def _deltas(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         if not channels:
             return {}
-        return await self._showing.delta_history(spot_of(config, self._owner), channels, self.serde)
+        return await self._showing.delta_history(address_of(config, self._owner), channels, self.serde)
 
     # -- removing and copying ------------------------------------------------------------------------------
 
@@ -205,7 +204,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        spot = spot_of(config, self._owner)
+        spot = address_of(config, self._owner)
         with self._arriving.of(spot.thread):
             self._drive(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
         return spot.config(checkpoint["id"])
@@ -213,11 +212,11 @@ class LogSaver(BaseCheckpointSaver[Any]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        taken = take(writes, task_id, task_path, self.serde)
+        taken = dump_writes(writes, task_id, task_path, self.serde)
         self._drive(self._saving.put_writes(self._written_to(config), taken))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._drive(self._showing.get(spot_of(config, self._owner), self.serde))
+        return self._drive(self._showing.get(address_of(config, self._owner), self.serde))
 
     def list(
         self,
@@ -249,4 +248,4 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
 def _kept(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
     """What is stored of a checkpoint's metadata: whose it is stands elsewhere."""
-    return {key: value for key, value in get_checkpoint_metadata(config, metadata).items() if key != OWNER}
+    return {key: value for key, value in get_checkpoint_metadata(config, metadata).items() if key != OWNER_KEY}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from langgraph.store.base import (
     BaseStore,
     GetOp,
     IndexConfig,
     Item,
     ListNamespacesOp,
+    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -23,8 +26,7 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from everthread.adapters.checkpoints.bridge import Bridge, known
-from everthread.adapters.checkpoints.matches import is_in, matches, pack_vectors, similarity
+from everthread.adapters.checkpoints.bridge import Bridge, require_bridge
 from everthread.core.clock import Clock, from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, Invalid
 from everthread.core.ids import LOCAL, check_id, check_text
@@ -55,12 +57,12 @@ class LogStore(BaseStore):
         self._owner = check_id(owner, "owner")
         self._clock = clock
         self._bridge = bridge
-        self._meaning = None if index is None else _Meaning(index)
+        self._meaning = None if index is None else _VectorSearch(index)
         self.ttl_config = ttl
 
     @property
     def _over(self) -> Bridge:
-        return known(self._bridge, "EverthreadStore")
+        return require_bridge(self._bridge, "EverthreadStore")
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several things: first all reading, then all writing, in one transaction."""
@@ -94,19 +96,19 @@ class LogStore(BaseStore):
     async def _read(self, op: Op, touched: list[ItemKey]) -> Result:
         if isinstance(op, GetOp):
             found = await self._et.store.items.get(self._owner, [_key_of(op.namespace, op.key)])
-            touched += _lives_on(found, op.refresh_ttl)
+            touched += _keys_to_refresh(found, op.refresh_ttl)
             return Item(**_fields(found[0])) if found else None
         if isinstance(op, SearchOp):
             ranked = await self._search(op)
-            touched += _lives_on([item for item, _ in ranked], op.refresh_ttl)
+            touched += _keys_to_refresh([item for item, _ in ranked], op.refresh_ttl)
             return [SearchItem(**_fields(item), score=score) for item, score in ranked]
         if isinstance(op, ListNamespacesOp):
             return await self._namespaces(op)
         return None
 
     async def _search(self, op: SearchOp) -> list[tuple[StoredItem, float | None]]:
-        found = await self._et.store.items.under(self._owner, _joined(op.namespace_prefix))
-        meant = [item for item in found if not op.filter or _is_meant(item, op.filter)]
+        found = await self._et.store.items.under(self._owner, _join_namespace(op.namespace_prefix))
+        meant = [item for item in found if not op.filter or _matches_filter(item, op.filter)]
         scored: list[tuple[StoredItem, float | None]] = [(item, None) for item in meant]
         if op.query and self._meaning is not None:
             scored = await self._meaning.ranked(op.query, meant)
@@ -114,7 +116,9 @@ class LogStore(BaseStore):
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         names = [tuple(name.split(".")) for name in await self._et.store.items.namespaces(self._owner)]
-        meant = [name for name in names if all(is_in(name, condition) for condition in op.match_conditions or ())]
+        meant = [
+            name for name in names if all(namespace_matches(name, condition) for condition in op.match_conditions or ())
+        ]
         cut = sorted({name[: op.max_depth] for name in meant})
         return cut[op.offset : op.offset + op.limit]
 
@@ -129,7 +133,7 @@ class LogStore(BaseStore):
         return StoredItem(*key, value, now, now, None if ttl is None else now + ttl, ttl, model, vectors)
 
 
-class _Meaning:
+class _VectorSearch:
     """Search by meaning, with whatever embedder it was set up with."""
 
     def __init__(self, index: IndexConfig) -> None:
@@ -156,22 +160,22 @@ class _Meaning:
         return near + [(item, None) for item in items if not item.vectors or item.model != self._model]
 
 
-def _joined(namespace: tuple[str, ...]) -> str:
+def _join_namespace(namespace: tuple[str, ...]) -> str:
     return ".".join(check_text(label, "namespace") for label in namespace)
 
 
 def _key_of(namespace: tuple[str, ...], key: str) -> ItemKey:
     if not isinstance(key, str):
         raise Invalid(f"must be a string, not {type(key).__name__}", field="key")
-    return ItemKey(_joined(namespace), check_text(key, "key"))
+    return ItemKey(_join_namespace(namespace), check_text(key, "key"))
 
 
-def _is_meant(item: StoredItem, filter: Mapping[str, Any]) -> bool:
+def _matches_filter(item: StoredItem, filter: Mapping[str, Any]) -> bool:
     value = json.loads(item.value)
-    return all(matches(value.get(key), wanted) for key, wanted in filter.items())
+    return all(matches_value(value.get(key), wanted) for key, wanted in filter.items())
 
 
-def _lives_on(items: Sequence[StoredItem], refresh: bool) -> list[ItemKey]:
+def _keys_to_refresh(items: Sequence[StoredItem], refresh: bool) -> list[ItemKey]:
     return [ItemKey(item.namespace, item.key) for item in items if refresh and item.ttl_micros is not None]
 
 
@@ -183,3 +187,54 @@ def _fields(item: StoredItem) -> dict[str, Any]:
         "created_at": from_micros(item.created_at),
         "updated_at": from_micros(item.updated_at),
     }
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+Namespace = tuple[str, ...]
+
+
+def matches_value(value: Any, wanted: Any) -> bool:
+    """Whether a value is what a filter asks for; an operator that is not known is refused."""
+    if not isinstance(wanted, Mapping):
+        return bool(value == wanted)
+    if any(str(key).startswith("$") for key in wanted):
+        return all(_compare(value, name, bound) for name, bound in wanted.items())
+    return isinstance(value, Mapping) and all(matches_value(value.get(key), inner) for key, inner in wanted.items())
+
+
+def _compare(value: Any, name: str, bound: Any) -> bool:
+    if name not in _OPERATORS:
+        raise Invalid(f"{name!r} is no operator; use one of {', '.join(_OPERATORS)}", field="filter")
+    try:
+        return bool(_OPERATORS[name](value, bound))
+    except TypeError:  # a text is neither less nor more than a number
+        return False
+
+
+def namespace_matches(namespace: Namespace, condition: MatchCondition) -> bool:
+    """Whether a namespace begins, or ends, with a path in which `*` stands for any label."""
+    path = condition.path
+    if len(namespace) < len(path):
+        return False
+    labels = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
+    return all(wanted in ("*", label) for label, wanted in zip(labels, path, strict=True))
+
+
+def pack_vectors(vectors: Sequence[Sequence[float]]) -> bytes:
+    """Vectors of one item, as the database keeps them."""
+    return np.asarray(vectors, dtype=np.float32).tobytes()
+
+
+def similarity(packed: bytes, query: Sequence[float]) -> float:
+    """How near the nearest of an item's vectors is to a question, by the cosine between them."""
+    asked = np.asarray(query, dtype=np.float32)
+    vectors = np.frombuffer(packed, dtype=np.float32).reshape(-1, len(asked))
+    norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
+    return float(np.max(vectors @ asked / np.where(norms == 0, 1, norms)))

@@ -1,19 +1,63 @@
-"""A saver's threads: which conversation each of them is, and what is remembered of it.
-
-What a saver does to them is in `saving`, `showing`, `ending` and `copying`.
-"""
+"""Which thread and checkpoint a LangGraph config points to, and which conversation holds that thread."""
 
 from __future__ import annotations
 
-from langgraph.checkpoint.serde.base import SerializerProtocol
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from everthread.adapters.checkpoints.reading import Loader
-from everthread.adapters.checkpoints.remembering import Memories, Memory, Remembered
-from everthread.adapters.checkpoints.spots import Spot
-from everthread.core.checkpoints import CheckpointState
-from everthread.core.errors import NotFound
+from langchain_core.runnables import RunnableConfig
+
+from everthread.adapters.checkpoints.cache import ThreadCaches
+from everthread.core.errors import Invalid, NotFound
+from everthread.core.ids import check_id, check_text
 from everthread.core.nouns import Ref
 from everthread.instance import Everthread
+
+OWNER_KEY = "everthread_owner"
+"""The key in `configurable` that names the owner of a call."""
+_FILTER_KEY = re.compile(r"[\w.:\- ]{1,128}")
+
+
+class CheckpointAddress(NamedTuple):
+    """A thread, a namespace in it, and perhaps a checkpoint."""
+
+    owner: str
+    thread_id: str
+    namespace: str
+    id: str | None
+
+    @property
+    def thread(self) -> Ref:
+        """Its thread, whichever conversation that is now."""
+        return Ref(self.owner, self.thread_id)
+
+    def config(self, id: str | None) -> RunnableConfig:
+        """The config that points to a checkpoint of this namespace."""
+        return {
+            "configurable": {"thread_id": self.thread_id, "checkpoint_ns": self.namespace, "checkpoint_id": id},
+        }
+
+
+def address_of(config: RunnableConfig, owner: str) -> CheckpointAddress:
+    """Where a config points to."""
+    given: Mapping[str, Any] = config.get("configurable") or {}
+    if "thread_id" not in given:
+        raise Invalid('is missing; call with {"configurable": {"thread_id": "…"}}', field="thread_id")
+    return CheckpointAddress(
+        check_id(given.get(OWNER_KEY) or owner, OWNER_KEY),
+        check_id(str(given["thread_id"]), "thread_id"),
+        check_text(given.get("checkpoint_ns") or "", "checkpoint_ns"),
+        given.get("checkpoint_id"),
+    )
+
+
+def check_filter(filter: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What checkpoints' metadata must be equal to. A key that could be no key of metadata is refused."""
+    for key in filter or {}:
+        if not isinstance(key, str) or not _FILTER_KEY.fullmatch(key):
+            raise Invalid(f"{key!r} is no key of metadata; use letters, digits and . : - _", field="filter")
+    return filter or {}
 
 
 class Threads:
@@ -22,7 +66,7 @@ class Threads:
     def __init__(self, et: Everthread, on_delete: str) -> None:
         self.et = et
         self.store = et.store
-        self.memories = Memories()
+        self.memories = ThreadCaches()
         self.erases = on_delete == "erase"
         """Whether a thread that is deleted takes its log along."""
         self._erased: set[Ref] | None = None
@@ -56,15 +100,3 @@ class Threads:
         except NotFound:  # nothing was ever put there
             return
         self._erased = None
-
-    async def parent(self, ref: Ref, spot: Spot, serde: SerializerProtocol, memory: Memory) -> Remembered | None:
-        """What a checkpoint carries over from the one that it is put upon."""
-        if spot.id is None:
-            return None
-        known = memory.checkpoints.get((spot.namespace, spot.id))
-        if known is not None:
-            return known
-        saved = await self.store.checkpoints.get(ref, spot.namespace, spot.id)
-        if saved is None or saved.row.state == CheckpointState.AWAITED:
-            return None
-        return await Loader(self.store, ref, serde, memory).remember(saved)

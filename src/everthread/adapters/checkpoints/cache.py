@@ -1,0 +1,139 @@
+"""What a saver remembers of a thread, so that a checkpoint costs what is new in it.
+
+Entries never change, so what is cached of them stays true, except after an erase: the store counts those, and an older
+cache is dropped. Everything here can be lost at any time; the store has all of it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from everthread.adapters.checkpoints.held_writes import HeldMessages, WriteKey
+from everthread.adapters.checkpoints.message_lists import ListSnapshot
+from everthread.adapters.checkpoints.row_format import MessageRef
+from everthread.adapters.checkpoints.stored_message import StoredMessage
+from everthread.core import nouns
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MAX_THREADS = 64
+_MAX_LISTS = 3
+"""How many lists of one channel are remembered: those of as many readers at a time are told from new ones."""
+_MAX_CHANNELS = 16
+_MAX_CHECKPOINTS = 64
+
+
+class CachedCheckpoint(NamedTuple):
+    """A checkpoint: what the next one carries over from it."""
+
+    number: int
+    log_count: int
+    versions: Mapping[str, Any]
+    values: Mapping[str, Any]
+    """Packed, by channel."""
+    lists: Mapping[str, Sequence[MessageRef]]
+
+
+@dataclass(slots=True)
+class ThreadCache:
+    """What is remembered of one conversation."""
+
+    erasures: int = 0
+    casts: dict[MessageRef, StoredMessage] = field(default_factory=dict)
+    ids: dict[MessageRef, str] = field(default_factory=dict)
+    """The ids that messages without one were given in the log."""
+    lists: OrderedDict[tuple[str, str], deque[ListSnapshot]] = field(default_factory=OrderedDict)
+    """By namespace and channel, newest first."""
+    checkpoints: OrderedDict[tuple[str, str], CachedCheckpoint] = field(default_factory=OrderedDict)
+    held: OrderedDict[tuple[str, str], dict[WriteKey, HeldMessages]] = field(default_factory=OrderedDict)
+
+    def keep_list(self, namespace: str, channel: str, snapshot: ListSnapshot) -> None:
+        """Remember a list; one that it continues, object by object, is remembered no longer."""
+        kept = self.lists.get((namespace, channel), deque())
+        others = [one for one in kept if not one.is_continued_by(snapshot.messages)]
+        _put_newest(self.lists, (namespace, channel), deque([snapshot, *others][:_MAX_LISTS]), _MAX_CHANNELS)
+
+    def take_back(
+        self, namespace: str, channel: str, refs: Sequence[MessageRef], serde: SerializerProtocol
+    ) -> ListSnapshot | None:
+        """The first messages of a list, if such a list was handed out before and nobody has them any more. What else
+        nobody has any more is forgotten."""
+        kept = self.lists.get((namespace, channel))
+        if kept is None:
+            return None
+        begun = _split_first(kept, refs, serde)
+        self.lists[namespace, channel] = deque(filter(ListSnapshot.is_in_use, kept))
+        return begun
+
+    def snapshots(self, namespace: str, channel: str) -> Iterator[ListSnapshot]:
+        """The lists that may share objects with a new one, the likeliest first."""
+        yield from self.lists.get((namespace, channel), ())
+        for key, kept in self.lists.items():
+            if key != (namespace, channel):
+                yield from kept
+
+    def begun(self, namespace: str, channel: str, messages: Sequence[BaseMessage]) -> ListSnapshot | None:
+        """A list that this one continues, with nothing changed in it."""
+        return next((kept for kept in self.snapshots(namespace, channel) if kept.known_prefix(messages)), None)
+
+    def known(
+        self, namespace: str, channel: str, messages: Sequence[BaseMessage], begun: ListSnapshot | None = None
+    ) -> list[MessageRef | None]:
+        """Where messages stand that are known by their objects, and unchanged."""
+        first = [] if begun is None else begun.refs
+        refs: list[MessageRef | None] = [*first, *[None] * (len(messages) - len(first))]
+        rest = list(range(len(first), len(messages)))
+        for kept in self.snapshots(namespace, channel) if rest else ():
+            rest = [place for place in rest if refs[place] is None]
+            for place, ref in zip(rest, kept.known([messages[place] for place in rest]), strict=True):
+                refs[place] = ref
+        return refs
+
+    def keep_checkpoint(self, namespace: str, id: str, row: CachedCheckpoint) -> None:
+        _put_newest(self.checkpoints, (namespace, id), row, _MAX_CHECKPOINTS)
+
+    def hold(self, namespace: str, checkpoint: str, key: WriteKey, held: HeldMessages) -> None:
+        kept = self.held.get((namespace, checkpoint), {})
+        _put_newest(self.held, (namespace, checkpoint), {**kept, key: held}, _MAX_CHECKPOINTS)
+
+
+class ThreadCaches:
+    """The conversations used last."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[nouns.Ref, ThreadCache] = OrderedDict()
+
+    def of(self, ref: nouns.Ref, erasures: int | None = None) -> ThreadCache:
+        """What is remembered of a conversation; nothing when something of it was erased since."""
+        found = self._kept.get(ref)
+        if found is None or (erasures is not None and found.erasures != erasures):
+            found = ThreadCache(erasures=erasures or 0)
+        _put_newest(self._kept, ref, found, _MAX_THREADS)
+        return found
+
+    def forget(self, ref: nouns.Ref) -> None:
+        self._kept.pop(ref, None)
+
+
+def _split_first(
+    kept: deque[ListSnapshot], refs: Sequence[MessageRef], serde: SerializerProtocol
+) -> ListSnapshot | None:
+    for place, one in enumerate(kept):
+        if parts := one.split(refs, serde):
+            kept[place] = parts[1]
+            return parts[0]
+    return None
+
+
+def _put_newest(kept: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)

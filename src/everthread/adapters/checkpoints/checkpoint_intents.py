@@ -1,0 +1,446 @@
+"""The intents of the saver, decided inside the store's transaction: a checkpoint with the entries it makes, writes
+that wait on a checkpoint, and the removal of checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from everthread.adapters.checkpoints.held_writes import HeldMessage, HeldMessages, WriteKey, with_references
+from everthread.adapters.checkpoints.row_format import Blobs, LogRef, MessageRef, UnloggedRef, pack_blob
+from everthread.adapters.checkpoints.stored_message import SerdeBytes, StoredMessage
+from everthread.core import entries, log
+from everthread.core.checkpoints import (
+    CheckpointChanges,
+    CheckpointNeeds,
+    CheckpointsSeen,
+    CheckpointState,
+    StoredCheckpoint,
+    StoredWrite,
+    Thread,
+)
+from everthread.core.errors import Conflict
+from everthread.core.log import BranchRow, Decision, Needs, Seen
+from everthread.core.paths import segments
+from everthread.history.branch_writer import BranchWriter, new_branch, place_of
+from everthread.history.ingest import Prepared, says_the_same
+
+
+class StaleDraft(Conflict):
+    """The store holds what this process did not know of; the caller prepares it and tries again."""
+
+    def __init__(self, writes: Sequence[StoredWrite] = (), rows: Mapping[int, StoredCheckpoint] | None = None) -> None:
+        super().__init__("the thread was changed by somebody else at the same time; nothing was stored: try again")
+        self.writes = writes
+        """Writes that hold messages."""
+        self.rows = rows or {}
+        """Their checkpoints, by number."""
+
+
+class ListedMessage(NamedTuple):
+    """One message of the list that feeds history."""
+
+    message: BaseMessage
+    ref: MessageRef | None
+    """Where it stands in the log, if it is known to stand there unchanged."""
+    prepared: Prepared | None
+    """What is to be written otherwise."""
+    cast: StoredMessage | None
+    spare_id: str | None = None
+    """For a message without an id: what it is called when the log has another one by the name that it would get."""
+
+
+class MatchedMessage(NamedTuple):
+    """A message that a write holds."""
+
+    part: HeldMessage
+    prepared: Prepared | None
+    """What is to be written when no list names it; None for what is never logged."""
+    place: int | None
+    """Where it stands in the list …"""
+    listed: StoredMessage | None = None
+    """… and what the list has there."""
+
+
+class MatchedWrite(NamedTuple):
+    """A write that holds messages, ready to be settled."""
+
+    held: HeldMessages
+    awaited: Sequence[MatchedMessage]
+
+
+class PutResult(NamedTuple):
+    """What became of a put."""
+
+    row: StoredCheckpoint
+    refs: Sequence[MessageRef]
+    logged: Mapping[MessageRef, tuple[str, StoredMessage]]
+    """By reference: the id in the log, and the cast."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutCheckpoint:
+    """A checkpoint, and the entries it makes."""
+
+    serde: SerializerProtocol
+    namespace: str
+    id: str
+    parent_id: str | None
+    run_id: str | None
+    metadata: bytes
+    body: Callable[[Sequence[MessageRef], Blobs], bytes]
+    """The row's bytes, once it is known where the messages of the list stand."""
+    blobs: Mapping[bytes, bytes]
+    needs_parent: bool = False
+    """Whether values are carried over from the parent, which must then be there."""
+    standing: Sequence[MessageRef] = ()
+    """Where the first messages of the list stand, which are known and unchanged …"""
+    items: Sequence[ListedMessage] = ()
+    """… and the rest of them."""
+    removed: Sequence[int] = ()
+    """Entries that the parent's list has and this one has not."""
+    waiting: Mapping[WriteKey, MatchedWrite] = field(default_factory=dict)
+    """The writes on the parent that hold messages."""
+    log_count: int = 0
+    """How many entries the log had when the parent was made."""
+    is_silent: bool = False
+    """Whether it has no list that feeds history: then it stands where the conversation is now, and moves no branch."""
+    settled: Mapping[WriteKey, StoredWrite] | None = None
+    """Those writes as they are to be, where their messages went to another conversation's log."""
+    joining: Sequence[StoredWrite] = ()
+    """Writes on the parent that are stored with it."""
+
+    def needs(self) -> Needs:
+        messages = [item.prepared for item in self.items if item.prepared is not None]
+        messages += [one.prepared for wait in self.waiting.values() for one in wait.awaited if one.prepared is not None]
+        spare = [item.spare_id for item in self.items if item.spare_id is not None]
+        return Needs(
+            ids=list(dict.fromkeys([*(message.id for message in messages), *spare])),
+            every_revision=True,
+            seqs=self.removed,
+            every_branch=True,
+            checkpoints=CheckpointNeeds(namespace=self.namespace, id=self.id, parent_id=self.parent_id),
+        )
+
+    def decide(self, seen: Seen, now: int) -> Decision[PutResult]:
+        found = seen.checkpoints
+        assert found is not None
+        self._check(found)
+        writing = _PutDecision(self, seen, found, now)
+        refs = writing.follow()
+        row = self._row(seen, found, writing.scribe)
+        blobs = {**self.blobs, **writing.blobs}
+        row = row._replace(body=self.body(refs, blobs))
+        changed, joined = writing.settle(refs, blobs), writing.join(refs, blobs)
+        return Decision(
+            result=PutResult(row, refs, writing.logged),
+            **writing.scribe.written(),
+            checkpoints=CheckpointChanges(
+                thread=_thread_after(found.thread, row), put=[row], blobs=blobs, settled=changed, writes=joined
+            ),
+        )
+
+    def _check(self, found: CheckpointsSeen) -> None:
+        if (self.needs_parent or self.joining) and _existing_parent(found) is None:
+            raise StaleDraft
+        known = self.waiting if self.settled is None else self.settled
+        if unknown := [write for write in self.held(found) if (write.task_id, write.idx) not in known]:
+            raise StaleDraft(unknown)
+
+    def held(self, found: CheckpointsSeen) -> list[StoredWrite]:
+        """The writes on the parent that hold messages, those that are stored with it among them."""
+        held = [*found.held, *(write for write in self.joining if write.is_held)]
+        return sorted(held, key=attrgetter("task_path", "task_id", "idx"))
+
+    def _row(self, seen: Seen, found: CheckpointsSeen, scribe: BranchWriter) -> StoredCheckpoint:
+        return StoredCheckpoint(
+            number=found.thread.made + 1 if found.own is None else found.own.number,
+            namespace=self.namespace,
+            id=self.id,
+            parent_id=self.parent_id,
+            run_id=self.run_id,
+            state=CheckpointState.VISIBLE,
+            log_count=seen.head.entry_count + len(scribe.entries),
+            branch=scribe.branch.number,
+            leaf_seq=scribe.branch.leaf_seq,
+            leaf_depth=scribe.branch.leaf_depth,
+            body=b"",
+            metadata=self.metadata,
+        )
+
+
+def _thread_after(thread: Thread, row: StoredCheckpoint) -> Thread:
+    thread = thread._replace(made=max(thread.made, row.number))
+    return thread if row.namespace else thread._replace(tip=row.number, is_closed=False)
+
+
+def _existing_parent(found: CheckpointsSeen) -> StoredCheckpoint | None:
+    parent = found.parent
+    return None if parent is None or parent.state == CheckpointState.AWAITED else parent
+
+
+class _PutDecision:
+    """One decision on its way: the list is followed into the log, then the writes become references to it."""
+
+    def __init__(self, put: PutCheckpoint, seen: Seen, found: CheckpointsSeen, now: int) -> None:
+        self._put = put
+        self._seen = seen
+        self._found = found
+        self._unnamed: dict[int, MessageRef] = {}
+        self.blobs: Blobs = {}
+        self.logged: dict[MessageRef, tuple[str, StoredMessage]] = {}
+        fork = self._fork()
+        branch = self._standing(now) if fork is None else _fork_branch(seen, *fork, now)
+        self._edited = None if fork is None else self._first_edit(branch, now)
+        if self._edited is not None and fork is not None:
+            original = self._edited[1]
+            branch = _fork_branch(seen, fork[0], original.parent_seq or 0, original.depth - 1, now)
+        self._is_fork = fork is not None
+        room = len(put.items) + len(put.removed) + sum(len(one.awaited) for one in put.waiting.values())
+        self.scribe = BranchWriter(seen, branch, now, room)
+
+    def _fork(self) -> tuple[BranchRow, int, int] | None:
+        """Where the path is left when the parent does not stand at its end."""
+        parent = _existing_parent(self._found)
+        if parent is None or self._put.namespace or parent.branch not in self._seen.branches or self._put.is_silent:
+            return None
+        branch = self._seen.branches[parent.branch]
+        is_at_end = parent.number == self._found.thread.tip or branch.leaf_seq == parent.leaf_seq
+        return None if is_at_end else (branch, parent.leaf_seq, parent.leaf_depth)
+
+    def _standing(self, now: int) -> BranchRow:
+        """The parent's branch; without a parent the active one, or after a deletion one that begins anew."""
+        parent, active = _existing_parent(self._found), self._seen.branches[self._seen.head.active]
+        if self._put.is_silent and not self._found.thread.is_closed:
+            return active
+        if parent is not None and not self._put.namespace:
+            return self._seen.branches.get(parent.branch, active)
+        if self._found.thread.is_closed and active.leaf_seq and not self._put.namespace:
+            return new_branch(self._seen, None, 0, 0, now)
+        return active
+
+    def _first_edit(self, branch: BranchRow, now: int) -> tuple[int, entries.Entry] | None:
+        """The first changed message: on a fork that is an edit, and the path it leaves keeps the original."""
+        path = BranchWriter(self._seen, branch, now, 0)
+        for position, item in enumerate(self._put.items):
+            known = path.known(item.prepared.id) if item.prepared is not None and item.ref is None else None
+            if known is None or known.kind != entries.Kind.MESSAGE or item.prepared is None:
+                continue
+            if not says_the_same(item.prepared, known):
+                if any(later.prepared is None for later in self._put.items[position:]):
+                    raise StaleDraft
+                return position, known
+        return None
+
+    def follow(self) -> list[MessageRef]:
+        """Write what is new; give where each message of the list stands."""
+        for one in self._awaited():
+            if one.prepared is not None and one.place is None:
+                self._unnamed[id(one.part)] = self._written(one.prepared, *one.part)
+        refs = [*self._put.standing, *(self._followed(place, item) for place, item in enumerate(self._put.items))]
+        if self._put.removed and not self._is_fork:
+            self._mark_removed(refs)
+        return refs
+
+    def _awaited(self) -> Iterator[MatchedMessage]:
+        if self._put.settled is None:
+            for write in self._put.held(self._found):
+                yield from self._put.waiting[write.task_id, write.idx].awaited
+
+    def _followed(self, position: int, item: ListedMessage) -> MessageRef:
+        is_after_edit = self._edited is not None and position > self._edited[0]
+        if item.ref is not None and not is_after_edit:
+            return item.ref
+        assert item.prepared is not None
+        assert item.cast is not None
+        if self._edited is not None and position == self._edited[0]:
+            receipt = self.scribe.edit(item.prepared, self._edited[1])
+            return self._reference(receipt.seq, item.prepared.id, item.cast)
+        return self._written(self._called(item, item.prepared), item.message, item.cast)
+
+    def _called(self, item: ListedMessage, prepared: Prepared) -> Prepared:
+        """By its name; a message without one that was said before, and is not in the list before, is another one."""
+        known = self.scribe.known(prepared.id)
+        is_another = item.spare_id is not None and known is not None and known.seq <= self._put.log_count
+        return prepared._replace(id=item.spare_id or prepared.id) if is_another else prepared
+
+    def _written(self, prepared: Prepared, message: BaseMessage, cast: StoredMessage) -> MessageRef:
+        receipt = self.scribe.write(prepared)
+        known = self.scribe.known(prepared.id)
+        if known is not None and known.raw != prepared.raw and not isinstance(cast, SerdeBytes):
+            cast = SerdeBytes(*self._put.serde.dumps_typed(message))
+        return self._reference(receipt.seq, prepared.id, cast)
+
+    def _reference(self, seq: int, id: str, cast: StoredMessage) -> MessageRef:
+        """To an entry; with the serializer's bytes where the entry's own do not give the message back."""
+        ref: MessageRef = LogRef(seq, None, pack_blob(*cast, self.blobs)) if isinstance(cast, SerdeBytes) else seq
+        self.logged[ref] = (id, cast)
+        return ref
+
+    def _mark_removed(self, refs: Sequence[MessageRef]) -> None:
+        standing = {ref if isinstance(ref, int) else ref.seq for ref in refs if not isinstance(ref, UnloggedRef)}
+        revised = {place_of(entry) for entry in self.scribe.entries}
+        self.scribe.remove(
+            entry
+            for entry in self._seen.by_seq.values()
+            if entry.kind == entries.Kind.MESSAGE and entry.seq not in standing and place_of(entry) not in revised
+        )
+
+    def settle(self, refs: Sequence[MessageRef], blobs: Blobs) -> list[StoredWrite]:
+        """The writes on the parent, with references in the place of their messages."""
+        if self._put.settled is not None:
+            return [self._put.settled[write.task_id, write.idx] for write in self._found.held]
+        return [self._settled(write, refs, blobs) for write in self._found.held]
+
+    def join(self, refs: Sequence[MessageRef], blobs: Blobs) -> list[StoredWrite]:
+        """The writes that are stored with it, settled from the beginning."""
+        if not self._put.joining:
+            return []
+        assert self._found.parent is not None
+        number = self._found.parent.number
+        writes = [self._settled(write, refs, blobs) if write.is_held else write for write in self._put.joining]
+        return [write._replace(checkpoint=number) for write in writes]
+
+    def _settled(self, write: StoredWrite, refs: Sequence[MessageRef], blobs: Blobs) -> StoredWrite:
+        waiting = self._put.waiting[write.task_id, write.idx]
+        references = [self._reference_to(one, refs, blobs) for one in waiting.awaited]
+        return with_references(write, waiting.held, references, blobs)
+
+    def _reference_to(self, one: MatchedMessage, refs: Sequence[MessageRef], blobs: Blobs) -> MessageRef | None:
+        if one.place is not None:
+            return refs[one.place] if one.listed == one.part.cast else None
+        if one.prepared is None:
+            return UnloggedRef(pack_blob(*one.part.cast, blobs)) if isinstance(one.part.cast, SerdeBytes) else None
+        return self._unnamed[id(one.part)]
+
+
+def _fork_branch(seen: Seen, branch: BranchRow, seq: int, depth: int, now: int) -> log.BranchRow:
+    """A new branch that shares a branch's path up to a message on it."""
+    owner = next((one.branch for one in segments(seen.branches, branch.number) if one.after < seq <= one.last), None)
+    return new_branch(seen, owner, seq if owner is not None else 0, depth if owner is not None else 0, now)
+
+
+HeldKey = tuple[int, str, int]
+"""A write by its checkpoint's number, its task and its index."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutWrites:
+    """Writes of one task on a checkpoint, which may come before the checkpoint itself."""
+
+    namespace: str
+    id: str
+    writes: Sequence[StoredWrite]
+    blobs: Mapping[bytes, bytes] = field(default_factory=dict)
+
+    def needs(self) -> Needs:
+        return Needs(checkpoints=CheckpointNeeds(namespace=self.namespace, id=self.id))
+
+    def decide(self, seen: Seen, now: int) -> Decision[None]:
+        found = seen.checkpoints
+        assert found is not None
+        own = found.own
+        put: list[StoredCheckpoint] = []
+        thread = None
+        if own is None:
+            thread = found.thread._replace(made=found.thread.made + 1)
+            state = int(CheckpointState.AWAITED)
+            own = StoredCheckpoint(thread.made, self.namespace, self.id, None, None, state, 0, 0, 0, 0, b"", b"")
+            put.append(own)
+        writes = [write._replace(checkpoint=own.number) for write in self.writes]
+        changes = CheckpointChanges(thread=thread, put=put, writes=writes, blobs=self.blobs)
+        return Decision(result=None, checkpoints=changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearCheckpoints:
+    """Log what still waits in writes, then remove what `remove` names; the log keeps every message."""
+
+    waiting: Mapping[HeldKey, MatchedWrite]
+    remove: Callable[[CheckpointsSeen], CheckpointChanges]
+    besides: Collection[str | None] = ()
+    """Checkpoints whose writes go on waiting."""
+
+    def needs(self) -> Needs:
+        ready = [one.prepared for wait in self.waiting.values() for one in wait.awaited if one.prepared is not None]
+        return Needs(
+            ids=list(dict.fromkeys(message.id for message in ready)),
+            every_revision=True,
+            every_branch=True,
+            checkpoints=CheckpointNeeds(everything=True),
+        )
+
+    def decide(self, seen: Seen, now: int) -> Decision[None]:
+        found = seen.checkpoints
+        assert found is not None
+        held = self._held(found)
+        unknown = [write for write in held if (write.checkpoint, write.task_id, write.idx) not in self.waiting]
+        if unknown:
+            raise StaleDraft(unknown, {row.number: row for row in found.all})
+        scribe = self._scribe(seen, found, now)
+        blobs: Blobs = {}
+        writes = [self._settled(write, scribe, seen, blobs) for write in held]
+        changes = self.remove(found)
+        return Decision(
+            result=None,
+            **scribe.written(),
+            checkpoints=_merge_changes(changes, found, scribe, writes, blobs),
+        )
+
+    def _held(self, found: CheckpointsSeen) -> list[StoredWrite]:
+        spared = {row.number for row in found.all if row.id in self.besides}
+        return [write for write in found.held if write.checkpoint not in spared]
+
+    def _scribe(self, seen: Seen, found: CheckpointsSeen, now: int) -> BranchWriter:
+        """At the end of the branch that the newest root checkpoint stands on."""
+        tip = next((row for row in found.all if row.number == found.thread.tip), None)
+        number = seen.head.active if tip is None or tip.branch not in seen.branches else tip.branch
+        room = sum(len(one.awaited) for one in self.waiting.values())
+        return BranchWriter(seen, seen.branches[number], now, room)
+
+    def _settled(self, write: StoredWrite, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> StoredWrite:
+        waiting = self.waiting[write.checkpoint, write.task_id, write.idx]
+        refs = [_reference_or_log(one, scribe, seen, blobs) for one in waiting.awaited]
+        return with_references(write, waiting.held, refs, blobs)
+
+
+def _reference_or_log(one: MatchedMessage, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> MessageRef | None:
+    """Where a message stands: wherever the log has it, or at the end."""
+    if one.prepared is None:
+        return None
+    elsewhere = next((e for e in seen.revisions.get(one.prepared.id, ()) if e.raw == one.prepared.raw), None)
+    seq = scribe.write(one.prepared).seq if elsewhere is None else elsewhere.seq
+    known = scribe.known(one.prepared.id) if elsewhere is None else elsewhere
+    if isinstance(one.part.cast, SerdeBytes):
+        return LogRef(seq, None, pack_blob(*one.part.cast, blobs))
+    return seq if known is not None and known.raw == one.prepared.raw else None
+
+
+def _merge_changes(
+    changes: CheckpointChanges,
+    found: CheckpointsSeen,
+    scribe: BranchWriter,
+    writes: Sequence[StoredWrite],
+    blobs: Blobs,
+) -> CheckpointChanges:
+    """The removal together with what was logged: the tip stands behind that now."""
+    dropped = set(changes.drop)
+    put = {row.number: row for row in changes.put}
+    tip = put.get(found.thread.tip) or next((row for row in found.all if row.number == found.thread.tip), None)
+    if scribe.entries and tip is not None and tip.number not in dropped and tip.branch == scribe.branch.number:
+        branch = scribe.branch
+        put[tip.number] = tip._replace(leaf_seq=branch.leaf_seq, leaf_depth=branch.leaf_depth)
+    return CheckpointChanges(
+        thread=changes.thread,
+        put=list(put.values()),
+        settled=[write for write in writes if write.checkpoint not in dropped],
+        blobs=blobs,
+        drop=changes.drop,
+        drop_blobs=[digest for digest in changes.drop_blobs if digest not in blobs],
+    )

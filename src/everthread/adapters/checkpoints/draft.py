@@ -1,0 +1,356 @@
+"""From a checkpoint, as LangGraph puts it, to the intent that stores it: which values are new, which messages are
+known by their objects, which message of the list is the one that a write held, and what of the rest is to be logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import ormsgpack
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.base import Checkpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from everthread.adapters.checkpoints.cache import CachedCheckpoint, ThreadCache
+from everthread.adapters.checkpoints.checkpoint_intents import (
+    ListedMessage,
+    MatchedMessage,
+    MatchedWrite,
+    PutCheckpoint,
+    PutResult,
+    PutWrites,
+)
+from everthread.adapters.checkpoints.held_writes import HISTORY, HeldMessage, HeldMessages, WriteKey
+from everthread.adapters.checkpoints.langchain_json import from_langchain, made_id
+from everthread.adapters.checkpoints.message_lists import ListSnapshot, is_message_list
+from everthread.adapters.checkpoints.row_format import (
+    DELTA_COUNTERS,
+    Blobs,
+    LogRef,
+    MessageRef,
+    PackedValue,
+    RowBody,
+    UnloggedRef,
+    messages_of,
+    pack_blob,
+    pack_body,
+    pack_list,
+    pack_value,
+)
+from everthread.adapters.checkpoints.stored_message import (
+    JsonTemplate,
+    SerdeBytes,
+    StoredMessage,
+    is_loggable,
+    stored_message,
+)
+from everthread.adapters.checkpoints.threads import CheckpointAddress
+from everthread.core.checkpoints import StoredWrite
+from everthread.history import ingest
+from everthread.history.ingest import Prepared
+
+
+class ListMatcher:
+    """One list, as writes are matched with it: where its first messages stand, and the rest as items."""
+
+    def __init__(
+        self,
+        messages: Sequence[BaseMessage],
+        standing: Sequence[MessageRef],
+        items: Sequence[ListedMessage],
+        casts: Mapping[MessageRef, StoredMessage],
+    ) -> None:
+        self._messages = messages
+        self._standing = standing
+        self._items = items
+        self._casts = casts
+        self._taken: set[int] = set()
+
+    def named(self, part: HeldMessage) -> MatchedMessage | None:
+        """The message with its place in the list; None when the list does not name it."""
+        place = self._place_of(part)
+        if place is None:
+            return None
+        self._taken.add(place)
+        return MatchedMessage(part, None, place, self._cast_at(place))
+
+    def _place_of(self, part: HeldMessage) -> int | None:
+        """By the object, by its id or, for one without, by what it says. From the end, where new ones stand."""
+        places = range(len(self._messages) - 1, -1, -1)
+        message = part.message
+        by_object = next((place for place in places if self._messages[place] is message), None)
+        if by_object is not None:
+            return by_object
+        if message.id is not None:
+            return next((place for place in places if self._messages[place].id == message.id), None)
+        new = range(len(self._standing), len(self._messages))
+        return next((place for place in new if place not in self._taken and self._is_new_and_says(place, part)), None)
+
+    def _cast_at(self, place: int) -> StoredMessage | None:
+        known = len(self._standing)
+        return self._casts.get(self._standing[place]) if place < known else self._items[place - known].cast
+
+    def _is_new_and_says(self, place: int, part: HeldMessage) -> bool:
+        item = self._items[place - len(self._standing)]
+        if item.ref is not None or not isinstance(item.cast, JsonTemplate) or not isinstance(part.cast, JsonTemplate):
+            return False
+        return _without_id(item.cast) == _without_id(part.cast)
+
+
+def _without_id(cast: JsonTemplate) -> JsonTemplate:
+    return cast._replace(plain={**cast.plain, "id": None})
+
+
+class ChannelMessages(NamedTuple):
+    """A channel that holds messages."""
+
+    messages: Sequence[BaseMessage]
+    is_delta: bool
+    refs: list[MessageRef | None]
+    """Where each stands, as far as that is known."""
+    snapshot: ListSnapshot
+    """What they look like now: they may be changed while they are being stored."""
+
+
+class PreparedMessage(NamedTuple):
+    """A message ready to be logged."""
+
+    prepared: Prepared
+    cast: StoredMessage
+
+
+@dataclass(slots=True)
+class CheckpointDraft:
+    """One checkpoint on its way to the store."""
+
+    spot: CheckpointAddress
+    checkpoint: Checkpoint
+    serde: SerializerProtocol
+    memory: ThreadCache
+    parent: CachedCheckpoint | None
+    values: dict[str, PackedValue] = field(default_factory=dict)
+    """Those that are no lists, and those carried over."""
+    lists: dict[str, ChannelMessages] = field(default_factory=dict)
+    carried: dict[str, Sequence[MessageRef]] = field(default_factory=dict)
+    blobs: Blobs = field(default_factory=dict)
+    counts_later: bool = False
+    """Whether the store counts tokens by itself."""
+    is_thorough: bool = False
+    """Prepare every message of the list, known or not."""
+
+    def take(self, new_versions: Mapping[str, Any]) -> None:
+        """Sort the channels: what is as it was in the parent is carried over, the rest is packed."""
+        before = self.parent.versions if self.parent is not None else {}
+        for channel, version in self.checkpoint["channel_versions"].items():
+            if channel not in new_versions and before.get(channel) == version:
+                self._carry(channel)
+            elif channel in self.checkpoint["channel_values"]:
+                self._pack(channel, self.checkpoint["channel_values"][channel])
+
+    def _carry(self, channel: str) -> None:
+        assert self.parent is not None
+        if channel in self.parent.values:
+            self.values[channel] = self.parent.values[channel]
+        if channel in self.parent.lists:
+            self.carried[channel] = self.parent.lists[channel]
+
+    def _pack(self, channel: str, value: object) -> None:
+        messages, is_delta = messages_of(value)
+        if is_message_list(messages):
+            assert isinstance(messages, list)
+            begun = self.memory.begun(self.spot.namespace, channel, messages)
+            refs = self.memory.known(self.spot.namespace, channel, messages, begun)
+            self.lists[channel] = ChannelMessages(messages, is_delta, refs, ListSnapshot(messages, begun=begun))
+        else:
+            self.values[channel] = pack_value(value, self.serde, self.blobs)
+
+    def loosen(self) -> None:
+        """What feeds no history, and is in no log, is kept as bytes."""
+        for channel, found in self.lists.items():
+            for place, message in enumerate(found.messages):
+                if found.refs[place] is None and not (channel == HISTORY and is_loggable(message)):
+                    found.refs[place] = self._loose(message)
+
+    def _loose(self, message: BaseMessage) -> MessageRef:
+        form = SerdeBytes(*self.serde.dumps_typed(message))
+        ref = UnloggedRef(pack_blob(*form, self.blobs))
+        self.memory.casts[ref] = form
+        return ref
+
+    # -- the list that feeds history -----------------------------------------------------------------------
+
+    def before(self) -> Sequence[MessageRef]:
+        """The parent's list."""
+        return () if self.parent is None else self.parent.lists.get(HISTORY, ())
+
+    def listed(self, *, of_thread_too: bool = False) -> tuple[Sequence[MessageRef], list[ListedMessage]]:
+        """The list: where its first messages stand that are known, then the rest, each by reference or ready to be
+        logged.
+
+        History is told by one path, so what the list before has not is looked up on the path by its id; a subgraph,
+        which feeds no history, may refer to any entry of the thread.
+        """
+        found = self.lists.get(HISTORY)
+        if found is None:
+            return (), []
+        before = self.before()
+        size = len(before)
+        if self.is_thorough or found.refs[:size] != list(before):
+            size = 0
+        refs: list[MessageRef | None] = found.refs[size:]
+        if not of_thread_too:
+            known = set() if size else set(before)
+            refs = [ref if ref in known or isinstance(ref, UnloggedRef) else None for ref in refs]
+        pairs = zip(found.messages[size:], refs, strict=True)
+        return before[:size], [self._item(place, *pair) for place, pair in enumerate(pairs, size)]
+
+    def _item(self, place: int, message: BaseMessage, ref: MessageRef | None) -> ListedMessage:
+        if ref is not None and not (self.is_thorough and is_loggable(message)):
+            return ListedMessage(message, ref, None, self.memory.casts.get(ref))
+        ready = self.ready(place, message)
+        if ref is None and message.id is None:
+            ref = self._same_place(place, ready.cast)
+        spare = self._spare_id(place, message, ready.prepared)
+        return ListedMessage(message, ref, ready.prepared, ready.cast, spare)
+
+    def _same_place(self, place: int, cast: StoredMessage) -> MessageRef | None:
+        """A message without an id that is just what stood at this place of the list before is that one."""
+        before = self.before()
+        ref = before[place] if place < len(before) else None
+        return ref if ref is not None and self.memory.casts.get(ref) == cast else None
+
+    def ready(self, place: int, message: BaseMessage) -> PreparedMessage:
+        """A message, ready to be logged under its own id or one made for it."""
+        payload = from_langchain(message)
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{place}]", count_later=self.counts_later)
+        given = self._given_id(message)
+        if given is not None or not prepared.has_own_id:
+            prepared = prepared._replace(id=given or made_id(self._scope(), place, payload), has_own_id=True)
+        return PreparedMessage(prepared, stored_message(prepared.payload, message, self.serde))
+
+    def _scope(self) -> list[str]:
+        return [self.spot.thread_id, *(self.spot.namespace.split("|") if self.spot.namespace else [])]
+
+    def _given_id(self, message: BaseMessage) -> str | None:
+        """The id that the log gave to a message without one, which has been changed, or named, since."""
+        if not self.memory.ids:
+            return None
+        refs = (kept.ref(message) for kept in self.memory.snapshots(self.spot.namespace, HISTORY))
+        return next((self.memory.ids[ref] for ref in refs if ref in self.memory.ids), None)
+
+    def _spare_id(self, place: int, message: BaseMessage, prepared: Prepared) -> str | None:
+        if message.id or not prepared.id.startswith("made-") or self._given_id(message) is not None:
+            return None
+        return made_id([*self._scope(), self.checkpoint["id"]], place, prepared.payload)
+
+    def removed(self, standing: Sequence[MessageRef], items: Sequence[ListedMessage]) -> list[int]:
+        """Entries of the parent's list that are not in this one."""
+        before = self.before()
+        is_emptied = HISTORY in self.values and HISTORY not in self.carried
+        if not (HISTORY in self.lists or is_emptied) or len(standing) == len(before):
+            return []
+        still = {*standing, *(item.ref for item in items)}
+        return [seq for ref in before if ref not in still and (seq := _own_seq(ref)) is not None]
+
+    def waiting(
+        self, held: Mapping[WriteKey, HeldMessages], standing: Sequence[MessageRef], items: Sequence[ListedMessage]
+    ) -> dict[WriteKey, MatchedWrite]:
+        """The parent's writes that hold messages, matched with the list."""
+        found = self.lists.get(HISTORY)
+        matching = ListMatcher(() if found is None else found.messages, standing, items, self.memory.casts)
+        return {
+            key: MatchedWrite(
+                one, [self._awaited(key, number, part, matching) for number, part in enumerate(one.parts)]
+            )
+            for key, one in held.items()
+        }
+
+    def _awaited(self, key: WriteKey, number: int, part: HeldMessage, matching: ListMatcher) -> MatchedMessage:
+        is_said = is_loggable(part.message)
+        return matching.named(part) or MatchedMessage(part, self.unnamed(key, number, part) if is_said else None, None)
+
+    def unnamed(self, key: WriteKey, number: int, part: HeldMessage) -> Prepared:
+        """A message that no list names, ready to be logged; without an id it is called after its write."""
+        payload = from_langchain(part.message)
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{number}]", count_later=self.counts_later)
+        if part.message.id:
+            return prepared
+        scope = [*self._scope(), "held", self.spot.id or "", key[0], str(key[1])]
+        return prepared._replace(id=made_id(scope, number, payload), has_own_id=True)
+
+    # -- the intent ----------------------------------------------------------------------------------------
+
+    def intent(
+        self,
+        metadata: Mapping[str, Any],
+        *,
+        standing: Sequence[MessageRef] = (),
+        items: Sequence[ListedMessage] = (),
+        waiting: Mapping[WriteKey, MatchedWrite] | None = None,
+        settled: Mapping[WriteKey, StoredWrite] | None = None,
+        joining: Sequence[PutWrites] = (),
+    ) -> PutCheckpoint:
+        """Everything together."""
+        run_id = metadata.get("run_id")
+        for one in joining:
+            self.blobs.update(one.blobs)
+        return PutCheckpoint(
+            serde=self.serde,
+            namespace=self.spot.namespace,
+            id=self.checkpoint["id"],
+            parent_id=self.spot.id,
+            run_id=run_id if isinstance(run_id, str) else None,
+            metadata=ormsgpack.packb(list(self.serde.dumps_typed(metadata))),
+            body=self._body,
+            blobs=self.blobs,
+            needs_parent=self.parent is not None,
+            standing=standing,
+            items=items,
+            removed=[] if self.spot.namespace else self.removed(standing, items),
+            waiting=waiting or {},
+            log_count=0 if self.parent is None else self.parent.log_count,
+            settled=settled,
+            joining=[write for one in joining for write in one.writes],
+            is_silent=not self._has_history(metadata) and not waiting,
+        )
+
+    def _has_history(self, metadata: Mapping[str, Any]) -> bool:
+        """The list of a delta channel may stand in earlier checkpoints; an untracked channel has none anywhere."""
+        places = (self.lists, self.carried, self.values, metadata.get(DELTA_COUNTERS) or {})
+        return any(HISTORY in known for known in places)
+
+    def _body(self, refs: Sequence[MessageRef], blobs: Blobs) -> bytes:
+        rest = {key: value for key, value in self.checkpoint.items() if key != "channel_values"}
+        for channel, found in self.lists.items():
+            self.values[channel] = pack_list(self._refs(channel, refs), found.is_delta, blobs)
+        return pack_body(RowBody(rest, self.values), self.serde)
+
+    def _refs(self, channel: str, refs: Sequence[MessageRef]) -> Sequence[MessageRef]:
+        if channel == HISTORY and refs:
+            return refs
+        return [ref for ref in self.lists[channel].refs if ref is not None]
+
+    def remember(self, result: PutResult) -> None:
+        """What the next checkpoint will be compared with."""
+        for ref, (id, cast) in result.logged.items():
+            self.memory.casts[ref] = cast
+            if isinstance(cast, JsonTemplate) and cast.plain["id"] is None:
+                self.memory.ids[ref] = id
+        lists = {channel: self._refs(channel, result.refs) for channel in self.lists}
+        for channel, found in self.lists.items():
+            found.snapshot.refs = list(lists[channel])
+            self.memory.keep_list(self.spot.namespace, channel, found.snapshot)
+        row = result.row
+        remembered = CachedCheckpoint(
+            row.number, row.log_count, self.checkpoint["channel_versions"], self.values, {**self.carried, **lists}
+        )
+        self.memory.keep_checkpoint(row.namespace, row.id, remembered)
+
+
+def _own_seq(ref: MessageRef) -> int | None:
+    """The seq of an entry of the thread's own conversation."""
+    if isinstance(ref, int):
+        return ref
+    return ref.seq if isinstance(ref, LogRef) and ref.home is None else None

@@ -1,0 +1,94 @@
+"""What is on its way to the store, so that others can wait for it.
+
+Two kinds of waiting. A saver's own calls share a run lock: LangGraph saves a task's writes and the next checkpoint in
+the background, begun in this order but not necessarily finished in it, and a write that arrived after the checkpoint
+which applies it would never be named by a list (`InFlightWrites`). Other captures, in any thread or loop, let a
+checkpoint go first, because it says where a run goes on (`InFlightPuts`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from everthread.core.driving import Errand
+from everthread.core.nouns import Ref
+from everthread.instance import Everthread
+
+K = TypeVar("K")
+
+
+class InFlight(Generic[K]):
+    """What has begun and not ended, by what it is made on."""
+
+    def __init__(self) -> None:
+        self._begun: dict[K, list[Errand]] = {}
+
+    @contextmanager
+    def on(self, key: K) -> Iterator[Sequence[Errand]]:
+        """While something on it is being stored; gives what has begun before."""
+        before = self.begun(key)
+        begun = Errand()
+        self._begun[key] = [*before, begun]
+        try:
+            yield before
+        finally:
+            self._begun[key].remove(begun)
+            if not self._begun[key]:
+                del self._begun[key]
+            begun.end()
+
+    def begun(self, key: K) -> Sequence[Errand]:
+        """What can be waited for with `driving.wait`."""
+        return [*self._begun.get(key, ())]
+
+
+_POLL_SECONDS = 0.001
+_MAX_WAIT_SECONDS = 10.0
+"""A capture waits no longer: better in the wrong place than not in the log."""
+_QUIET_POLLS = 2
+"""LangGraph begins the next checkpoint when one has ended: it is gone when two looks in a row see none."""
+
+
+class InFlightPuts:
+    """Those of one database, by thread."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Ref] = Counter()
+        self._guard = threading.Lock()
+
+    @contextmanager
+    def of(self, ref: Ref) -> Iterator[None]:
+        """While one of a thread is on its way."""
+        with self._guard:
+            self._counts[ref] += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._counts[ref] -= 1
+                if not self._counts[ref]:
+                    del self._counts[ref]
+
+    async def settled(self, ref: Ref) -> None:
+        """Until none of a thread is on its way."""
+        if ref not in self._counts:
+            return
+        quiet, until = 0, time.monotonic() + _MAX_WAIT_SECONDS
+        while quiet < _QUIET_POLLS and time.monotonic() < until:
+            await asyncio.sleep(_POLL_SECONDS)
+            quiet = 0 if ref in self._counts else quiet + 1
+
+
+_IN_FLIGHT: WeakKeyDictionary[Everthread, InFlightPuts] = WeakKeyDictionary()
+
+
+def in_flight_puts(et: Everthread) -> InFlightPuts:
+    """Those that all savers over an open database have."""
+    return _IN_FLIGHT.setdefault(et, InFlightPuts())

@@ -1,0 +1,212 @@
+"""Store a checkpoint, or a task's writes: from LangGraph's `put` and `put_writes` to the store's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.base import WRITES_IDX_MAP, Checkpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from everthread.adapters.checkpoints.cache import ThreadCache
+from everthread.adapters.checkpoints.checkpoint_intents import PutCheckpoint, PutWrites, StaleDraft
+from everthread.adapters.checkpoints.draft import CheckpointDraft
+from everthread.adapters.checkpoints.get import parent_of
+from everthread.adapters.checkpoints.held_writes import (
+    HISTORY,
+    HeldMessages,
+    WriteKey,
+    held_in_row,
+    held_messages,
+    with_references,
+)
+from everthread.adapters.checkpoints.in_flight import InFlight
+from everthread.adapters.checkpoints.joining import WriteCoalescer
+from everthread.adapters.checkpoints.message_lists import ListSnapshot
+from everthread.adapters.checkpoints.row_format import Blobs
+from everthread.adapters.checkpoints.subgraphs import SubgraphLog
+from everthread.adapters.checkpoints.threads import CheckpointAddress, Threads
+from everthread.core import driving
+from everthread.core.checkpoints import StoredWrite
+from everthread.core.errors import Conflict, NotFound
+from everthread.core.log import Intent
+from everthread.core.nouns import Ref
+
+_MAX_TRIES = 10
+
+
+class CheckpointWriter:
+    """Puts to threads, one at a time for each."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._writes: InFlight[CheckpointAddress] = InFlight()
+        self._puts: InFlight[Ref] = InFlight()
+        self._joining = WriteCoalescer()
+
+    async def put(
+        self,
+        spot: CheckpointAddress,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: Mapping[str, Any],
+        serde: SerializerProtocol,
+    ) -> None:
+        """Store a checkpoint and log what is new in it, together.
+
+        One at a time for each thread: a subgraph's first checkpoint must find in the log what its parent's, which
+        came before it and may still be on its way, puts there.
+        """
+        ref = await self._threads.ref(spot.owner, spot.thread_id)
+        with self._puts.on(ref) as before:
+            await driving.wait(before)
+            begun = self._writes.begun(spot)
+            self._joining.is_worthwhile |= bool(begun)
+            with self._joining.taken(spot) as writes:
+                await driving.wait(begun)
+                await self._put(ref, spot, checkpoint, metadata, new_versions, serde, writes)
+
+    async def _put(
+        self,
+        ref: Ref,
+        spot: CheckpointAddress,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: Mapping[str, Any],
+        serde: SerializerProtocol,
+        writes: Sequence[PutWrites],
+    ) -> None:
+        unknown: dict[WriteKey, HeldMessages] = {}
+        is_thorough = False
+        for _ in range(_MAX_TRIES):
+            try:
+                draft = await self._draft(ref, spot, checkpoint, new_versions, serde, is_thorough)
+                if draft.parent is None:  # which may yet come: the writes await it
+                    await self._write_all(ref, writes)
+                    writes = ()
+                intent = await self._intent(ref, draft, metadata, unknown, writes)
+                draft.remember(await self._write(ref, intent))
+            except StaleDraft as problem:
+                unknown |= {(write.task_id, write.idx): held_in_row(write, serde) for write in problem.writes}
+                is_thorough = is_thorough or not problem.writes
+            else:
+                draft.memory.held.pop((spot.namespace, spot.id or ""), None)
+                return
+        raise Conflict(f"thread {spot.thread_id!r} is being changed all the time; nothing was stored: try again")
+
+    async def _draft(
+        self,
+        ref: Ref,
+        spot: CheckpointAddress,
+        checkpoint: Checkpoint,
+        new_versions: Mapping[str, Any],
+        serde: SerializerProtocol,
+        is_thorough: bool,
+    ) -> CheckpointDraft:
+        memory = self._threads.memories.of(ref)
+        if is_thorough:  # what is remembered of the parent is not what the store has
+            memory.checkpoints.clear()
+        draft = CheckpointDraft(
+            spot, checkpoint, serde, memory, await parent_of(self._threads, ref, spot, serde, memory)
+        )
+        draft.is_thorough = is_thorough
+        draft.counts_later = self._threads.store.log.counts_later
+        draft.take(new_versions)
+        draft.loosen()
+        return draft
+
+    async def _intent(
+        self,
+        ref: Ref,
+        draft: CheckpointDraft,
+        metadata: Mapping[str, Any],
+        unknown: Mapping[WriteKey, HeldMessages],
+        joining: Sequence[PutWrites],
+    ) -> PutCheckpoint:
+        held = {**unknown, **draft.memory.held.get((draft.spot.namespace, draft.spot.id or ""), {})}
+        if draft.spot.namespace:
+            writes = await self._held_writes(ref, draft.spot)
+            held = {key: held.get(key) or held_in_row(write, draft.serde) for key, write in writes.items()}
+            followed = await SubgraphLog(self._threads.et, ref, draft).follow([*writes.values()], held)
+            return draft.intent(metadata, settled=followed)
+        standing, items = draft.listed()
+        waiting = draft.waiting(held, standing, items)
+        return draft.intent(metadata, standing=standing, items=items, waiting=waiting, joining=joining)
+
+    async def _held_writes(self, ref: Ref, spot: CheckpointAddress) -> dict[WriteKey, StoredWrite]:
+        saved = None if spot.id is None else await self._threads.store.checkpoints.get(ref, spot.namespace, spot.id)
+        found = () if saved is None else saved.writes
+        return {(write.task_id, write.idx): write for write in found if write.is_held}
+
+    async def _write(self, ref: Ref, intent: Intent[Any]) -> Any:
+        """Write to a conversation that may not exist yet."""
+        try:
+            return await self._threads.store.log.write(ref, intent)
+        except NotFound:
+            await self._threads.et.conversations.ensure(ref.id, ref.owner)
+            return await self._threads.store.log.write(ref, intent)
+
+    async def _write_all(self, ref: Ref, intents: Sequence[Intent[Any]]) -> None:
+        for intent in intents:
+            await self._write(ref, intent)
+
+    async def put_writes(self, spot: CheckpointAddress, taken: Sequence[TaskWrite]) -> None:
+        """Keep what a task wrote, with the messages in it held until a checkpoint names them."""
+        assert spot.id is not None
+        ref = await self._threads.ref(spot.owner, spot.thread_id)
+        memory = self._threads.memories.of(ref)
+        blobs: Blobs = {}
+        rows = [
+            one.row if one.held is None else _hold_or_refer(one.row, one.held, spot, memory, blobs) for one in taken
+        ]
+        intent = PutWrites(namespace=spot.namespace, id=spot.id, writes=rows, blobs=blobs)
+        if driving.is_driven() and not spot.namespace and self._joining.is_stored(spot, intent):
+            return
+        with self._writes.on(spot):
+            await self._write(ref, intent)
+
+    async def recognise(
+        self, spot: CheckpointAddress, messages: Sequence[BaseMessage], serde: SerializerProtocol
+    ) -> None:
+        """Know the objects of a checkpoint's list that another saver has handed out: while they stay as they are, the
+        next checkpoint need not look into them."""
+        ref = await self._threads.ref(spot.owner, spot.thread_id)
+        memory = self._threads.memories.of(ref)
+        found = await parent_of(self._threads, ref, spot, serde, memory)
+        refs = () if found is None else found.lists.get(HISTORY, ())
+        if refs and len(refs) == len(messages):
+            memory.keep_list(spot.namespace, HISTORY, ListSnapshot(messages, refs))
+
+
+class TaskWrite(NamedTuple):
+    """A write as it was when it came, and the messages in it."""
+
+    row: StoredWrite
+    held: HeldMessages | None
+
+
+def dump_writes(
+    writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, serde: SerializerProtocol
+) -> list[TaskWrite]:
+    """A task's writes as bytes, at once: what they hold may be changed as soon as the caller goes on."""
+    return [
+        TaskWrite(
+            StoredWrite(
+                0, task_id, WRITES_IDX_MAP.get(channel, place), task_path, channel, *serde.dumps_typed(value), False
+            ),
+            held_messages(value, serde) if channel == HISTORY else None,
+        )
+        for place, (channel, value) in enumerate(writes)
+    ]
+
+
+def _hold_or_refer(
+    row: StoredWrite, held: HeldMessages, spot: CheckpointAddress, memory: ThreadCache, blobs: Blobs
+) -> StoredWrite:
+    """A write of messages: by reference where all of them are known, else held."""
+    refs = memory.known(spot.namespace, HISTORY, [part.message for part in held.parts])
+    if None not in refs:
+        return with_references(row, held, refs, blobs)
+    memory.hold(spot.namespace, spot.id or "", (row.task_id, row.idx), held)
+    return row._replace(is_held=True)
