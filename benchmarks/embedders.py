@@ -29,7 +29,7 @@ from everthread.adapters.embedders import embedder_named
 from everthread.core.errors import MissingExtra
 from everthread.core.meaning import Embedder, Part, unit
 from everthread.core.nouns import Ref
-from everthread.recall.embedding import Meaning, catch_up
+from everthread.recall.embedding import SemanticIndex, catch_up
 from everthread.settings import Settings
 from everthread.testing import ManualClock
 
@@ -133,7 +133,7 @@ async def _asked(name: str, embedder: Embedder | None, talks: Sequence[dict[str,
             conversation = await _told(et, clock, talk)
             if embedder is not None:
                 ref = Ref(conversation.owner, conversation.id)
-                await catch_up(et.store, Meaning(embedder=embedder, vectors=et.vectors), ref)
+                await catch_up(et.store, SemanticIndex(embedder=embedder, vectors=et.vectors), ref)
             scores += [await _found(conversation, question) for question in talk["questions"]]
     return {
         "system": name,

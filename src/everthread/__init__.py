@@ -62,10 +62,10 @@ from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history.full_history import FullHistory, Gap
 from everthread.instance import CompactionConfig, Everthread
-from everthread.recall.evidence import RecallWeights
 from everthread.recall.knowledge import Knowledge
 from everthread.recall.memories import Memories
-from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
+from everthread.recall.policy import RecallPolicy, RecallWeights
+from everthread.recall.search import RecallHit, RecallHits
 
 __all__ = [
     "Branch",

@@ -43,14 +43,14 @@ from everthread.core.turn_events import TurnEvent, from_stored
 from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.history import export as exporting
 from everthread.history import ingest, intents, read, turn_intents
-from everthread.history import search as searching
 from everthread.history.arguments import check_branch, check_count
 from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
+from everthread.history.search import search_by_words
 from everthread.recall import for_context, memories
-from everthread.recall import search as recalling
 from everthread.recall.memories import Memories
-from everthread.recall.policy import RecallHits, Scope, check_scope
+from everthread.recall.policy import Scope, check_scope
 from everthread.recall.remarks import may_tell, remarks
+from everthread.recall.search import RecallHits, active_path, recall
 from everthread.recall.shown import Known
 from everthread.runtime import Runtime
 
@@ -423,7 +423,7 @@ class Conversation:
         if not isinstance(text, str):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
         check_count(limit, "limit")
-        return await searching.search(self._store.search, text, owner=self.owner, conversation=self.id, limit=limit)
+        return await search_by_words(self._store.search, text, owner=self.owner, conversation=self.id, limit=limit)
 
     # -- what a model sees ---------------------------------------------------------------------------------
 
@@ -482,7 +482,7 @@ class Conversation:
             view = await runtime.compaction.view(self._ref, path, compaction)
             recalled: Sequence[Recalled] = ()
             if query:
-                recalled, is_behind = await for_context.recalled(runtime.sources, self._ref, view, query)
+                recalled, is_behind = await for_context.recall_episodes(runtime.sources, self._ref, view, query)
                 if is_behind:
                     await self._put_jobs_if_possible(TO_EMBED)
             if not view.policy.memory_max_tokens:
@@ -655,8 +655,8 @@ class Conversation:
         check_count(max_tokens, "max_tokens")
         sources = self._runtime.sources
         is_wide = check_scope(sources.policy.scope if scope is None else scope) == "owner"
-        path = await recalling.path_of(self._store, self._ref)
-        found = await recalling.find(
+        path = await active_path(self._store, self._ref)
+        result = await recall(
             sources,
             self.owner,
             None if is_wide else self.id,
@@ -665,9 +665,9 @@ class Conversation:
             path=None if is_wide else path,
             at_least=limit,
         )
-        if found.is_behind:
+        if result.is_behind:
             await self._put_jobs_if_possible(TO_EMBED)
-        return found.hits(limit, max_tokens)
+        return result.hits(limit, max_tokens)
 
 
 def _check_request(system: object, query: object, tools: object, budget: object) -> None:

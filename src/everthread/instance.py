@@ -26,19 +26,19 @@ from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Pag
 from everthread.core.ports import ListPosition, NewConversation, Store
 from everthread.history import archive as archiving
 from everthread.history import blob_check, full_history, import_archive
-from everthread.history import search as searching
 from everthread.history import verify as verifying
 from everthread.history.arguments import check_count
 from everthread.history.blob_check import BlobReport
 from everthread.history.forgetting import forgotten
 from everthread.history.full_history import FullHistory
 from everthread.history.import_archive import ImportReport
+from everthread.history.search import search_by_words
 from everthread.jobs.handlers import chores
 from everthread.jobs.worker import Worker
 from everthread.recall import embedding
-from everthread.recall import search as recalling
 from everthread.recall.knowledge import Knowledge
 from everthread.recall.memories import Memories
+from everthread.recall.search import search_by_meaning
 from everthread.runtime import Runtime
 from everthread.workspaces import ConversationWorkspaces
 
@@ -302,8 +302,8 @@ class Everthread:
         if conversation is not None:
             await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
         if meaning:
-            return await recalling.search(self._runtime.sources, owner, conversation, text, limit)
-        return await searching.search(self._store.search, text, owner=owner, conversation=conversation, limit=limit)
+            return await search_by_meaning(self._runtime.sources, owner, conversation, text, limit)
+        return await search_by_words(self._store.search, text, owner=owner, conversation=conversation, limit=limit)
 
     async def index_ready(self, conversation: Conversation) -> None:
         """Make the vectors of all that was said in a conversation up to now, unless they are there already.

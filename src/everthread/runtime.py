@@ -25,7 +25,7 @@ from everthread.core.ports import Store
 from everthread.core.workspaces import Workspaces
 from everthread.history import intents
 from everthread.history.titles import Titler
-from everthread.recall.embedding import Meaning
+from everthread.recall.embedding import SemanticIndex
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.search import Sources
 from everthread.text.secrets import redact_secrets
@@ -65,11 +65,11 @@ class Runtime:
     """How the old is looked for."""
 
     @property
-    def meaning(self) -> Meaning | None:
+    def meaning(self) -> SemanticIndex | None:
         """What finds by meaning; None where words alone are searched."""
         if self.embedder is None or self.vectors is None:
             return None
-        return Meaning(embedder=self.embedder, vectors=self.vectors)
+        return SemanticIndex(embedder=self.embedder, vectors=self.vectors)
 
     @property
     def sources(self) -> Sources:

@@ -27,8 +27,7 @@ from everthread.core.errors import Invalid
 from everthread.core.ids import LOCAL
 from everthread.core.tools import ToolPolicy
 from everthread.core.workspaces import IDLE_DAYS, Quota
-from everthread.recall.evidence import RecallWeights
-from everthread.recall.policy import RecallPolicy, Scope
+from everthread.recall.policy import RecallPolicy, RecallWeights, Scope
 
 PREFIX = "EVERTHREAD_"
 FILE_NAME = "everthread.toml"

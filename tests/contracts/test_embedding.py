@@ -12,7 +12,7 @@ from everthread import Conflict, Conversation, Everthread, ModelError, RecallPol
 from everthread.core.jobs import Pace
 from everthread.core.nouns import Ref
 from everthread.testing import FakeEmbedder
-from tests.contracts.test_recalling import chatter, said
+from tests.contracts.test_recall_search import chatter, said
 
 ALIKE = {"film": "movie", "feline": "cat", "ill": "sick"}
 

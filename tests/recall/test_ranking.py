@@ -9,23 +9,22 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everthread.core.queries import Term
-from everthread.recall.asking import asked
-from everthread.recall.evidence import Evidence, Heard, RecallWeights
-from everthread.recall.nearness import rarities, telling, worth_reading
-from everthread.recall.ranking import Ranked, rank
+from everthread.recall.candidates import idf_by_term
+from everthread.recall.policy import RecallWeights
+from everthread.recall.query import TermCounter, parse_question
+from everthread.recall.ranking import CandidateMessage, RankedMessage, RankingSignals, rank
 from everthread.text.dates import find_time_ranges
 
 NOW = datetime(2026, 4, 15, 10, tzinfo=UTC)
 Said = tuple[str, str] | tuple[str, str, str]
 
 
-def heard(said: Sequence[Said]) -> list[Heard]:
+def messages_of(said: Sequence[Said]) -> list[CandidateMessage]:
     """Messages by role, text and, where they have one, the speaker's name; an hour apart."""
     return [
-        Heard(
+        CandidateMessage(
             order=at,
-            place=at,
+            depth=at,
             conversation_id="c",
             role=one[0],
             text=one[1],
@@ -37,19 +36,22 @@ def heard(said: Sequence[Said]) -> list[Heard]:
 
 
 def ranked(
-    question: str, messages: Sequence[Heard], weights: RecallWeights | None = None, **known: object
-) -> Sequence[Ranked]:
-    wanted = asked(question)
-    places = {
-        term: [one.order for one in messages if at in dict(wanted.reader().read(one.text).found)]
-        for at, term in enumerate(wanted.terms)
+    question: str, messages: Sequence[CandidateMessage], weights: RecallWeights | None = None, **known: object
+) -> Sequence[RankedMessage]:
+    query = parse_question(question)
+    counter = TermCounter(query.terms)
+    postings = {
+        term: [one.order for one in messages if at in dict(counter.count(one.text).counts)]
+        for at, term in enumerate(query.terms)
     }
-    evidence = Evidence(places=places, rarity=rarities(places, len(messages)), times=find_time_ranges(question, NOW))
-    return rank(wanted, messages, replace(evidence, **known), weights or RecallWeights())  # type: ignore[arg-type]
+    signals = RankingSignals(
+        postings=postings, idfs=idf_by_term(postings, len(messages)), times=find_time_ranges(question, NOW)
+    )
+    return rank(query, messages, replace(signals, **known), weights or RecallWeights())  # type: ignore[arg-type]
 
 
-def texts(found: Sequence[Ranked]) -> list[str]:
-    return [one.heard.text for one in found]
+def texts(found: Sequence[RankedMessage]) -> list[str]:
+    return [one.message.text for one in found]
 
 
 FILLER: list[Said] = [("user", f"Something else, number {number}") for number in range(30)]
@@ -57,24 +59,24 @@ FILLER: list[Said] = [("user", f"Something else, number {number}") for number in
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
     said: list[Said] = [("user", f"the film of day {day}") for day in range(20)]
-    found = ranked("film by Tarkovsky", heard([("user", "Tarkovsky made it"), *said]))
-    assert found[0].heard.text == "Tarkovsky made it"
+    found = ranked("film by Tarkovsky", messages_of([("user", "Tarkovsky made it"), *said]))
+    assert found[0].message.text == "Tarkovsky made it"
 
 
 def test_an_answer_without_a_word_of_the_question_is_found_by_what_it_answers() -> None:
     said: list[Said] = [*FILLER, ("assistant", "Who was the director?"), ("user", "Denis Villeneuve, I think"), *FILLER]
-    assert "Denis Villeneuve, I think" in texts(ranked("the director", heard(said)))[:2]
+    assert "Denis Villeneuve, I think" in texts(ranked("the director", messages_of(said)))[:2]
 
 
 def test_a_long_message_borrows_nothing_from_its_neighbours() -> None:
     page = "Nothing to see here. " * 200
     said: list[Said] = [*FILLER, ("user", page), ("user", "the director"), ("user", "short"), *FILLER]
-    assert texts(ranked("director", heard(said)))[:2] == ["the director", "short"]
+    assert texts(ranked("director", messages_of(said)))[:2] == ["the director", "short"]
 
 
 def test_results_of_tools_lend_nothing() -> None:
     said: list[Said] = [*FILLER, ("tool", "director: Lynch"), ("user", "right"), *FILLER]
-    found = ranked("director", heard(said), RecallWeights(around=0))
+    found = ranked("director", messages_of(said), RecallWeights(around=0))
     assert texts(found) == ["director: Lynch"]
 
 
@@ -83,80 +85,57 @@ def test_the_speaker_that_a_question_names_goes_before_the_one_who_is_spoken_to(
         ("assistant", "Caroline, did you buy the necklace?", "Melanie"),
         ("user", "My grandmother gave me the necklace", "Caroline"),
     ]
-    found = ranked("What necklace does Caroline have?", heard(said))
-    assert found[0].heard.name == "Caroline"
+    found = ranked("What necklace does Caroline have?", messages_of(said))
+    assert found[0].message.name == "Caroline"
 
 
 def test_among_bare_roles_the_user_goes_first_unless_the_assistant_is_asked_what_it_said() -> None:
     said: list[Said] = [("user", "a good hotel in Kyoto"), *FILLER, ("assistant", "a good hotel in Kyoto")]
-    assert ranked("hotel in Kyoto", heard(said))[0].heard.role == "user"
-    assert ranked("Which hotel in Kyoto did you recommend?", heard(said))[0].heard.role == "assistant"
+    assert ranked("hotel in Kyoto", messages_of(said))[0].message.role == "user"
+    assert ranked("Which hotel in Kyoto did you recommend?", messages_of(said))[0].message.role == "assistant"
 
 
 def test_what_the_assistant_said_is_not_sunk_by_the_prior_for_users() -> None:
     said: list[Said] = [("user", "and Kyoto?"), *FILLER, ("assistant", "The Sowaka is a hotel in Kyoto"), *FILLER]
-    assert ranked("hotel in Kyoto", heard(said))[0].heard.text == "The Sowaka is a hotel in Kyoto"
+    assert ranked("hotel in Kyoto", messages_of(said))[0].message.text == "The Sowaka is a hotel in Kyoto"
 
 
 def test_a_named_day_brings_what_was_said_then() -> None:
     old, new = NOW - timedelta(days=40), NOW - timedelta(days=1)
     both = [
         one._replace(said_at=when)
-        for one, when in zip(heard([("user", "lunch with Ann"), ("user", "lunch with Bob")]), (old, new), strict=True)
+        for one, when in zip(
+            messages_of([("user", "lunch with Ann"), ("user", "lunch with Bob")]), (old, new), strict=True
+        )
     ]
     assert texts(ranked("whom did I have lunch with yesterday?", both))[0] == "lunch with Bob"
 
 
 def test_meaning_finds_what_has_no_word_of_the_question_as_far_as_it_is_grasped() -> None:
-    messages = heard([*FILLER, ("user", "my feline is ill"), *FILLER, ("user", "the cat food list"), *FILLER])
-    likeness = {(31, 0): 0.8, (62, 0): 0.3, (1, 0): 0.1}
-    grasped = ranked("sick cat", messages, RecallWeights(meaning=0.6), likeness=likeness, grasp=1.0)
-    assert grasped[0].heard.text == "my feline is ill"
-    assert ranked("sick cat", messages, RecallWeights(meaning=0.6), likeness=likeness, grasp=0.0)[0].heard.order == 62
+    messages = messages_of([*FILLER, ("user", "my feline is ill"), *FILLER, ("user", "the cat food list"), *FILLER])
+    similarity = {(31, 0): 0.8, (62, 0): 0.3, (1, 0): 0.1}
+    grasped = ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, grasp=1.0)
+    assert grasped[0].message.text == "my feline is ill"
+    assert (
+        ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, grasp=0.0)[0].message.order
+        == 62
+    )
 
 
 def test_of_a_long_message_the_passage_with_the_words_is_shown() -> None:
     text = "\n\n".join(
         ["Filler about nothing. " * 20, "The password of the router is tulip. " * 5, "More filler. " * 40]
     )
-    (found,) = ranked("router password", heard([("assistant", text)]))
+    (found,) = ranked("router password", messages_of([("assistant", text)]))
     shown = text[found.span.start : found.span.end]
     assert "tulip" in shown
     assert len(shown) < len(text) * 0.7
 
 
 def test_messages_of_two_conversations_are_no_neighbours() -> None:
-    one, two = heard([("user", "the director"), ("user", "short")])
+    one, two = messages_of([("user", "the director"), ("user", "short")])
     found = ranked("director", [one, two._replace(conversation_id="other")], RecallWeights(around=0))
     assert texts(found) == ["the director"]
-
-
-def test_a_word_that_stands_everywhere_does_not_choose_what_is_read_where_enough_have_others() -> None:
-    rare, common, unheard = Term(token="depot"), Term(token="order"), Term(token="zeppelin")
-    places = {common: list(range(1, 1_001)), rare: list(range(500, 510)), unheard: []}
-    rarity = rarities(places, 1_000)
-    assert telling(places, rarity, enough=10).keys() == {rare, unheard}
-    assert telling(places, rarity, enough=11) == places
-
-
-def test_a_telling_word_of_messages_that_are_in_view_anyway_is_not_enough() -> None:
-    rare, common = Term(token="depot"), Term(token="order")
-    places = {common: list(range(1, 1_001)), rare: [998, 999]}
-    rarity = rarities(places, 1_000)
-    assert telling(places, rarity, enough=1, hidden={998}).keys() == {rare}
-    assert telling(places, rarity, enough=1, hidden={998, 999}) == places
-
-
-def test_a_word_that_stands_everywhere_is_looked_for_when_nothing_else_is_found() -> None:
-    places = {Term(token="order"): list(range(1, 1_001)), Term(token="zeppelin"): []}
-    assert telling(places, rarities(places, 1_000), enough=10) == places
-
-
-def test_messages_around_one_with_the_words_are_worth_reading() -> None:
-    term = asked("director").terms[0]
-    orders = worth_reading({term: [100]}, {term: 1.0}, 5)
-    assert orders[0] == 100
-    assert set(orders[1:3]) == {99, 101}
 
 
 @settings(deadline=None)
@@ -167,8 +146,8 @@ def test_messages_around_one_with_the_words_are_worth_reading() -> None:
 def test_whatever_was_said_each_message_comes_at_most_once_and_best_first(
     said: list[tuple[str, str]], question: str
 ) -> None:
-    found = ranked(question, heard(said))
-    orders = [one.heard.order for one in found]
+    found = ranked(question, messages_of(said))
+    orders = [one.message.order for one in found]
     assert len(orders) == len(set(orders))
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
@@ -177,10 +156,12 @@ def test_the_more_tools_say_the_less_meaning_lifts_what_is_said_beside_them() ->
     asked_for = ("tool", '{"card": "charged 120 for the upgraded return"}')
     said: list[Said] = [("user", "please use my card"), *FILLER, asked_for, *FILLER]
     log: list[Said] = [("tool", f'{{"row": {number}}}') for number in range(60)]
-    likeness = {(1, 0): 0.9, (2, 0): 0.1, (3, 0): 0.1}
+    similarity = {(1, 0): 0.9, (2, 0): 0.1, (3, 0): 0.1}
     weights = RecallWeights(meaning=0.6, user=0)
-    in_talk = ranked("what was the card charged", heard(said), weights, likeness=likeness, grasp=1.0)
-    in_a_log = ranked("what was the card charged", heard([*said, *log]), weights, likeness=likeness, grasp=1.0)
-    assert in_a_log[0].heard.text == asked_for[1]
-    lifted = [next(one.score for one in found if one.heard.order == 1) for found in (in_talk, in_a_log)]
+    in_talk = ranked("what was the card charged", messages_of(said), weights, similarity=similarity, grasp=1.0)
+    in_a_log = ranked(
+        "what was the card charged", messages_of([*said, *log]), weights, similarity=similarity, grasp=1.0
+    )
+    assert in_a_log[0].message.text == asked_for[1]
+    lifted = [next(one.score for one in found if one.message.order == 1) for found in (in_talk, in_a_log)]
     assert lifted[0] > lifted[1]

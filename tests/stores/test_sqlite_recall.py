@@ -17,7 +17,7 @@ from everthread.adapters.stores.sqlite.engine import READERS
 from everthread.adapters.stores.sqlite.files import connect
 from everthread.adapters.stores.sqlite.indexing import FEW
 from everthread.core.queries import Term
-from everthread.recall.search import Sources, find
+from everthread.recall.search import Sources, recall
 
 
 def lines(count: int) -> list[dict[str, Any]]:
@@ -37,8 +37,8 @@ async def test_a_recall_leaves_the_loop_once(tmp_path: Path, monkeypatch: pytest
             return hand_over(*given)
 
         monkeypatch.setattr(loop, "run_in_executor", counted)
-        found = await find(Sources(store=et.store), conv.owner, conv.id, "the harbour log, line 7")
-        assert found.ranked[0].heard.text == "line 7 of the harbour log"
+        found = await recall(Sources(store=et.store), conv.owner, conv.id, "the harbour log, line 7")
+        assert found.ranking[0].message.text == "line 7 of the harbour log"
         assert len(trips) == 1
 
 
@@ -81,9 +81,9 @@ async def test_what_waits_for_the_index_is_recalled_with_its_tokens(tmp_path: Pa
     async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
         conv = await et.conversations.create()
         await conv.append(lines(2))
-        found = await find(Sources(store=et.store), conv.owner, conv.id, "harbour")
+        found = await recall(Sources(store=et.store), conv.owner, conv.id, "harbour")
         counted = [message.tokens async for message in conv.messages()]
-        assert [one.entry.tokens for one in found.placed.values()] == counted
+        assert [one.entry.tokens for one in found.messages.values()] == counted
 
 
 async def test_an_errand_that_is_given_up_before_it_began_is_never_begun(tmp_path: Path) -> None:

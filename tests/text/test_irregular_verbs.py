@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from everthread.core.queries import Term
-from everthread.recall.asking import asked
-from everthread.recall.nearness import in_any_form
+from everthread.recall.candidates import merge_forms
+from everthread.recall.query import TermCounter, parse_question
 from everthread.text.irregular_verbs import other_forms
 
 
@@ -19,19 +19,19 @@ from everthread.text.irregular_verbs import other_forms
     ],
 )
 def test_a_verb_is_found_in_its_other_forms(question: str, said: str) -> None:
-    reading = asked(question).reader().read(said)
-    assert [count for _, count in reading.found] == [1]
+    counted = TermCounter(parse_question(question).terms).count(said)
+    assert [count for _, count in counted.counts] == [1]
 
 
 def test_forms_of_one_verb_are_counted_as_one_word() -> None:
-    reading = asked("Where did they go?").reader().read("They went, and were gone; go!")
-    assert reading.found == [(0, 3)]
+    counted = TermCounter(parse_question("Where did they go?").terms).count("They went, and were gone; go!")
+    assert counted.counts == [(0, 3)]
 
 
 def test_messages_with_any_form_have_the_word() -> None:
     go, went, gone, tent = (Term(token=token) for token in ("go", "went", "gone", "tent"))
-    places = {go: [3, 9], went: [1, 3], gone: [], tent: [2]}
-    assert in_any_form([go, tent], places) == {go: [1, 3, 9], tent: [2]}
+    postings = {go: [3, 9], went: [1, 3], gone: [], tent: [2]}
+    assert merge_forms([go, tent], postings) == {go: [1, 3, 9], tent: [2]}
 
 
 @pytest.mark.parametrize("word", ["walk", "say", "北"])

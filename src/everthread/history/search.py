@@ -44,7 +44,7 @@ _UNSEEN_COUNT = 0.25
 """What a word counts that the excerpt of a long text does not have; the rest of it may."""
 
 
-async def search(store: Search, text: str, *, owner: str, conversation: str | None, limit: int) -> Hits:
+async def search_by_words(store: Search, text: str, *, owner: str, conversation: str | None, limit: int) -> Hits:
     """Messages that hold all the words, best first; then, to fill up, those that hold some of the rarer ones."""
     query = parse_query(text)
     if not query or not limit:

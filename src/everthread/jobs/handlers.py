@@ -15,7 +15,7 @@ from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, Work
 from everthread.core.nouns import Message
 from everthread.history.titles import title_by_model, title_by_rules
 from everthread.recall import reading
-from everthread.recall.embedding import Meaning, catch_up
+from everthread.recall.embedding import SemanticIndex, catch_up
 from everthread.recall.extraction import Extractor
 from everthread.runtime import Runtime
 
@@ -92,7 +92,7 @@ async def _remember(runtime: Runtime, job: Job) -> None:
         runtime.breaker.note(policy, failed=outcome.model_failed)
 
 
-async def _embed(runtime: Runtime, meaning: Meaning, job: Job) -> None:
+async def _embed(runtime: Runtime, meaning: SemanticIndex, job: Job) -> None:
     """Bring the vectors of a conversation up to its log."""
     try:
         await catch_up(runtime.store, meaning, job.ref)

@@ -1,8 +1,8 @@
-"""Finding the old again: what is asked for, which messages may hold it, and in which order they come.
+"""Finding what was said, remembered or added as a document.
 
-Pure functions. `asking` reads a question, `dates` the times it names, `nearness` finds by the words' places which
-messages are worth reading, `passages` cuts long ones, `ranking` orders what was read. `recalling` (one room up) fetches
-what they need from a store.
+`search` turns a question into messages: `query` parses it, `candidates` chooses by the index which messages are read,
+`ranking` orders them; `for_context` makes episodes of them for a request. `embedding` keeps the vectors that find by
+meaning. `memories` and `knowledge` are what `et.memories` and `et.knowledge` do, over the notes of a store.
 """
 
 from __future__ import annotations

@@ -32,14 +32,14 @@ _FOUND_AGAIN = (NoteState.LIVE, NoteState.FORGOTTEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
-    """What finds by meaning."""
+class SemanticIndex:
+    """What finds by meaning: the model that makes vectors, and what keeps them."""
 
     embedder: Embedder
     vectors: Vectors
 
 
-async def index(store: Store, meaning: Meaning, info: ConversationInfo, *, anew: bool = False) -> int:
+async def index(store: Store, meaning: SemanticIndex, info: ConversationInfo, *, anew: bool = False) -> int:
     """Embed what is not embedded yet of a conversation, or all of it; of what was erased meanwhile, nothing."""
     ref = Ref(info.owner, info.id)
     try:
@@ -76,7 +76,7 @@ async def _renew(store: Store, embedder: Embedder, owner: str, notes: Sequence[N
     return await store.notes.change(owner, Renew(model=embedder.name, notes=notes, vectors=vectors))
 
 
-async def catch_up(store: Store, meaning: Meaning, ref: Ref) -> int:
+async def catch_up(store: Store, meaning: SemanticIndex, ref: Ref) -> int:
     """Embed what is not embedded yet of what is there now; gives how many passages that were.
 
     Who talks on while this works has written another job: to follow them would mean a batch for each message.
@@ -96,7 +96,7 @@ async def catch_up(store: Store, meaning: Meaning, ref: Ref) -> int:
     return made
 
 
-async def is_behind(store: Store, meaning: Meaning, ref: Ref) -> bool:
+async def is_behind(store: Store, meaning: SemanticIndex, ref: Ref) -> bool:
     """Whether some message has no vector yet."""
     info = await store.conversations.get(ref)
     known = (await meaning.vectors.indexed(ref)).get(meaning.embedder.name)
@@ -129,7 +129,7 @@ async def _pages(store: Store, ref: Ref, after: int, last: int) -> AsyncIterator
         after = entries[-1].seq
 
 
-async def _embed(meaning: Meaning, ref: Ref, entries: Sequence[Entry]) -> int:
+async def _embed(meaning: SemanticIndex, ref: Ref, entries: Sequence[Entry]) -> int:
     """Whole messages together, in order: a message's vectors are never kept in part."""
     made = 0
     batch: list[tuple[int, int, str]] = []
@@ -141,7 +141,7 @@ async def _embed(meaning: Meaning, ref: Ref, entries: Sequence[Entry]) -> int:
     return made + await _keep(meaning, ref, batch)
 
 
-async def _keep(meaning: Meaning, ref: Ref, batch: Sequence[tuple[int, int, str]]) -> int:
+async def _keep(meaning: SemanticIndex, ref: Ref, batch: Sequence[tuple[int, int, str]]) -> int:
     if batch:
         vectors = await meaning.embedder.passages([text for _, _, text in batch])
         parts = [Part(seq, part, vector) for (seq, part, _), vector in zip(batch, vectors, strict=True)]
@@ -149,7 +149,7 @@ async def _keep(meaning: Meaning, ref: Ref, batch: Sequence[tuple[int, int, str]
     return len(batch)
 
 
-async def _forget_replaced(meaning: Meaning, ref: Ref, entries: Sequence[Entry]) -> None:
+async def _forget_replaced(meaning: SemanticIndex, ref: Ref, entries: Sequence[Entry]) -> None:
     places = {entry.revises for entry in entries if entry.how == Revision.REPLACE and entry.kind == Kind.MESSAGE}
     old = sorted(seq for seq in places if seq is not None)
     if old:

@@ -19,6 +19,7 @@ from everthread.core.notes import Note, NoteKind, NoteQuery
 from everthread.core.nouns import Page
 from everthread.core.ports import Store
 from everthread.history.arguments import check_count
+from everthread.history.search import CANDIDATE_CAP
 from everthread.history.search_query import MAX_QUERY_CHARS, parse_query
 from everthread.recall.documents import (
     Cut,
@@ -33,8 +34,7 @@ from everthread.recall.documents import (
     name_of,
     passages_shelf,
 )
-from everthread.recall.finding import CANDIDATE_CAP, find_both
-from everthread.recall.query import check_query, page_cursor, position, telling
+from everthread.recall.note_search import check_query, content_words, find_notes, page_cursor, parse_page_cursor
 from everthread.recall.routing import answered, weighed
 
 MAX_BYTES: Final = 50_000_000
@@ -135,7 +135,7 @@ class Knowledge:
         query = NoteQuery(
             kind=NoteKind.DOCUMENT,
             shelves=[documents_shelf(check_id(collection, "collection"))],
-            before=None if cursor is None else position(cursor, check_id(owner, "owner")),
+            before=None if cursor is None else parse_page_cursor(cursor, check_id(owner, "owner")),
             limit=limit + 1,
         )
         notes = await self._store.notes.list(check_id(owner, "owner"), query)
@@ -177,9 +177,7 @@ class Knowledge:
         check_count(limit, "limit", most=MAX_PAGE)
         names = await self._names(check_id(owner, "owner"), collection)
         shelves = [passages_shelf(name) for name in names]
-        best, degraded = await find_both(
-            self._store.notes, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
-        )
+        best, degraded = await find_notes(self._store.notes, self._embedder, owner, shelves, asked, limit=limit)
         found = [PassageHit(passage=as_passage(one.note), score=one.score) for one in best]
         kept = found if max_tokens is None else _within(found, check_count(max_tokens, "max_tokens"))
         return PassageHits(tuple(kept), degraded)
@@ -198,7 +196,7 @@ class Knowledge:
         """Which of these collections (of all, when none are named) a question is for; for none when no passage has
         half of what it asks for."""
         said = check_query(query)[:MAX_QUERY_CHARS]
-        asked = parse_query(telling(said))
+        asked = parse_query(content_words(said))
         names = await self._names(check_id(owner, "owner"), collections)
         shelves = [passages_shelf(name) for name in names]
         if not asked or not shelves:

@@ -19,16 +19,15 @@ from everthread.core.notes import NoteKind, NoteQuery, NoteState
 from everthread.core.nouns import EraseReport, Page, Ref
 from everthread.core.ports import Store
 from everthread.history.arguments import check_count
-from everthread.recall.finding import FoundNote, find_both
+from everthread.recall.note_search import ScoredNote, check_query, find_notes, page_cursor, parse_page_cursor
 from everthread.recall.noted import as_memory, memory_key, shelves_seen_by, vectors_of
-from everthread.recall.query import check_query, page_cursor, position, telling
 from everthread.recall.remembered import Draft, Forget, Remember, Revise
 from everthread.recall.shown import Known
 
 MAX_TEXT_CHARACTERS: Final = 4_000
 MAX_SUBJECT_CHARACTERS: Final = 128
 MAX_PAGE: Final = 1000
-_MOST_PAST: Final = 1000
+_MAX_HISTORY: Final = 1000
 """How far a history is followed: nobody reads further, and a damaged chain must not go on for ever."""
 _ALL_STATES = (NoteState.LIVE, NoteState.PAST, NoteState.FORGOTTEN)
 
@@ -100,17 +99,17 @@ class Memories:
 
     async def history(self, owner: str, id: str) -> list[Memory]:
         """A memory with all that it superseded and that superseded it, oldest first."""
-        told = [await self.get(owner, id)]
-        while (before := told[0].supersedes) and len(told) < _MOST_PAST and (older := await self._known(owner, before)):
-            told.insert(0, older)
-        while (
-            (after := told[-1].superseded_by) and len(told) < _MOST_PAST and (newer := await self._known(owner, after))
-        ):
-            told.append(newer)
-        return told
+        chain = [await self.get(owner, id)]
+        while len(chain) < _MAX_HISTORY and (older := await self._find(owner, chain[0].supersedes)):
+            chain.insert(0, older)
+        while len(chain) < _MAX_HISTORY and (newer := await self._find(owner, chain[-1].superseded_by)):
+            chain.append(newer)
+        return chain
 
-    async def _known(self, owner: str, id: str) -> Memory | None:
-        """None for one that was erased."""
+    async def _find(self, owner: str, id: str | None) -> Memory | None:
+        """None for no id, or one that was erased."""
+        if not id:
+            return None
         found = await self._store.notes.list(owner, NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id)]))
         return as_memory(found[0], owner) if found else None
 
@@ -132,7 +131,7 @@ class Memories:
             shelves=await self._shelves(check_id(owner, "owner"), conversation),
             states=_ALL_STATES if include_past else (NoteState.LIVE,),
             pinned_only=_flag(pinned, "pinned"),
-            before=None if cursor is None else position(cursor, owner),
+            before=None if cursor is None else parse_page_cursor(cursor, owner),
             limit=limit + 1,
         )
         notes = await self._store.notes.list(owner, query)
@@ -156,9 +155,7 @@ class Memories:
         shelves = await self._shelves(check_id(owner, "owner"), conversation)
         if shelves is None:
             shelves = sorted(await self._store.notes.shelves(owner, NoteKind.MEMORY))
-        hits, _ = await find_both(
-            self._store.notes, self._embedder, owner, shelves, words=telling(asked), asked=asked, limit=limit
-        )
+        hits, _ = await find_notes(self._store.notes, self._embedder, owner, shelves, asked, limit=limit)
         return [MemoryHit(memory=as_memory(hit.note, owner), score=hit.score) for hit in hits]
 
     async def update(
@@ -221,9 +218,9 @@ class Memories:
         ]
 
 
-_MOST_PINNED: Final = 200
-_MOST_REMINDED: Final = 5
-_LEAST_COSINE: Final = 0.35
+_MAX_PINNED: Final = 200
+_MAX_RELEVANT: Final = 5
+_MIN_COSINE: Final = 0.35
 """Unasked, a memory is shown by its meaning only where that is plain."""
 
 
@@ -233,27 +230,22 @@ async def known(
     """What a context of this conversation may show: what is pinned, and what has to do with a question."""
     shelves = shelves_seen_by(ref.id)
     states = (NoteState.LIVE, NoteState.PAST)
-    pinned = NoteQuery(kind=NoteKind.MEMORY, shelves=shelves, states=states, pinned_only=True, limit=_MOST_PINNED)
+    pinned = NoteQuery(kind=NoteKind.MEMORY, shelves=shelves, states=states, pinned_only=True, limit=_MAX_PINNED)
     standing = await store.notes.list(ref.owner, pinned)
-    hits = await _hits(store, embedder, ref.owner, shelves, query) if query else []
+    hits: Sequence[ScoredNote] = ()
+    if query:
+        # A model is asked only where there is something to be found.
+        there = await store.notes.shelves(ref.owner, NoteKind.MEMORY) if embedder is not None else {}
+        asks = embedder if any(shelf in there for shelf in shelves) else None
+        hits, _ = await find_notes(
+            store.notes, asks, ref.owner, shelves, query, limit=_MAX_RELEVANT, min_cosine=_MIN_COSINE
+        )
     return Known(
         ref=ref,
         begun_at=begun_at,
         pinned=[as_memory(note, ref.owner) for note in standing],
         hits=[as_memory(hit.note, ref.owner) for hit in hits],
     )
-
-
-async def _hits(
-    store: Store, embedder: Embedder | None, owner: str, shelves: Sequence[str], query: str
-) -> Sequence[FoundNote]:
-    """The memories that have to do with a question. A model is asked only where there is something to be found."""
-    there = await store.notes.shelves(owner, NoteKind.MEMORY) if embedder is not None else {}
-    asks = embedder if any(shelf in there for shelf in shelves) else None
-    found, _ = await find_both(
-        store.notes, asks, owner, shelves, words=telling(query), asked=query, limit=_MOST_REMINDED, least=_LEAST_COSINE
-    )
-    return found
 
 
 # -- what callers give ---------------------------------------------------------------------------------------------

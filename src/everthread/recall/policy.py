@@ -1,23 +1,41 @@
-"""How recall is set, and what it gives."""
+"""How recall is set: where it looks, how long meaning may take, and how much each signal of the ranking counts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime
-from typing import Literal, overload
+from typing import Literal
 
 from everthread.core.errors import Invalid
-from everthread.recall.evidence import RecallWeights
 
 Scope = Literal["conversation", "owner"]
 SCOPES: tuple[Scope, ...] = ("conversation", "owner")
-_MOST_WEIGHT = 10.0
+_MAX_WEIGHT = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallWeights:
+    """How much each signal counts; 0 turns one off."""
+
+    neighbours: float = 0.4
+    """What the next message lends of its own score, half of it at each further step."""
+    asking: float = 1.5
+    """How many times as much comes from a message that asks to the one after it."""
+    around: float = 0.3
+    meaning: float = 0.3
+    """The share of meaning in words and meaning together, for a question that the embedder understands."""
+    user: float = 0.3
+    assistant: float = 0.5
+    speaker: float = 0.3
+    date: float = 0.5
+    alone_tokens: int = 100
+    """A message of so many tokens needs its neighbours half as much as a short one."""
+    tool_damping: float = 3.0
+    """How much less neighbours lend, and meaning weighs, for each share of the messages that are results of tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallPolicy:
-    """How the old is looked for."""
+    """How recall is set."""
 
     top_k: int = 3
     """How many episodes `context(query=…)` brings back: a user's turn with its answer."""
@@ -37,7 +55,7 @@ class RecallPolicy:
             )
         for one in fields(self.weights):
             value = getattr(self.weights, one.name)
-            most = 1.0 if one.name == "meaning" else 100_000 if one.name == "alone_tokens" else _MOST_WEIGHT
+            most = 1.0 if one.name == "meaning" else 100_000 if one.name == "alone_tokens" else _MAX_WEIGHT
             if not 0 <= value <= most or (one.name == "alone_tokens" and value < 1):
                 raise Invalid(f"must be from 0 to {most:g}, not {value!r}", field=f"recall.weights.{one.name}")
 
@@ -48,46 +66,3 @@ def check_scope(scope: object) -> Scope:
         if scope == known:
             return known
     raise Invalid(f"must be one of {', '.join(SCOPES)}, not {scope!r}", field="scope")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallHit:
-    """A message that has to do with what was asked, or the passage of it that has."""
-
-    conversation_id: str
-    ids: tuple[str, ...]
-    """The messages that the text is from."""
-    seqs: tuple[int, ...]
-    text: str
-    score: float
-    """Compares only with the others of the same question."""
-    said_at: datetime
-    speaker: str
-    """The name it was said under, else the role."""
-    is_passage: bool = False
-    """Whether the text is a part of a longer message."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecallHits(Sequence[RecallHit]):
-    """What was recalled, best first, and how well it could be looked for."""
-
-    items: tuple[RecallHit, ...] = ()
-    is_behind: bool = False
-    """Whether some messages could not be found by meaning yet, because their vectors are still to be made."""
-    unanswered: tuple[str, ...] = ()
-    """Parts that did not answer, with why; words alone were searched then."""
-    truncated: bool = False
-    """Whether a word of the question is so common that only the newest messages with it were looked at."""
-    by_meaning: bool = False
-    """Whether likeness in meaning took part; without an embedder it never does."""
-
-    @overload
-    def __getitem__(self, index: int) -> RecallHit: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[RecallHit, ...]: ...
-    def __getitem__(self, index: int | slice) -> RecallHit | tuple[RecallHit, ...]:
-        return self.items[index]
-
-    def __len__(self) -> int:
-        return len(self.items)

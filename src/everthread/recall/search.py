@@ -1,8 +1,8 @@
-"""Bringing back what was said: a question becomes hits. For a context `episodes` makes more of them.
+"""Recall: a question becomes messages, best first. The acting module of the room; for a request, `for_context` makes
+episodes of what it finds.
 
-The index tells where the question's words stand; the messages that are worth it are read, with those around them and
-those near in meaning, and put in order by `recall.ranking`. Meaning has a time limit and may be away: words answer
-without it, and the answer says so.
+The index tells where the question's words stand; the messages worth it are read, with those around them and those near
+in meaning, and ranked. Meaning has a time limit and may be missing: words answer without it, and the result says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import overload
 
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
@@ -26,19 +26,18 @@ from everthread.core.ports import Placed, Store, WordPlaces
 from everthread.history.payload_json import payload_of
 from everthread.history.search_query import parse_query
 from everthread.history.snippets import snippet
-from everthread.recall.asking import MOST_CHARACTERS, Asked, asked
-from everthread.recall.embedding import Meaning, is_behind
-from everthread.recall.evidence import Evidence, Heard, RecallWeights
-from everthread.recall.nearness import Places, in_any_form, rarities, telling, worth_reading
-from everthread.recall.policy import RecallHit, RecallHits, RecallPolicy
-from everthread.recall.ranking import Ranked, Ranking, rank
+from everthread.recall.candidates import choose_candidates, drop_common_terms, idf_by_term, merge_forms
+from everthread.recall.embedding import SemanticIndex, is_behind
+from everthread.recall.policy import RecallPolicy
+from everthread.recall.query import MAX_QUESTION_CHARACTERS, parse_question
+from everthread.recall.ranking import CandidateMessage, RankedMessage, Ranking, RankingSignals, rank
 from everthread.text.dates import find_time_ranges
 
-_READ = 300
+_MAX_CANDIDATES = 300
 """So many messages are read for a question, at some 40 µs each."""
-_NEAREST = 200
+_MAX_SIMILAR = 200
 """So many passages near in meaning take part."""
-_MOST_PLACES = 20_000
+_MAX_POSTINGS = 20_000
 """Of a word that more messages have, the newest so many are looked at."""
 _NO_EMBEDDER = "there is no embedder here; `everthread doctor` tells how to get one"
 _MEANING_IS_OFF = "meaning has no weight here: set `recall_meaning` above 0"
@@ -46,64 +45,108 @@ _NO_VECTORS = "no vectors are made yet: `everthread reindex` makes them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecallHit:
+    """A message that has to do with what was asked, or the passage of it that has."""
+
+    conversation_id: str
+    ids: tuple[str, ...]
+    """The messages that the text is from."""
+    seqs: tuple[int, ...]
+    text: str
+    score: float
+    """Compares only with the others of the same question."""
+    said_at: datetime
+    speaker: str
+    """The name it was said under, else the role."""
+    is_passage: bool = False
+    """Whether the text is a part of a longer message."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallHits(Sequence[RecallHit]):
+    """What was recalled, best first, and how well it could be looked for."""
+
+    items: tuple[RecallHit, ...] = ()
+    is_behind: bool = False
+    """Whether some messages could not be found by meaning yet, because their vectors are still to be made."""
+    unanswered: tuple[str, ...] = ()
+    """Parts that did not answer, with why; words alone were searched then."""
+    truncated: bool = False
+    """Whether a word of the question is so common that only the newest messages with it were looked at."""
+    by_meaning: bool = False
+    """Whether likeness in meaning took part; without an embedder it never does."""
+
+    @overload
+    def __getitem__(self, index: int) -> RecallHit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[RecallHit, ...]: ...
+    def __getitem__(self, index: int | slice) -> RecallHit | tuple[RecallHit, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What recall looks into."""
+    """What recall looks into, and how it is set."""
 
     store: Store
-    meaning: Meaning | None = None
+    meaning: SemanticIndex | None = None
     policy: RecallPolicy = field(default_factory=RecallPolicy)
     clock: Clock = system_clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Nearby:
-    """What meaning says of a question."""
+class _SimilarPassages:
+    """What is near to a question in meaning."""
 
-    found: Sequence[Near] = ()
+    passages: Sequence[Near] = ()
     grasp: float = 0.0
+    """Which share of the question the embedder understands."""
     is_behind: bool = False
     unanswered: tuple[str, ...] = ()
-    why_not: str | None = None
-    """Why it says nothing, and what to do about it."""
+    reason: str | None = None
+    """Why there are none, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class RecallResult:
     """What was found, best first, before it is cut to what is asked for."""
 
-    ranked: Ranking | Sequence[Ranked] = ()
-    placed: Mapping[int, Placed] = field(default_factory=dict)
-    """The messages by order."""
-    nearby: _Nearby = _Nearby()
-    truncated: bool = False
+    ranking: Ranking
+    messages: Mapping[int, Placed]
+    """By order."""
+    similar: _SimilarPassages
+    truncated: bool
 
     @property
     def is_behind(self) -> bool:
         """Whether some messages have no vectors yet."""
-        return self.nearby.is_behind
+        return self.similar.is_behind
 
     @property
     def by_meaning(self) -> bool:
-        """Whether likeness in meaning took part."""
-        return bool(self.nearby.found)
+        """Whether similarity in meaning took part."""
+        return bool(self.similar.passages)
 
     def hits(self, limit: int, max_tokens: int) -> RecallHits:
         """At most so many, that together count to no more; what does not fit is passed over."""
-        kept: list[RecallHit] = []
-        for one in self.ranked:
-            if len(kept) == limit:
+        hits: list[RecallHit] = []
+        for ranked in self.ranking:
+            if len(hits) == limit:
                 break
-            place = self.placed[one.heard.order]
-            hit = _hit(one, place)
-            is_whole = hit.text == one.heard.text
-            tokens = place.entry.tokens if is_whole else count_tokens(hit.text)  # the log has counted whole ones
+            found = self.messages[ranked.message.order]
+            hit = _as_hit(ranked, found)
+            is_whole = hit.text == ranked.message.text
+            tokens = found.entry.tokens if is_whole else count_tokens(hit.text)  # the log has counted whole ones
             if tokens <= max_tokens:
                 max_tokens -= tokens
-                kept.append(hit)
-        return RecallHits(tuple(kept), self.is_behind, self.nearby.unanswered, self.truncated, self.by_meaning)
+                hits.append(hit)
+        return RecallHits(tuple(hits), self.is_behind, self.similar.unanswered, self.truncated, self.by_meaning)
 
 
-async def find(
+async def recall(
     sources: Sources,
     owner: str,
     conversation: str | None,
@@ -111,160 +154,136 @@ async def find(
     *,
     asked_at: datetime | None = None,
     path: Sequence[Segment] | None = None,
-    without: Collection[int] = (),
-    at_least: int = _READ,
-) -> Findings:
+    hidden: Collection[int] = (),
+    at_least: int = _MAX_CANDIDATES,
+) -> RecallResult:
     """What has to do with a question, in one conversation along a path, or in all that an owner has.
 
-    Messages by their seq that are in `without` lend to others what they have of the question, but are not found. Those
+    Messages by their seq that are `hidden` lend to others what they have of the question, but are not found. Those
     that have nothing but words which stand nearly everywhere are looked at where fewer than `at_least` have others.
     """
-    nearby = await _near(sources, owner, conversation, question)
-    quest = _Quest(owner, conversation, question, asked_at or sources.clock(), path, without, at_least)
-    return await sources.store.errand(lambda: _found(sources, quest, nearby))
+    similar = await _find_similar(sources, owner, conversation, question)
+    store = sources.store
+
+    async def search() -> RecallResult:
+        query = parse_question(question)
+        in_index = WordPlaces({}, 0, False)
+        if query.terms:
+            in_index = await store.search.postings(owner, conversation, query.all_forms, cap=_MAX_POSTINGS)
+        postings = merge_forms(query.terms, in_index.of)
+        idfs = idf_by_term(postings, in_index.total)
+        postings = drop_common_terms(postings, idfs, min(at_least, _MAX_CANDIDATES), hidden)
+        orders = choose_candidates(postings, idfs, _MAX_CANDIDATES)
+        named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
+        read = await store.search.messages(owner, orders, named) if orders or named else ()
+        messages = {one.order: one for one in read if path is None or is_on(path, one.branch, one.seq)}
+        if elsewhere := {one.order for one in read} - messages.keys():
+            # What is said on other branches is no part of what is talked about here.
+            postings = {term: [at for at in having if at not in elsewhere] for term, having in postings.items()}
+        signals = RankingSignals(
+            postings=postings,
+            idfs=idfs,
+            similarity=_similarity_by_order(similar.passages, messages.values()),
+            grasp=similar.grasp,
+            times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or sources.clock()),
+        )
+
+        def rank_all() -> Ranking:
+            is_dated = bool(signals.times)
+            candidates = [one for found in messages.values() for one in _as_candidate(found, is_dated=is_dated)]
+            return rank(query, candidates, signals, sources.policy.weights)
+
+        # Ranking takes milliseconds: never in an event loop's thread.
+        ranking = rank_all() if is_driven() else await asyncio.to_thread(rank_all)
+        hidden_orders = {one.order for one in messages.values() if one.seq in hidden} if hidden else ()
+        return RecallResult(
+            ranking=ranking.without(hidden_orders), messages=messages, similar=similar, truncated=in_index.truncated
+        )
+
+    return await store.errand(search)
 
 
-class _Quest(NamedTuple):
-    """What is looked for, and where."""
-
-    owner: str
-    conversation: str | None
-    text: str
-    asked_at: datetime
-    path: Sequence[Segment] | None
-    without: Collection[int]
-    at_least: int
-
-
-async def _found(sources: Sources, quest: _Quest, nearby: _Nearby) -> Findings:
-    """Where the words stand, the messages that are worth it, and their order."""
-    wanted = asked(quest.text)
-    places = await _word_places(sources.store, quest, wanted)
-    rarity = rarities(places.of, places.total)
-    where = telling(places.of, rarity, min(quest.at_least, _READ), quest.without)
-    orders = worth_reading(where, rarity, _READ)
-    named = list(dict.fromkeys((near.conversation_id, near.seq) for near in nearby.found))
-    read = await sources.store.search.messages(quest.owner, orders, named) if orders or named else ()
-    placed = {one.order: one for one in read if quest.path is None or is_on(quest.path, one.branch, one.seq)}
-    evidence = Evidence(
-        places=_along(where, {one.order for one in read} - placed.keys()),
-        rarity=rarity,
-        likeness=_likeness(nearby.found, placed.values()),
-        grasp=nearby.grasp,
-        times=find_time_ranges(quest.text[:MOST_CHARACTERS], quest.asked_at),
-    )
-    ranked = await _ranked(wanted, placed.values(), evidence, sources.policy.weights)
-    hidden = {one.order for one in placed.values() if one.seq in quest.without} if quest.without else ()
-    return Findings(ranked=ranked.without(hidden), placed=placed, nearby=nearby, truncated=places.truncated)
-
-
-async def _ranked(wanted: Asked, placed: Iterable[Placed], evidence: Evidence, weights: RecallWeights) -> Ranking:
-    """In order; in a thread of its own unless this is one."""
-
-    def ranked() -> Ranking:
-        heard = [one for place in placed for one in _heard(place, is_dated=bool(evidence.times))]
-        return rank(wanted, heard, evidence, weights)
-
-    return ranked() if is_driven() else await asyncio.to_thread(ranked)
-
-
-async def _word_places(store: Store, quest: _Quest, wanted: Asked) -> WordPlaces:
-    if not wanted.terms:
-        return WordPlaces({}, 0, False)
-    found = await store.search.postings(quest.owner, quest.conversation, wanted.forms, cap=_MOST_PLACES)
-    return found._replace(of=in_any_form(wanted.terms, found.of))
-
-
-async def _near(sources: Sources, owner: str, conversation: str | None, question: str) -> _Nearby:
+async def _find_similar(sources: Sources, owner: str, conversation: str | None, question: str) -> _SimilarPassages:
     """What is near in meaning, as far as that answers in time."""
     meaning = sources.meaning
     if meaning is None:
-        return _Nearby(why_not=_NO_EMBEDDER)
-    text = question[:MOST_CHARACTERS]
+        return _SimilarPassages(reason=_NO_EMBEDDER)
+    text = question[:MAX_QUESTION_CHARACTERS]
     grasp = meaning.embedder.grasp(text) if text.strip() else 0.0
     if not grasp * sources.policy.weights.meaning:
-        return _Nearby(why_not=_MEANING_IS_OFF if grasp else f"{meaning.embedder.name} grasps nothing of this text")
+        not_understood = f"{meaning.embedder.name} grasps nothing of this text"
+        return _SimilarPassages(reason=_MEANING_IS_OFF if grasp else not_understood)
     try:
         async with asyncio.timeout(sources.policy.time_limit_seconds):
             vector = await meaning.embedder.query(text)
-            found = await meaning.vectors.near(owner, conversation, meaning.embedder.name, vector, _NEAREST)
+            passages = await meaning.vectors.near(owner, conversation, meaning.embedder.name, vector, _MAX_SIMILAR)
             late = conversation is not None and await is_behind(sources.store, meaning, Ref(owner, conversation))
-    except TimeoutError:
-        return _silent(f"no answer within {sources.policy.time_limit_seconds:g} s")
-    except EverthreadError as problem:
-        return _silent(f"{type(problem).__name__}: {problem}")
-    return _Nearby(found=found, grasp=grasp, is_behind=late, why_not=None if found else _NO_VECTORS)
+    except (TimeoutError, EverthreadError) as problem:
+        limit = sources.policy.time_limit_seconds
+        is_late = isinstance(problem, TimeoutError)
+        reason = f"no answer within {limit:g} s" if is_late else f"{type(problem).__name__}: {problem}"
+        return _SimilarPassages(unanswered=(f"meaning: {reason}",), reason=reason)
+    return _SimilarPassages(passages=passages, grasp=grasp, is_behind=late, reason=None if passages else _NO_VECTORS)
 
 
-def _silent(why: str) -> _Nearby:
-    return _Nearby(unanswered=(f"meaning: {why}",), why_not=why)
-
-
-def _along(places: Places, elsewhere: Collection[int]) -> Places:
-    """Without what is said on other branches: nobody talks about it here."""
-    if not elsewhere:
-        return places
-    return {term: [order for order in having if order not in elsewhere] for term, having in places.items()}
-
-
-def _likeness(found: Sequence[Near], placed: Iterable[Placed]) -> dict[tuple[int, int], float]:
-    """By order; vectors of what a revision has replaced say nothing any more."""
-    if not found:
+def _similarity_by_order(passages: Sequence[Near], messages: Iterable[Placed]) -> dict[tuple[int, int], float]:
+    """By order and part; vectors of what a revision has replaced say nothing any more."""
+    if not passages:
         return {}
-    orders = {(one.conversation_id, one.entry.seq): one.order for one in placed}
-    known = ((orders.get((near.conversation_id, near.seq)), near) for near in found)
+    orders = {(one.conversation_id, one.entry.seq): one.order for one in messages}
+    known = ((orders.get((near.conversation_id, near.seq)), near) for near in passages)
     return {(order, near.part): near.score for order, near in known if order is not None}
 
 
-def _heard(place: Placed, *, is_dated: bool) -> list[Heard]:
-    """A message as ranking takes it; a damaged one is left out, of which `verify` tells."""
-    entry = place.entry
+def _as_candidate(found: Placed, *, is_dated: bool) -> list[CandidateMessage]:
+    """A message as ranking takes it; a damaged one is left out, `verify` reports it."""
+    entry = found.entry
     try:
         payload = payload_of(entry)
     except StoreDamaged:
         return []
     said_at = (payloads.said_at(payload) or Message(entry).created_at) if is_dated else None
     name, text = payloads.name(payload), payloads.searchable(payload)
-    return [Heard(place.order, place.depth, place.conversation_id, entry.role, name, text, said_at)]
+    return [CandidateMessage(found.order, found.depth, found.conversation_id, entry.role, name, text, said_at)]
 
 
-def _hit(one: Ranked, place: Placed) -> RecallHit:
-    message = Message(place.entry)
+def _as_hit(ranked: RankedMessage, found: Placed) -> RecallHit:
+    message = Message(found.entry)
     return RecallHit(
-        conversation_id=place.conversation_id,
+        conversation_id=found.conversation_id,
         ids=(message.id,),
-        seqs=(place.seq,),
-        text=one.heard.text[one.span.start : one.span.end].strip(),
-        score=round(one.score, 6),
+        seqs=(found.seq,),
+        text=ranked.message.text[ranked.span.start : ranked.span.end].strip(),
+        score=round(ranked.score, 6),
         said_at=message.said_at or message.created_at,
         speaker=message.name or message.role,
-        is_passage=one.span != (0, len(one.heard.text)),
+        is_passage=ranked.span != (0, len(ranked.message.text)),
     )
 
 
-async def search(sources: Sources, owner: str, conversation: str | None, text: str, limit: int) -> Hits:
+async def search_by_meaning(sources: Sources, owner: str, conversation: str | None, text: str, limit: int) -> Hits:
     """What is recalled, in the shape of a search: on whichever branch, with a snippet of each."""
-    findings = await find(sources, owner, conversation, text, at_least=limit)
+    result = await recall(sources, owner, conversation, text, at_least=limit)
     query = parse_query(text)
     return Hits(
         tuple(
             Hit(
-                conversation_id=one.heard.conversation_id,
-                seq=findings.placed[one.heard.order].seq,
-                id=findings.placed[one.heard.order].entry.id,
-                snippet=snippet(one.heard.text[one.span.start : one.span.end], query),
-                score=one.score,
+                conversation_id=ranked.message.conversation_id,
+                seq=result.messages[ranked.message.order].seq,
+                id=result.messages[ranked.message.order].entry.id,
+                snippet=snippet(ranked.message.text[ranked.span.start : ranked.span.end], query),
+                score=ranked.score,
             )
-            for one in findings.ranked[:limit]
+            for ranked in result.ranking[:limit]
         ),
-        findings.truncated,
-        findings.by_meaning,
-        findings.nearby.why_not,
-        findings.is_behind,
+        result.truncated,
+        result.by_meaning,
+        result.similar.reason,
+        result.is_behind,
     )
 
 
-async def path_of(store: Store, ref: Ref) -> Sequence[Segment]:
+async def active_path(store: Store, ref: Ref) -> Sequence[Segment]:
     """The active path of a conversation."""
     rows, active = await store.log.branches(ref)
     return segments({row.number: row for row in rows}, active)

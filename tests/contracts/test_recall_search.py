@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from everthread import Conversation, Everthread, Invalid
-from everthread.recall.nearness import REACH
-from everthread.recall.search import Sources, find
+from everthread.recall.candidates import NEIGHBOUR_REACH
+from everthread.recall.search import Sources, recall
 from tests.contracts.talk import says
 from tests.contracts.views import text_of
 
@@ -250,8 +250,8 @@ async def test_words_of_every_message_are_looked_for_only_where_too_few_have_oth
     await conv.append([said("The order for the lighthouse is late."), said("Yes, the order is.", role="assistant")])
     await conv.append([said(f"The order of night {night} is on its way.") for night in range(60)])
     sources, question = Sources(store=et.store), "where is the order for the lighthouse"
-    few = await find(sources, conv.owner, conv.id, question, at_least=1)
-    many = await find(sources, conv.owner, conv.id, question, at_least=10)
-    assert few.ranked[0].heard.text == many.ranked[0].heard.text == "The order for the lighthouse is late."
-    assert len(few.placed) <= 2 * REACH + 1 < 100 < len(many.placed)
+    few = await recall(sources, conv.owner, conv.id, question, at_least=1)
+    many = await recall(sources, conv.owner, conv.id, question, at_least=10)
+    assert few.ranking[0].message.text == many.ranking[0].message.text == "The order for the lighthouse is late."
+    assert len(few.messages) <= 2 * NEIGHBOUR_REACH + 1 < 100 < len(many.messages)
     assert len(await conv.recall(question, limit=10)) == 10

@@ -1,0 +1,63 @@
+"""Which messages are read for a question: chosen by where its words stand."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everthread.core.queries import Term
+from everthread.recall.candidates import choose_candidates, drop_common_terms, idf_by_term
+from everthread.recall.query import parse_question
+
+
+@given(
+    having=st.lists(st.lists(st.integers(100, 160), unique=True), min_size=1, max_size=4),
+    weights=st.lists(st.sampled_from([0.5, 1.0, 1.7]), min_size=4, max_size=4),
+    most=st.integers(1, 30),
+)
+def test_nobody_left_out_has_more_than_one_worth_reading(
+    having: list[list[int]], weights: list[float], most: int
+) -> None:
+    terms = [Term(token=str(number)) for number in range(len(having))]
+    postings = {term: sorted(orders) for term, orders in zip(terms, having, strict=True)}
+    idfs = dict(zip(terms, weights, strict=False))
+    scores = {order: 0.0 for order in range(90, 171)}
+    for term, orders in postings.items():
+        for order in orders:
+            scores[order] += idfs[term]
+            for step in range(1, 5):
+                scores[order + step] += 0.3 * idfs[term] / 2 ** (step - 1)
+                scores[order - step] += 0.3 * idfs[term] / 2 ** (step - 1)
+    found = choose_candidates(postings, idfs, most)
+    left_out = [score for order, score in scores.items() if order not in found]
+    assert len(found) == len(set(found)) == min(most, sum(score > 0 for score in scores.values()))
+    if found:
+        assert min(scores[order] for order in found) >= max(left_out) - 1e-9
+
+
+def test_a_word_that_stands_everywhere_does_not_choose_what_is_read_where_enough_have_others() -> None:
+    rare, common, unheard = Term(token="depot"), Term(token="order"), Term(token="zeppelin")
+    postings = {common: list(range(1, 1_001)), rare: list(range(500, 510)), unheard: []}
+    idfs = idf_by_term(postings, 1_000)
+    assert drop_common_terms(postings, idfs, enough=10).keys() == {rare, unheard}
+    assert drop_common_terms(postings, idfs, enough=11) == postings
+
+
+def test_a_telling_word_of_messages_that_are_in_view_anyway_is_not_enough() -> None:
+    rare, common = Term(token="depot"), Term(token="order")
+    postings = {common: list(range(1, 1_001)), rare: [998, 999]}
+    idfs = idf_by_term(postings, 1_000)
+    assert drop_common_terms(postings, idfs, enough=1, hidden={998}).keys() == {rare}
+    assert drop_common_terms(postings, idfs, enough=1, hidden={998, 999}) == postings
+
+
+def test_a_word_that_stands_everywhere_is_looked_for_when_nothing_else_is_found() -> None:
+    postings = {Term(token="order"): list(range(1, 1_001)), Term(token="zeppelin"): []}
+    assert drop_common_terms(postings, idf_by_term(postings, 1_000), enough=10) == postings
+
+
+def test_messages_around_one_with_the_words_are_worth_reading() -> None:
+    term = parse_question("director").terms[0]
+    orders = choose_candidates({term: [100]}, {term: 1.0}, 5)
+    assert orders[0] == 100
+    assert set(orders[1:3]) == {99, 101}
