@@ -25,7 +25,7 @@ from benchmarks.report import Row
 from everthread import Budget, CompactionPolicy
 from everthread.core.clock import system_clock
 from everthread.core.nouns import Ref
-from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read
+from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read_transcript
 
 SETS: dict[str, tuple[str, Callable[[Path], Iterator[Talk]]]] = {
     "LoCoMo": ("locomo/dev.json", locomo),
@@ -80,7 +80,7 @@ async def _ways(messages: Sequence[dict[str, Any]], budget: Budget) -> list[Figu
         conversation = await et.conversations.create()
         await conversation.append(list(messages))
         ref = Ref(conversation.owner, conversation.id)
-        talk = await read(et.store, ref)
+        talk = await read_transcript(et.store, ref)
         trial = Trial(store=et.store, clock=system_clock, ref=ref, budget=budget)
         tried = [await trial.run(way, policy, talk) for way, policy in POLICIES.items()]
     return [*tried, fixed_window(talk, budget.limit), full_history(talk, budget.limit)]

@@ -17,7 +17,7 @@ from rich.console import Console
 
 import everthread
 from everthread.demo import DemoResult, render, run
-from everthread.demo.stage import Witness
+from everthread.demo.play import MessageRecorder
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +108,9 @@ def test_it_needs_no_network_and_leaves_nothing_behind(monkeypatch: pytest.Monke
 
 
 async def test_answers_of_tools_called_together_are_heard_in_the_order_of_the_calls() -> None:
-    witness = Witness()
+    recorder = MessageRecorder()
     calls: list[ToolCall] = [{"name": "note", "args": {}, "id": id} for id in ("slow", "quick")]
-    witness.heard.append(AIMessage("", tool_calls=calls))
+    recorder.messages.append(AIMessage("", tool_calls=calls))
     is_quick_done = asyncio.Event()
 
     async def slow(request: ToolCallRequest) -> ToolMessage:
@@ -122,5 +122,5 @@ async def test_answers_of_tools_called_together_are_heard_in_the_order_of_the_ca
         return ToolMessage("two", tool_call_id="quick")
 
     request: Any = None
-    await asyncio.gather(witness.awrap_tool_call(request, slow), witness.awrap_tool_call(request, quick))
-    assert [message.text for message in witness.heard[1:]] == ["one", "two"]
+    await asyncio.gather(recorder.awrap_tool_call(request, slow), recorder.awrap_tool_call(request, quick))
+    assert [message.text for message in recorder.messages[1:]] == ["one", "two"]

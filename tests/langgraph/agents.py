@@ -1,4 +1,4 @@
-"""Agents that tests listen to, and a witness that hears all they say without looking at any log."""
+"""Agents that tests listen to, and a recorder that hears all they say without looking at any log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from everthread import Conversation, Everthread
-from everthread.demo.stage import Witness
+from everthread.demo.play import MessageRecorder
 from everthread.langgraph import archive_stream
 from everthread.testing import Reply, ScriptedModel
 
@@ -42,7 +42,7 @@ class Talk:
         trigger: int = 20,
         middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
     ) -> None:
-        self.witness = Witness()
+        self.recorder = MessageRecorder()
         self.thread_id = thread_id
         self.config: Any = {"configurable": {"thread_id": thread_id}, "recursion_limit": 1000}
         self._et = et
@@ -52,14 +52,14 @@ class Talk:
         self.agent: Any = create_agent(
             model or ScriptedModel(two_look_ups),
             [look_up],
-            middleware=[self.witness, summariser, *middleware],
+            middleware=[self.recorder, summariser, *middleware],
             checkpointer=InMemorySaver(),
         )
 
     async def ask(self, question: str) -> None:
         """One turn, captured."""
         message = HumanMessage(question)
-        self.witness.heard.append(message)
+        self.recorder.messages.append(message)
         await self.listen(self.stream(message))
 
     def stream(self, *messages: BaseMessage) -> AsyncIterable[Any]:

@@ -51,9 +51,9 @@ async def test_the_log_has_every_message_once_and_in_order_whatever_the_middlewa
     for number in range(15):
         await talk.ask(f"question {number}")
     conversation = await talk.conversation()
-    assert len(talk.witness.heard) == 15 * 5
+    assert len(talk.recorder.messages) == 15 * 5
     assert len(await talk.checkpoint()) < 20
-    assert await said_in(conversation) == said_by(talk.witness.heard)
+    assert await said_in(conversation) == said_by(talk.recorder.messages)
     assert (await et.verify()).ok
 
 
@@ -61,9 +61,9 @@ async def test_a_summary_inside_one_long_run_loses_nothing(et: Everthread) -> No
     steps = [Reply(text=f"step {number}", calls=[("look_up", {"word": str(number)})]) for number in range(40)]
     talk = Talk(et, model=ScriptedModel([*steps, "done"]))
     await talk.ask("forty steps, please")
-    assert len(talk.witness.heard) == 1 + 2 * 40 + 1
+    assert len(talk.recorder.messages) == 1 + 2 * 40 + 1
     assert len(await talk.checkpoint()) < 20
-    assert await said_in(await talk.conversation()) == said_by(talk.witness.heard)
+    assert await said_in(await talk.conversation()) == said_by(talk.recorder.messages)
 
 
 async def test_a_summary_is_kept_but_is_no_history(memory: Everthread) -> None:
@@ -93,8 +93,8 @@ async def test_what_was_said_before_the_model_failed_is_in_the_log(et: Everthrea
     talk = Talk(et, model=model)
     with pytest.raises(TimeoutError):
         await talk.ask("will this work?")
-    assert len(talk.witness.heard) == 3
-    assert await said_in(await talk.conversation()) == said_by(talk.witness.heard)
+    assert len(talk.recorder.messages) == 3
+    assert await said_in(await talk.conversation()) == said_by(talk.recorder.messages)
 
 
 async def test_a_log_that_fails_fails_the_stream_before_the_event_is_seen(memory: Everthread) -> None:
@@ -265,10 +265,10 @@ async def test_an_answer_removed_and_made_again_leaves_both_in_the_log(memory: E
 async def test_an_erased_message_stays_erased_and_the_talk_goes_on(et: Everthread) -> None:
     talk = Talk(et)
     await talk.ask("my password is in here")
-    erased = str(talk.witness.heard[0].id)
+    erased = str(talk.recorder.messages[0].id)
     await et.erase(conversation=talk.thread_id, message=erased)
     await talk.ask("two")
-    assert await said_in(await talk.conversation()) == said_by(talk.witness.heard[1:])
+    assert await said_in(await talk.conversation()) == said_by(talk.recorder.messages[1:])
     assert erased not in {hit.id for hit in await et.search("password")}
 
 
@@ -276,9 +276,9 @@ async def test_a_deleted_message_stays_deleted(memory: Everthread) -> None:
     talk = Talk(memory)
     await talk.ask("one")
     conversation = await talk.conversation()
-    await conversation.delete_message(str(talk.witness.heard[0].id))
+    await conversation.delete_message(str(talk.recorder.messages[0].id))
     await talk.ask("two")
-    assert await said_in(conversation) == said_by(talk.witness.heard[1:])
+    assert await said_in(conversation) == said_by(talk.recorder.messages[1:])
 
 
 class CountingLog(MemoryLog):
@@ -308,7 +308,7 @@ async def test_an_event_costs_a_write_only_for_what_is_new() -> None:
         talk = Talk(et, trigger=1000)
         for number in range(5):
             await talk.ask(f"question {number}")
-    assert store.log.asked == len(talk.witness.heard) == 25
+    assert store.log.asked == len(talk.recorder.messages) == 25
 
 
 # -- who is who ------------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ async def test_two_threads_at_once_stay_apart(et: Everthread) -> None:
 
     await asyncio.gather(*map(hold, talks))
     for talk in talks:
-        assert await said_in(await talk.conversation()) == said_by(talk.witness.heard)
+        assert await said_in(await talk.conversation()) == said_by(talk.recorder.messages)
 
 
 async def test_two_listeners_of_one_thread_log_each_message_once(memory: Everthread) -> None:

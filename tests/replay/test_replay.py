@@ -41,7 +41,7 @@ async def conv(et: Everthread) -> Conversation:
 async def tried(et: Everthread, policy: CompactionPolicy, budget: Budget) -> Figures:
     ref = Ref("local", "c")
     trial = Trial(store=et.store, clock=system_clock, ref=ref, budget=budget)
-    return await trial.run("tried", policy, await replay.read(et.store, ref))
+    return await trial.run("tried", policy, await replay.read_transcript(et.store, ref))
 
 
 async def really_done(policy: CompactionPolicy, budget: Budget) -> tuple[int, int]:
@@ -116,22 +116,22 @@ async def test_a_trial_goes_on_where_a_request_is_over_the_hard_mark(et: Everthr
 async def test_ways_without_summaries_are_counted_message_by_message(et: Everthread) -> None:
     conv = await et.conversations.create(id="c")
     await conv.append([says("hello") if at % 2 == 0 else {"role": "assistant", "content": "hello"} for at in range(6)])
-    talk = await replay.read(et.store, Ref("local", "c"))
-    (each,) = {one.tokens for one in talk.said}
-    everything = replay.full_history(talk, limit=4 * each)
-    assert talk.requests == [1, 3, 5]
+    transcript = await replay.read_transcript(et.store, Ref("local", "c"))
+    (each,) = {one.tokens for one in transcript.messages}
+    everything = replay.full_history(transcript, limit=4 * each)
+    assert transcript.requests == [1, 3, 5]
     assert everything.tokens == (1 + 3 + 5) * each
     assert everything.cached_tokens == (1 + 3) * each
     assert everything.over_limit == 1
-    newest = replay.fixed_window(talk, limit=1_000, size=3)
+    newest = replay.fixed_window(transcript, limit=1_000, size=3)
     assert newest.tokens == (1 + 3 + 3) * each
     assert newest.cached_tokens == 1 * each  # the window of the third request begins two messages later
     assert (newest.turns, newest.answer_tokens, newest.over_limit) == (3, 3 * each, 0)
 
 
 async def test_all_facts_are_in_the_full_history_and_the_newest_in_a_window(et: Everthread, conv: Conversation) -> None:
-    talk = await replay.read(et.store, Ref("local", "c"))
-    everything, newest = replay.full_history(talk, 10**9), replay.fixed_window(talk, 10**9)
+    transcript = await replay.read_transcript(et.store, Ref("local", "c"))
+    everything, newest = replay.full_history(transcript, 10**9), replay.fixed_window(transcript, 10**9)
     assert everything.facts_kept == everything.facts_total > 100
     assert 0 < newest.facts_kept < everything.facts_kept / 2
 
@@ -151,17 +151,17 @@ async def test_all_facts_are_in_the_full_history_and_the_newest_in_a_window(et: 
 async def test_a_request_goes_out_before_every_answer(et: Everthread, roles: list[str], requests: list[int]) -> None:
     conv = await et.conversations.create(id="c")
     await conv.append([{"role": role, "content": "said"} for role in roles])
-    talk = await replay.read(et.store, Ref("local", "c"))
-    assert talk.requests == requests
-    for figures in (replay.full_history(talk, 10), await tried(et, POLICY, Budget())):
+    transcript = await replay.read_transcript(et.store, Ref("local", "c"))
+    assert transcript.requests == requests
+    for figures in (replay.full_history(transcript, 10), await tried(et, POLICY, Budget())):
         assert figures.requests == len(requests)
         assert 0 <= figures.stability <= 1
 
 
 async def test_another_branch_is_another_conversation(et: Everthread, conv: Conversation) -> None:
     branch = await conv.fork(8)
-    talk = await replay.read(et.store, Ref("local", "c"), branch.id)
-    assert [one.seq for one in talk.said] == list(range(1, 9))
+    transcript = await replay.read_transcript(et.store, Ref("local", "c"), branch.id)
+    assert [one.seq for one in transcript.messages] == list(range(1, 9))
 
 
 def test_money_is_paid_for_what_is_new_what_is_cached_and_what_is_answered() -> None:
@@ -176,9 +176,9 @@ def test_money_is_paid_for_what_is_new_what_is_cached_and_what_is_answered() -> 
 async def test_each_step_is_told(et: Everthread, conv: Conversation) -> None:
     steps: list[int] = []
     ref = Ref("local", "c")
-    talk = await replay.read(et.store, ref, step=steps.append)
+    transcript = await replay.read_transcript(et.store, ref, step=steps.append)
     assert sum(steps) == 4 * TURNS
     steps.clear()
     trial = Trial(store=et.store, clock=system_clock, ref=ref, budget=Budget(), step=steps.append)
-    await trial.run("x", POLICY, talk)
+    await trial.run("x", POLICY, transcript)
     assert (len(steps), sum(steps)) == (2 * TURNS, 4 * TURNS - 1)

@@ -40,7 +40,7 @@ async def demo(
 
 
 async def _load(cli: Invocation) -> None:
-    module = _demo_module("everthread.demo.loading")
+    module = _demo_module("everthread.demo.load")
     async with cli.open(create=True) as et:
         conversation = await module.load(et, cli.owner)
     if cli.out.json:

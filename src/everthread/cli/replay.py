@@ -27,7 +27,7 @@ from everthread.core.clock import system_clock
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
 from everthread.instance import Everthread
-from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read
+from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read_transcript
 
 PriceInput = Annotated[float | None, typer.Option("--price-in", min=0, metavar="X", help="Of a million tokens sent.")]
 PriceOutput = Annotated[
@@ -79,10 +79,10 @@ async def _figures(
 ) -> list[Figures]:
     total = (await et.store.views.inputs(ref, branch)).leaf_depth
     with cli.out.progress("replaying", total * (1 + len(policies))) as step:
-        talk = await read(et.store, ref, branch, step)
+        transcript = await read_transcript(et.store, ref, branch, step)
         trial = Trial(store=et.store, clock=system_clock, ref=ref, budget=budget, step=step)
-        tried = [await trial.run(way, policy, talk) for way, policy in policies.items()]
-    return [*tried, fixed_window(talk, budget.limit), full_history(talk, budget.limit)]
+        tried = [await trial.run(way, policy, transcript) for way, policy in policies.items()]
+    return [*tried, fixed_window(transcript, budget.limit), full_history(transcript, budget.limit)]
 
 
 def _read_policy(file: Path) -> Mapping[str, Any]:

@@ -64,8 +64,8 @@ async def _serve(cli: Invocation, serving: ModuleType, settings: Settings, *, wi
     async with cli.open(create=True, worker=Pace(stop_seconds=_STOP_SECONDS) if with_worker else False) as et:
         if with_worker:
             et.start_worker()
-        loading = import_module("everthread.demo.loading")
-        await serving.serve(et, settings, lambda address: _tell(cli, address), load_demo=loading.load)
+        load_demo = import_module("everthread.demo.load").load
+        await serving.serve(et, settings, lambda address: _tell(cli, address), load_demo=load_demo)
 
 
 def _serving() -> ModuleType:

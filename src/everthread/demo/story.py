@@ -1,6 +1,7 @@
 """The conversation that the demo holds: a family plans a slow journey by train through the southwest of China.
 
-Its first turns say three things that matter to the end, and that no later turn repeats.
+Its first turns mention three things that matter in the end and that no later turn repeats. `everthread demo --load`
+stores a longer version: more turns for each stop, a subagent's task, and a question asked again on a branch.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ Call = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class StoryTurn:
     """A question, what the model looks up for it, and its answer."""
 
     question: str
@@ -39,32 +40,30 @@ class Stop:
     answer: str
 
 
-ASKED_LATER: Final = ("peanut allergy", "guesthouse reference", "晕车")
-"""What nobody should have to say twice; each was said at the very beginning."""
-
+SEARCHES: Final = ("peanut allergy", "guesthouse reference", "晕车")
+"""What nobody should have to repeat; each was said at the very beginning."""
 OPENING: Final = (
-    Turn(
+    StoryTurn(
         question="We are four: two adults, our son, and a grandmother with a peanut allergy. Slow trains, in October.",
         calls=[("note", {"text": "peanut allergy: grandmother; ask in every restaurant"})],
         thinking="The allergy matters for every meal of the journey. I should write it down before anything else.",
         answer="Four travellers, slow trains, October. I wrote the allergy down and will ask in every restaurant.",
     ),
-    Turn(
+    StoryTurn(
         question="奶奶坐长途汽车会晕车，所以我们只坐火车，座位最好靠窗。",
         calls=[("note", {"text": "奶奶会晕车：只坐火车，靠窗的座位"})],
         answer="好的，记下了：奶奶会晕车，全程只坐火车，尽量选靠窗的座位。",
     ),
-    Turn(
+    StoryTurn(
         question="The guesthouse in Kunming is paid for; its reference is QX-4417-PLUM. Please keep it for me.",
         calls=[("note", {"text": "guesthouse reference in Kunming: QX-4417-PLUM, paid"})],
         answer="Kept: the guesthouse in Kunming, reference QX-4417-PLUM, already paid.",
     ),
-    Turn(
+    StoryTurn(
         question="What can you look up for us?",
         answer="Trains, the weather of past years, and what my guide says about a town. And I can keep notes.",
     ),
 )
-
 STOPS: Final = (
     Stop(
         town="Kunming", chinese="昆明", nights=3,
@@ -146,7 +145,7 @@ STOPS: Final = (
 )  # fmt: skip
 
 
-def turns() -> Iterator[Turn]:
+def turns() -> Iterator[StoryTurn]:
     """The whole conversation: the opening, then five turns for each stop."""
     yield from OPENING
     before = "Shanghai"
@@ -156,33 +155,33 @@ def turns() -> Iterator[Turn]:
     yield _last(before)
 
 
-def _turns_about(stop: Stop, before: str, place: int) -> Iterator[Turn]:
-    yield Turn(
+def _turns_about(stop: Stop, before: str, place: int) -> Iterator[StoryTurn]:
+    yield StoryTurn(
         question=f"How do we get from {before} to {stop.town}?",
         calls=[("find_train", {"origin": before, "destination": stop.town, "kind": kind}) for kind in ("slow", "fast")],
         answer=f"There is a slow one and a fast one to {stop.town}; the slow one costs less and takes the valley.",
         thinking=f"They prefer slow trains, but to compare I should look up both to {stop.town}.",
     )
-    yield Turn(
+    yield StoryTurn(
         question="The slow one, please, and tell me what to wear.",
         calls=[("forecast", {"town": stop.town, "month": "October"})],
         then=[("note", {"text": f"stop {place}: {stop.town}, slow train, {stop.nights} nights"})],
         answer=f"Booked in the plan as stop {place}. Bring a jacket for the evenings in {stop.town}.",
     )
-    yield Turn(question=stop.sight, calls=[("guide", {"town": stop.town})], answer=stop.sight_answer)
-    yield Turn(
+    yield StoryTurn(question=stop.sight, calls=[("guide", {"town": stop.town})], answer=stop.sight_answer)
+    yield StoryTurn(
         question=stop.question,
         calls=[("forecast", {"town": stop.chinese, "month": "十月"})],
         answer=stop.answer,
     )
-    yield Turn(
+    yield StoryTurn(
         question="ok",
         answer=f"Then {stop.town} is settled. On we go.",
     )
 
 
-def _last(town: str) -> Turn:
-    return Turn(
+def _last(town: str) -> StoryTurn:
+    return StoryTurn(
         question="And how do we get home?",
         calls=[
             ("find_train", {"origin": town, "destination": "Shanghai", "kind": "fast"}),
@@ -190,4 +189,59 @@ def _last(town: str) -> Turn:
         ],
         then=[("note", {"text": f"home: {town} to Shanghai"})],
         answer="By the fast train on the last day; you are home in the evening. A good journey to all four of you.",
+    )
+
+
+SUBAGENT_TASK: Final = "Compare three quiet guesthouses in Chengdu, close to a park, for four people and four nights."
+SUBAGENT_RESULT: Final = (
+    "By People's Park: 412 CNY a night, two rooms, breakfast without nuts, 6 minutes to the tea house."
+)
+SUBAGENT_TURNS: Final = (
+    StoryTurn(
+        question=SUBAGENT_TASK,
+        calls=[("guide", {"town": "Chengdu"}), ("guide", {"town": "People's Park"}), ("guide", {"town": "Wenshu"})],
+        thinking="Three parts of the town come into question: People's Park, Wenshu, and the river.",
+        answer="Wenshu is lively until eleven. The river is quiet but far. People's Park has the tea houses.",
+    ),
+    StoryTurn(
+        question="Breakfast without nuts is a must; what do they cost?",
+        calls=[("note", {"text": "Chengdu: by People's Park, 412 CNY a night, breakfast without nuts"})],
+        answer=SUBAGENT_RESULT,
+    ),
+)
+ALLERGY: Final = "Grandmother has a peanut allergy: no nuts in any meal."
+"""What is remembered of it all, beside the log."""
+EDITED_QUESTION: Final = "Can one walk along the lake instead?"
+EDITED_ANSWER: Final = "From Caicun to the wetland it is an hour on wooden paths, flat, with benches in the shade."
+"""The other answer about Dali, on a branch of its own."""
+CLOSING: Final = (
+    ("What is the reference of the guesthouse in Kunming?", "QX-4417-PLUM, and it is paid for."),
+    ("奶奶坐车、吃饭有什么要注意的？", "她坐长途汽车会晕车，所以只坐火车；她对花生过敏，饭菜里不要坚果。"),
+    ("Is anything left to book?", "The room by People's Park in Chengdu, 412 CNY a night. All else is noted."),
+)
+"""Asked of the agent itself at the end, so that there are requests to look into."""
+
+
+def more_turns() -> Iterator[StoryTurn]:
+    """Three turns for each stop: packing, money, and a line for the diary."""
+    for place, stop in enumerate(STOPS, 1):
+        yield from _more_turns_about(stop, place)
+
+
+def _more_turns_about(stop: Stop, place: int) -> Iterator[StoryTurn]:
+    spent = 180 + 35 * place * stop.nights
+    nights = "1 night" if stop.nights == 1 else f"{stop.nights} nights"
+    yield StoryTurn(
+        question=f"What do we pack for {stop.town}, if it rains?",
+        calls=[("forecast", {"town": stop.town, "month": "October"})],
+        answer=f"Four light raincoats and the blue bag; in {stop.town} the rain comes in the afternoon and goes.",
+    )
+    yield StoryTurn(
+        question=f"{stop.chinese}我们花了 {spent} 元，记一下。",
+        calls=[("note", {"text": f"{stop.chinese}：花费 {spent} 元"})],
+        answer=f"记下了：{stop.chinese} {spent} 元。",
+    )
+    yield StoryTurn(
+        question=f"A line for the diary about {stop.town}, please.",
+        answer=f"Day of stop {place}: {stop.town}, {nights}. {stop.sight_answer}",
     )

@@ -1,17 +1,24 @@
-"""Trying a policy on a conversation that exists, without writing anything.
+"""Trying a compaction policy on an existing conversation, without writing anything.
 
-The history is gone through request by request, as if it happened again. `talk` reads it once; `trial` makes the
-requests that a policy would have made; `baselines` counts two ways without summaries, the newest messages only and all
-of them; `figures` is what each came to.
+The history is replayed request by request. `transcript` reads it once; `trial` builds the requests that a policy would
+have built; `figures` is what each way came to, with two baselines without summaries.
 
-A request goes out before every message of the assistant (where none speaks, after every message).
+A request goes out before every message of the assistant (in a conversation without any, after every message).
 """
 
 from __future__ import annotations
 
-from everthread.replay.baselines import fixed_window, full_history
-from everthread.replay.figures import Figures, Prices
-from everthread.replay.talk import Said, Talk, read
+from everthread.replay.figures import Figures, Prices, fixed_window, full_history
+from everthread.replay.transcript import Transcript, TranscriptMessage, read_transcript
 from everthread.replay.trial import Trial
 
-__all__ = ["Figures", "Prices", "Said", "Talk", "Trial", "fixed_window", "full_history", "read"]
+__all__ = [
+    "Figures",
+    "Prices",
+    "Transcript",
+    "TranscriptMessage",
+    "Trial",
+    "fixed_window",
+    "full_history",
+    "read_transcript",
+]

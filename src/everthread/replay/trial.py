@@ -28,7 +28,7 @@ from everthread.core.log import BranchName, CompactionQuery, Intent
 from everthread.core.nouns import Ref
 from everthread.core.ports import Outlook, Store
 from everthread.replay.figures import Figures
-from everthread.replay.talk import Step, Talk, silent
+from everthread.replay.transcript import ProgressCallback, Transcript, no_progress
 from everthread.runtime import Runtime
 
 R = TypeVar("R")
@@ -49,7 +49,7 @@ class _TrialViews:
         return replace(real, row=row, covered_depth=depth, is_asked_back=False, policies=(None, None))
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
-        """All that were made: more than was asked for does no harm."""
+        """All of them: returning more than was asked for does no harm."""
         return self.made
 
 
@@ -62,9 +62,9 @@ class _TrialLog:
         self._views = views
 
     async def write(self, ref: Ref, intent: Intent[Any]) -> object:
-        """One trial is one task, so what it keeps always follows what it kept before."""
+        """A trial is a single task, so nothing can come between two compactions."""
         if not isinstance(intent, KeepCompaction):
-            raise Conflict("a policy is being tried: nothing is written")
+            raise Conflict("a policy is being tried: nothing may be written")
         self._views.made.append(intent.compaction)
         return intent.compaction, True
 
@@ -76,7 +76,7 @@ class _TrialStore:
         self.views = _TrialViews(store)
         self.log = _TrialLog(store, self.views)
         self.notes = store.notes
-        """Memories stand in requests as they are now."""
+        """Requests contain the memories of today."""
 
     async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         return await work()
@@ -84,39 +84,39 @@ class _TrialStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What trying a policy works with."""
+    """Replays one conversation under different policies."""
 
     store: Store
     clock: Clock
     ref: Ref
     budget: Budget
-    step: Step = silent
+    step: ProgressCallback = no_progress
 
-    async def run(self, way: str, policy: CompactionPolicy, talk: Talk) -> Figures:
-        """The same conversation under this policy."""
-        overlay = _TrialStore(self.store)
-        store = cast(Store, overlay)
+    async def run(self, way: str, policy: CompactionPolicy, transcript: Transcript) -> Figures:
+        """Replay the conversation under this policy."""
+        trial_store = _TrialStore(self.store)
+        store = cast(Store, trial_store)
         conversation = Conversation(
             Runtime(store=store, clock=self.clock, policy=policy), await self.store.conversations.get(self.ref)
         )
         last: Context | None = None
         tokens = cached = passed = 0
-        for end in talk.requests:
-            made = await self._request(store, conversation, policy, talk.said[end - 1].seq)
+        for end in transcript.requests:
+            made = await self._request(store, conversation, policy, transcript.messages[end - 1].seq)
             tokens += made.tokens
-            cached += 0 if last is None else _cached(last, made)
+            cached += 0 if last is None else _common_tokens(last, made)
             self.step(end - passed)
             last, passed = made, end
-        facts = talk.facts
+        facts = transcript.facts
         return Figures(
             way=way,
-            turns=talk.turns,
-            requests=len(talk.requests),
+            turns=transcript.turns,
+            requests=len(transcript.requests),
             tokens=tokens,
             cached_tokens=cached,
-            answer_tokens=talk.answer_tokens,
+            answer_tokens=transcript.answer_tokens,
             over_limit=0,
-            compactions=len(overlay.views.made),
+            compactions=len(trial_store.views.made),
             facts_total=len(facts),
             facts_kept=0 if last is None else len(kept(_text(last.messages), facts)[0]),
         )
@@ -133,7 +133,7 @@ class Trial:
         return made
 
 
-def _cached(before: Context, now: Context) -> int:
+def _common_tokens(before: Context, now: Context) -> int:
     """What both requests begin with. A cache may have a little more: the part of the first message that differs."""
     if now.messages[: len(before.messages)] == before.messages:
         return before.tokens

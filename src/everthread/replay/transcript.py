@@ -14,20 +14,20 @@ from everthread.context.tokens import message_tokens
 from everthread.core.entries import Entry
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
-from everthread.core.ports import Outlook, PathQuery, Store
+from everthread.core.ports import PathQuery, Store
 
 _PAGE: Final = 500
-Step = Callable[[int], None]
-"""Told how many messages have been gone through since it was last called."""
+ProgressCallback = Callable[[int], None]
+"""Called with the number of messages processed since the last call."""
 
 
-def silent(_: int) -> None:
-    """Nobody wants to know how far it has come."""
+def no_progress(_: int) -> None:
+    """Reports to nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What a trial must know of one message."""
+class TranscriptMessage:
+    """What a trial needs to know about a message."""
 
     seq: int
     tokens: int
@@ -37,60 +37,59 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
+class Transcript:
     """One path of a conversation, read once for all trials."""
 
-    said: Sequence[Said]
+    messages: Sequence[TranscriptMessage]
     known: Mapping[str, Fact]
     """Every fact by its normal form."""
 
     @property
     def turns(self) -> int:
-        return sum(one.opens_turn for one in self.said)
+        return sum(one.opens_turn for one in self.messages)
 
     @property
     def requests(self) -> list[int]:
-        """How many messages there were when each request went out."""
-        answered = [at for at, one in enumerate(self.said) if one.is_answer and at > 0]
-        if not any(one.is_answer for one in self.said):
-            return list(range(1, len(self.said) + 1))
-        return answered if self.said[-1].is_answer else [*answered, len(self.said)]
+        """For each request, how many messages there were when it went out."""
+        answered = [at for at, one in enumerate(self.messages) if one.is_answer and at > 0]
+        if not any(one.is_answer for one in self.messages):
+            return list(range(1, len(self.messages) + 1))
+        return answered if self.messages[-1].is_answer else [*answered, len(self.messages)]
 
     @property
     def facts(self) -> list[Fact]:
-        """What had been said when the last request went out, each fact once."""
-        asked = self.said[: self.requests[-1]] if self.requests else ()
+        """The facts said before the last request, each once."""
+        asked = self.messages[: self.requests[-1]] if self.requests else ()
         return [self.known[normal] for normal in dict.fromkeys(normal for one in asked for normal in one.facts)]
 
     @property
     def answer_tokens(self) -> int:
-        return sum(one.tokens for one in self.said if one.is_answer)
+        return sum(one.tokens for one in self.messages if one.is_answer)
 
 
-async def read(store: Store, ref: Ref, branch: BranchName = None, step: Step = silent) -> Talk:
+async def read_transcript(
+    store: Store, ref: Ref, branch: BranchName = None, step: ProgressCallback = no_progress
+) -> Transcript:
     """The messages of a path, page by page: their sizes and their facts, not their text."""
-    leaf = _leaf(await store.views.inputs(ref, branch))
-    said: list[Said] = []
+    segments = (await store.views.inputs(ref, branch)).segments
+    leaf = segments[-1].last if segments else 0
+    messages: list[TranscriptMessage] = []
     known: dict[str, Fact] = {}
     after = 0
     while pairs := await store.log.path(ref, PathQuery(branch=leaf, after=after, limit=_PAGE)):
-        said += [_said(place, newest, known) for place, newest in pairs]
+        messages += [_measure(place, newest, known) for place, newest in pairs]
         after = pairs[-1][0].seq
         step(len(pairs))
-    return Talk(said=said, known=known)
+    return Transcript(messages=messages, known=known)
 
 
-def _leaf(outlook: Outlook) -> int:
-    return outlook.segments[-1].last if outlook.segments else 0
-
-
-def _said(place: Entry, newest: Entry, known: dict[str, Fact]) -> Said:
-    """One message; its facts join those known so far."""
+def _measure(place: Entry, newest: Entry, known: dict[str, Fact]) -> TranscriptMessage:
+    """One message; its facts are added to `known`."""
     stored = read_view.stored(place, newest)
     found = facts_of(sources([stored]))
     for fact in found:
         known.setdefault(fact.normal, fact)
-    return Said(
+    return TranscriptMessage(
         seq=stored.seq,
         tokens=sum(message_tokens(message) for message in to_openai(stored.payload)),
         is_answer=newest.role == "assistant",

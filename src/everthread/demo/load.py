@@ -1,6 +1,5 @@
-"""`everthread demo --load`: a long conversation to look at, with tools, thinking, a subagent, compactions and a branch.
-
-It is written as any program would write it, through the public verbs. Loaded again it is the same one.
+"""`everthread demo --load`: stores a long conversation to look at, with tools, thinking, a subagent, compactions and a
+branch. It is written through the public API, and loading it again finds the same one.
 """
 
 from __future__ import annotations
@@ -16,61 +15,70 @@ from everthread.compaction.policy import CompactionPolicy
 from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
 from everthread.core.ids import LOCAL
-from everthread.demo.more_story import (
+from everthread.demo.story import (
     ALLERGY,
-    ANSWERED_ANEW,
-    ASKED_ANEW,
     CLOSING,
-    ERRAND,
-    ERRAND_RESULT,
-    ERRAND_TURNS,
-    turns_after,
+    EDITED_ANSWER,
+    EDITED_QUESTION,
+    STOPS,
+    SUBAGENT_RESULT,
+    SUBAGENT_TASK,
+    SUBAGENT_TURNS,
+    Call,
+    StoryTurn,
+    more_turns,
+    turns,
 )
-from everthread.demo.story import STOPS, Call, Turn, turns
 from everthread.demo.tools import TOOLS
 from everthread.instance import Everthread
 from everthread.turn import run_turn
 
 ID: Final = "demo-journey"
-ERRAND_ID: Final = "subagent-demo-guesthouse"
+SUBAGENT_ID: Final = "subagent-demo-guesthouse"
 TITLE: Final = "A slow journey by train"
 COMPACTIONS: Final = 3
-_BEGAN: Final = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
-_AT_ONCE: Final = {"enabled": True, "leaf_max_messages": 200, "leaf_max_tokens": 32_000, "summary_max_tokens": 600}
-"""Each compaction in one stretch, so that there are few and long bands to open."""
+_START: Final = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
+_ONE_SUMMARY_EACH: Final = {
+    "enabled": True,
+    "leaf_max_messages": 200,
+    "leaf_max_tokens": 32_000,
+    "summary_max_tokens": 600,
+}
+"""Each compaction makes one summary, so that the page has a few long ones to open."""
 _TOOLS: Final = {tool.name: tool for tool in TOOLS}
-
 Message = dict[str, Any]
 
 
 async def load(et: Everthread, owner: str = LOCAL) -> Conversation:
-    """The demo conversation of this owner, made if it is not there."""
+    """The demo conversation of this owner, created if missing."""
     try:
         return await et.conversations.get(ID, owner)
     except NotFound:
-        return await _made(et, owner)
+        return await _create(et, owner)
 
 
-async def _made(et: Everthread, owner: str) -> Conversation:
+async def _create(et: Everthread, owner: str) -> Conversation:
     conversation = await et.conversations.create(owner=owner, id=ID, title=TITLE, metadata={"demo": True})
-    await et.compaction_config.set({"enabled": False}, conversation=conversation)  # nothing is to happen beside us
-    child = await et.conversations.create(owner=owner, id=ERRAND_ID, title=ERRAND, parent_id=ID)
-    await child.append(await _Scribe("errand").story(ERRAND_TURNS))
-    scribe = _Scribe("m")
-    said = [*await scribe.story(turns()), *scribe.errand(), *await scribe.story(turns_after())]
-    for stretch in _stretches(said, CompactionPolicy().keep_recent):
+    await et.compaction_config.set(
+        {"enabled": False}, conversation=conversation
+    )  # no background compaction while we write
+    child = await et.conversations.create(owner=owner, id=SUBAGENT_ID, title=SUBAGENT_TASK, parent_id=ID)
+    await child.append(await _MessageWriter("errand").story(SUBAGENT_TURNS))
+    writer = _MessageWriter("m")
+    said = [*await writer.story(turns()), *writer.subagent_call(), *await writer.story(more_turns())]
+    for stretch in _split_for_compactions(said, CompactionPolicy().keep_recent):
         await conversation.append(stretch)
-        await conversation.compact(compaction=_AT_ONCE)
-    await _ask_anew(conversation, said)
+        await conversation.compact(compaction=_ONE_SUMMARY_EACH)
+    await _edit_question(conversation, said)
     await conversation.remember(ALLERGY, scope="conversation", seq=1)
-    await _talk_on(et, conversation)
+    await _run_closing_turns(et, conversation)
     await et.compaction_config.set({"enabled": True}, conversation=conversation)
     return conversation
 
 
-def _stretches(said: Sequence[Message], kept: int) -> Iterator[Sequence[Message]]:
-    """As many as compactions are wanted. Each ends where what a compaction leaves alone begins with a question: then
-    one summary stands for all before it, and no second one for a rest of three messages."""
+def _split_for_compactions(said: Sequence[Message], kept: int) -> Iterator[Sequence[Message]]:
+    """One part per compaction. A part ends so that the messages a compaction leaves alone begin with a question: then
+    one summary covers everything before them, and there is no second one for a rest of three messages."""
     start = 0
     for number in range(1, COMPACTIONS):
         end = number * len(said) // COMPACTIONS
@@ -81,31 +89,31 @@ def _stretches(said: Sequence[Message], kept: int) -> Iterator[Sequence[Message]
     yield said[start:]
 
 
-class _Scribe:
-    """Writes a story down as messages, a minute apart, each with an id of its own."""
+class _MessageWriter:
+    """Turns a story into messages, a minute apart, each with an id of its own."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._number = 0
 
-    async def story(self, story: Iterable[Turn]) -> list[Message]:
+    async def story(self, story: Iterable[StoryTurn]) -> list[Message]:
         return [message for turn in story for message in await self._turn(turn)]
 
-    def errand(self) -> list[Message]:
-        """How the errand looks from the conversation that sent it."""
-        call = ("call_subagent", {"task": ERRAND})
-        answer = {"ok": True, "result": ERRAND_RESULT, "context_id": ERRAND_ID, "loops": 2}
+    def subagent_call(self) -> list[Message]:
+        """The subagent's task as the parent conversation sees it."""
+        call = ("call_subagent", {"task": SUBAGENT_TASK})
+        answer = {"ok": True, "result": SUBAGENT_RESULT, "context_id": SUBAGENT_ID, "loops": 2}
         return [
             self._message(role="user", content="Find us a quiet place to stay in Chengdu."),
-            *self._called([call], [_json(answer)], thinking="That is an errand of its own; I send someone."),
-            self._message(role="assistant", content=ERRAND_RESULT),
+            *self._called([call], [_json(answer)], thinking="That is a task of its own; a subagent can do it."),
+            self._message(role="assistant", content=SUBAGENT_RESULT),
         ]
 
-    async def _turn(self, turn: Turn) -> list[Message]:
+    async def _turn(self, turn: StoryTurn) -> list[Message]:
         said = [self._message(role="user", content=turn.question)]
         thinking = turn.thinking
         for calls in filter(None, (turn.calls, turn.then)):
-            said += self._called(calls, [await _looked_up(call) for call in calls], thinking)
+            said += self._called(calls, [await _call_tool(call) for call in calls], thinking)
             thinking = ""
         more = {"reasoning_content": thinking} if thinking else {}
         return [*said, self._message(role="assistant", content=turn.answer, **more)]
@@ -131,12 +139,12 @@ class _Scribe:
 
     def _message(self, **fields: Any) -> Message:
         self._number += 1
-        moment = _BEGAN + timedelta(minutes=self._number)
+        moment = _START + timedelta(minutes=self._number)
         return {"id": f"{self._prefix}-{self._number}", **fields, "created_at": moment.isoformat()}
 
 
-async def _talk_on(et: Everthread, conversation: Conversation) -> None:
-    """The agent is asked about what was said, and a script answers for the model."""
+async def _run_closing_turns(et: Everthread, conversation: Conversation) -> None:
+    """Turns of the real agent, with a scripted model, so that there are requests to look into."""
     played = agent(et)
     for question, answer in CLOSING:
         async for _ in run_turn(conversation, question, agent=played, model=ScriptedModel([answer])):
@@ -147,15 +155,15 @@ def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-async def _looked_up(call: Call) -> str:
+async def _call_tool(call: Call) -> str:
     name, arguments = call
     answer: str = await _TOOLS[name].ainvoke(dict(arguments))
     return answer
 
 
-async def _ask_anew(conversation: Conversation, said: Sequence[Message]) -> None:
-    """One question about Dali, asked otherwise and answered, on a branch that is not the active one."""
+async def _edit_question(conversation: Conversation, said: Sequence[Message]) -> None:
+    """Edit and answer a question about Dali on a branch that is not the active one."""
     asked = next(message for message in said if message["content"] == STOPS[1].sight)
-    receipt = await conversation.edit(asked["id"], {"role": "user", "content": ASKED_ANEW}, activate=False)
-    answer = {"id": "anew-answer", "role": "assistant", "content": ANSWERED_ANEW}
+    receipt = await conversation.edit(asked["id"], {"role": "user", "content": EDITED_QUESTION}, activate=False)
+    answer = {"id": "anew-answer", "role": "assistant", "content": EDITED_ANSWER}
     await conversation.append([answer], branch=receipt.seq)

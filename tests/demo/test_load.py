@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from everthread import Everthread
 from everthread.context import find_violations
-from everthread.demo.loading import COMPACTIONS, ERRAND_ID, load
-from everthread.demo.more_story import CLOSING
+from everthread.demo.load import COMPACTIONS, SUBAGENT_ID, load
+from everthread.demo.story import CLOSING
 
 
 async def test_the_demo_conversation_has_something_for_every_screen(et: Everthread) -> None:
@@ -16,7 +16,7 @@ async def test_the_demo_conversation_has_something_for_every_screen(et: Everthre
     assert any(message.payload.get("reasoning_content") for message in messages)
     assert len([one async for one in conversation.compactions()]) == COMPACTIONS
     assert len([branch async for branch in conversation.branches()]) == 2
-    assert [child.id async for child in conversation.children()] == [ERRAND_ID]
+    assert [child.id async for child in conversation.children()] == [SUBAGENT_ID]
     assert [turn.state.value for turn in await conversation.turns()] == ["complete"] * len(CLOSING)
     assert find_violations((await conversation.context()).messages) == []
 
