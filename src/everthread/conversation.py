@@ -7,13 +7,14 @@ What each verb does is in the rooms: `history` reads and decides, `context` and 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, diff
 from everthread.compaction.later import BOUNDLESS, Found
@@ -35,9 +36,9 @@ from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.jobs import EMBED, REMEMBER, TITLE, NewJob
-from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent
+from everthread.core.log import BranchName, BranchRow, CompactionQuery
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
-from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Receipt, Ref
+from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Page, Receipt, Ref
 from everthread.core.ports import CompactionPosition, NewConversation
 from everthread.core.turn_events import TurnEvent, from_stored
 from everthread.core.turns import Turn, TurnQuery, TurnState
@@ -50,11 +51,9 @@ from everthread.recall import for_context, memories
 from everthread.recall.memories import Memories
 from everthread.recall.policy import Scope, check_scope
 from everthread.recall.remarks import may_tell, remarks
-from everthread.recall.search import RecallHits, active_path, recall
+from everthread.recall.search import RecallHits, active_path, recall, search_by_meaning
 from everthread.recall.shown import Known
 from everthread.runtime import Runtime
-
-R = TypeVar("R")
 
 TO_EMBED: Final = (NewJob(kind=EMBED, gather_seconds=1.0),)
 """A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
@@ -197,7 +196,7 @@ class Conversation:
             idempotency_key=idempotency_key,
             jobs=(*self._to_remember(prepared), *self._to_embed()),
         )
-        return await self.write(intent) if intent.messages else []
+        return await self._runtime.write(self._ref, intent) if intent.messages else []
 
     def _to_remember(self, messages: Sequence[ingest.Prepared]) -> Sequence[NewJob]:
         """A job where the user tells something that is worth remembering: most messages need none."""
@@ -212,10 +211,6 @@ class Conversation:
     def _to_embed(self) -> Sequence[NewJob]:
         """A job that makes vectors of what is said; one waits, however much is said until it is done."""
         return TO_EMBED if self._runtime.meaning is not None and not self.off_record else ()
-
-    async def write(self, intent: Intent[R]) -> R:
-        """Commit what an intent decides about this conversation (core/log.py); for the rooms that run turns."""
-        return await self._runtime.write(self._ref, intent)
 
     async def request_title(self) -> None:
         """Have it named in the background, after how it begins; a title that somebody gave it stays."""
@@ -418,11 +413,16 @@ class Conversation:
         """
         return exporting.export(self.info, self.messages(branch=branch), format, exporting.Parts(thinking, tools))
 
-    async def search(self, text: str, *, limit: int = 20) -> Hits:
-        """Messages of this conversation by their words, on whichever branch, best first."""
+    async def search(self, text: str, *, limit: int = 20, meaning: bool = False) -> Hits:
+        """Messages of this conversation by their words, on whichever branch, best first; `meaning` as in
+        `Everthread.search`."""
         if not isinstance(text, str):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
+        if len(text) > MAX_QUERY_CHARACTERS:
+            raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(text)}", field="text")
         check_count(limit, "limit")
+        if meaning:
+            return await search_by_meaning(self._runtime.sources, self.owner, self.id, text, limit)
         return await search_by_words(self._store.search, text, owner=self.owner, conversation=self.id, limit=limit)
 
     # -- what a model sees ---------------------------------------------------------------------------------
@@ -611,11 +611,16 @@ class Conversation:
         return await self._store.turns.get(self._ref, check_id(id, "id"))
 
     async def turns(
-        self, *, limit: int = 50, before: int | None = None, states: Sequence[TurnState] = ()
-    ) -> Sequence[Turn]:
-        """Its turns, newest first; the next page begins `before` the number of the last one."""
+        self, *, limit: int = 50, cursor: str | None = None, states: Sequence[TurnState] = ()
+    ) -> Page[Turn]:
+        """One page of its turns, newest first. `next_cursor` is None on the last page."""
         check_count(limit, "limit")
-        return await self._store.turns.list(TurnQuery(self.owner, self.id, tuple(states), before, limit))
+        if cursor is not None and not re.fullmatch("[0-9]{1,18}", cursor):
+            raise Invalid("is not one that turns() returned; begin without a cursor", field="cursor")
+        before = None if cursor is None else int(cursor)
+        found = await self._store.turns.list(TurnQuery(self.owner, self.id, tuple(states), before, limit + 1))
+        is_last = len(found) <= limit or not limit
+        return Page(items=found[:limit], next_cursor=None if is_last else str(found[limit - 1].number))
 
     async def turn_events(self, id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
         """What a turn has told so far, from the event after this number on; kept for some days."""
@@ -629,7 +634,7 @@ class Conversation:
         """Stop a turn, wherever it runs. One that waits ends at once; one that runs ends within a few seconds, what it
         has said is kept. One that has ended stays as it is."""
         turn = await self.turn(id)
-        return await self.write(turn_intents.StopTurn(turn=turn))
+        return await self._runtime.write(self._ref, turn_intents.StopTurn(turn=turn))
 
     async def recall(
         self,

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -81,19 +82,26 @@ class Conversations:
         info = await self._store.conversations.get(Ref(check_id(owner, "owner"), check_id(id, "id")))
         return Conversation(self._runtime, info)
 
-    async def ensure(self, id: str, owner: str = LOCAL, **new: Any) -> Conversation:
-        """The conversation by this id, made with `create`'s arguments when it does not exist yet."""
-        try:
+    async def ensure(
+        self,
+        id: str,
+        owner: str = LOCAL,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        parent_id: str | None = None,
+        off_record: bool = False,
+    ) -> Conversation:
+        """The conversation by this id, created with the other arguments when it does not exist yet."""
+        with suppress(NotFound):
             return await self.get(id, owner)
-        except NotFound:
-            return await self._create_or_get(id, owner, new)
-
-    async def _create_or_get(self, id: str, owner: str, new: Mapping[str, Any]) -> Conversation:
         try:
-            return await self.create(id=id, owner=owner, **new)
+            return await self.create(
+                id=id, owner=owner, title=title, metadata=metadata, parent_id=parent_id, off_record=off_record
+            )
         except Erased:
             raise
-        except Conflict:  # somebody else made it between our look and our write
+        except Conflict:  # somebody else created it between our look and our write
             return await self.get(id, owner)
 
     async def list(

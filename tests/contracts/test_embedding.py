@@ -46,6 +46,7 @@ async def test_other_words_for_the_same_are_found(et: Everthread, conv: Conversa
     assert (hits[0].text, hits.is_behind, hits.unanswered) == ("My feline is ill.", False, ())
     assert hits.by_meaning
     assert (await et.search("sick cat", meaning=True))[0].seq == 1
+    assert (await conv.search("sick cat", meaning=True))[0].seq == 1
     assert len(await et.search("sick cat")) == 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everthread import Conversation, Everthread, NotFound, TurnLost, TurnRunning
+from everthread import Conversation, Everthread, Invalid, NotFound, TurnLost, TurnRunning
 from everthread.core.ids import new_id
 from everthread.core.jobs import COMPACT, NewJob
 from everthread.core.nouns import Ref
@@ -125,7 +125,12 @@ async def test_turns_are_listed_newest_first_and_by_state(et: Everthread, conv: 
     assert [turn.id for turn in await conv.turns()] == [running.id, *ids[::-1]]
     assert [turn.id for turn in await conv.turns(states=[TurnState.RUNNING])] == [running.id]
     page = await conv.turns(limit=2)
-    assert [turn.id for turn in await conv.turns(before=page[-1].number)] == [ids[1], ids[0]]
+    rest = await conv.turns(cursor=page.next_cursor)
+    assert [turn.id for turn in rest] == [ids[1], ids[0]]
+    assert rest.next_cursor is None
+    assert (await conv.turns(limit=4)).next_cursor is None
+    with pytest.raises(Invalid):
+        await conv.turns(cursor="elsewhere")
 
 
 # -- one at a time -----------------------------------------------------------------------------------------
@@ -262,7 +267,7 @@ async def test_i20_turns_of_another_owner_look_unknown(et: Everthread) -> None:
             await call
     with pytest.raises(NotFound):
         await et.store.turns.events(Ref("bob", "same"), turn.id, after=0, limit=10)
-    assert await theirs.turns() == []
+    assert (await theirs.turns()).items == []
     assert await et.store.turns.list(TurnQuery("bob")) == []
     assert len(await et.store.turns.list(TurnQuery("ann"))) == 1
 

@@ -274,7 +274,7 @@ async def test_an_empty_message_is_refused_and_nothing_is_stored(et: Everthread,
     with pytest.raises(Invalid, match="empty"):
         await told(conv, message, agent_for(et))
     assert await said(conv) == []
-    assert await conv.turns() == []
+    assert (await conv.turns()).items == []
 
 
 async def test_options_that_make_no_sense_are_refused(et: Everthread, conv: Conversation) -> None:

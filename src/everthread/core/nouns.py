@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from everthread.core import payloads
 from everthread.core.clock import from_micros
@@ -186,11 +186,27 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
-    """One page of a longer list."""
+class Page(Sequence[T]):
+    """One page of a longer list: a sequence of its items, and the cursor that the next page begins with.
+
+    page = await et.conversations.list(limit=50)
+    while page.next_cursor is not None:
+        page = await et.conversations.list(limit=50, cursor=page.next_cursor)
+    """
 
     items: Sequence[T]
     next_cursor: str | None
+    """None on the last page."""
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

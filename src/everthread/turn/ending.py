@@ -55,7 +55,7 @@ async def finish(
             events=[batch],
         )
         try:
-            await conversation.write(intent)
+            await agent.et.runtime.write(Ref(conversation.owner, conversation.id), intent)
         except (TurnLost, NotFound, Erased):  # closed by another, or erased: there is nothing left to write to
             pass
         except StoreError as trouble:  # the row stays open, and is closed from its events when the lease is over

@@ -136,7 +136,7 @@ async def _recorded(conversation: Conversation, agent: Agent, arrived: Arrived) 
         messages=arrived.messages,
         when_busy=arrived.options.when_busy,
     )
-    begun = await conversation.write(intent)
+    begun = await agent.et.runtime.write(Ref(conversation.owner, conversation.id), intent)
     if arrived.options.when_busy == "interrupt":
         for turn in begun.before:
             agent.leases.stop(turn.id)
@@ -165,7 +165,7 @@ async def _its_turn(conversation: Conversation, agent: Agent, begun: turn_intent
         waiting = await store.turns.get(ref, turn.id)
         if waiting.state is TurnState.RECEIVED and waiting.question is None:
             raise Erased("the question was erased while it waited; there is nothing to answer")
-        turn, _, before = await conversation.write(turn_intents.StartTurn(turn=waiting))
+        turn, _, before = await agent.et.runtime.write(ref, turn_intents.StartTurn(turn=waiting))
         if before:
             await agent.leases.wait_for_end(ref, POLL_SECONDS)
     return turn

@@ -122,7 +122,7 @@ class Scene:
             holder=self.agent.leases.holder,
             messages=await prepared(messages),
         )
-        return await self.conversation.write(intent)
+        return await self.agent.et.runtime.write(self.ref, intent)
 
 
 async def prepared(messages: Sequence[BaseMessage | Mapping[str, Any]]) -> list[ingest.Prepared]:

@@ -81,9 +81,9 @@ async def list_turns(
     before: Annotated[int | None, Query(ge=1, le=2**62, description="Only turns with a smaller number.")] = None,
 ) -> Response:
     """The turns of a conversation, the newest first."""
-    found = await conversation.turns(before=before, limit=limit + 1)
-    shown = [turn_out(turn) for turn in found[:limit]]
-    return JsonResponse({"items": shown, "next_before": shown[-1]["number"] if len(found) > limit else None})
+    page = await conversation.turns(cursor=None if before is None else str(before), limit=limit)
+    next_before = None if page.next_cursor is None else int(page.next_cursor)
+    return JsonResponse({"items": [turn_out(turn) for turn in page], "next_before": next_before})
 
 
 @router.get("/{turn_id}", response_model=TurnOut)
