@@ -23,20 +23,20 @@ from typing import Any
 
 from benchmarks.report import Row
 from everthread.compaction import (
-    CallSketch,
-    Leaf,
+    ChildSummary,
     Rejected,
     Source,
-    accept,
+    SourceCall,
+    check_summary,
     condense,
     extract,
-    facts_of,
+    facts_of_sources,
     facts_of_summaries,
-    kept,
     rank_facts,
-    sources_of,
+    sources_of_summaries,
+    split_kept,
 )
-from everthread.compaction.sections import Line, parse
+from everthread.compaction.summary_format import SummaryLine, parse_summary
 from everthread.context.tokens import count_tokens
 from everthread.text.normal_forms import normalise
 
@@ -167,7 +167,7 @@ def _recall_source(seq: int, message: dict[str, Any]) -> Source:
     said_at = datetime.fromisoformat(message["time"]).replace(tzinfo=UTC)
     name, text = message.get("name"), message["text"]
     if name and message.get("kind") == "tool_call":
-        call = CallSketch(name=name, arguments=text.removeprefix(name).strip())
+        call = SourceCall(name=name, arguments=text.removeprefix(name).strip())
         return Source(seq=seq, role=message["role"], said_at=said_at, calls=(call,))
     result = message.get("kind") == "tool_result"
     return Source(seq=seq, role=message["role"], text=text, said_at=said_at, tool_name=name, is_tool_result=result)
@@ -202,13 +202,13 @@ def measure(talks: Iterator[Talk], max_tokens: int, show: int) -> Tally:
     """Summarise every stretch of a data set and add up what was kept."""
     tally = Tally()
     for talk in talks:
-        leaves: list[Leaf] = []
+        leaves: list[ChildSummary] = []
         for stretch in stretches(talk.sources):
             summary = _summarised(stretch, max_tokens, tally)
             tail = _tail(stretch, count_tokens(summary))
             _count_facts(stretch, summary, tail, tally)
             _count_answers(stretch, summary, tail, talk.questions, tally)
-            leaves.append(Leaf(first_seq=stretch[0].seq, last_seq=stretch[-1].seq, text=summary))
+            leaves.append(ChildSummary(first_seq=stretch[0].seq, last_seq=stretch[-1].seq, text=summary))
             if tally.stretches <= show:
                 print(f"--- {len(stretch)} messages from #{stretch[0].seq}\n{summary}\n")
         _count_condensed(leaves, max_tokens, tally)
@@ -218,9 +218,11 @@ def measure(talks: Iterator[Talk], max_tokens: int, show: int) -> Tally:
 def _summarised(stretch: Sequence[Source], max_tokens: int, tally: Tally) -> str:
     before = tokens_of(stretch)
     began = time.process_time()
-    facts = facts_of(stretch)
+    facts = facts_of_sources(stretch)
     text = extract(stretch, max_tokens=max_tokens, count_tokens=count_tokens, facts=facts)
-    verdict = accept(text, stretch, facts, count_tokens=count_tokens, source_tokens=before, max_tokens=max_tokens)
+    verdict = check_summary(
+        text, stretch, facts, count_tokens=count_tokens, source_tokens=before, max_tokens=max_tokens
+    )
     tally.cpu_seconds += time.process_time() - began
     tally.stretches += 1
     tally.messages += len(stretch)
@@ -245,21 +247,21 @@ def _tail(stretch: Sequence[Source], tokens: int) -> str:
 
 
 def _count_facts(stretch: Sequence[Source], summary: str, tail: str, tally: Tally) -> None:
-    ranked = rank_facts(facts_of(stretch), stretch)
+    ranked = rank_facts(facts_of_sources(stretch), stretch)
     tally.facts_total += len(ranked)
-    tally.facts_kept += len(kept(summary, ranked)[0])
-    tally.tail_facts_kept += len(kept(tail, ranked)[0])
+    tally.facts_kept += len(split_kept(summary, ranked)[0])
+    tally.tail_facts_kept += len(split_kept(tail, ranked)[0])
     users = [source for source in stretch if source.role == "user"]
-    said = rank_facts(facts_of(users), users)
+    said = rank_facts(facts_of_sources(users), users)
     tally.user_facts_total += len(said)
-    tally.user_facts_kept += len(kept(summary, said)[0])
+    tally.user_facts_kept += len(split_kept(summary, said)[0])
 
 
 def _count_answers(
     stretch: Sequence[Source], summary: str, tail: str, questions: Sequence[Question], tally: Tally
 ) -> None:
     texts = {s.seq: normalise(" ".join([s.text, *(c.arguments for c in s.calls)])) for s in stretch}
-    lines = [line for line in parse(summary) if isinstance(line, Line)]
+    lines = [line for line in parse_summary(summary) if isinstance(line, SummaryLine)]
     cited = {seq for line in lines for seq in range(line.first_seq, line.last_seq + 1)}
     plain, plain_tail = normalise(summary), normalise(tail)
     for question in questions:
@@ -273,13 +275,13 @@ def _count_answers(
             tally.tail_answers_kept += answer in plain_tail
 
 
-def _count_condensed(leaves: Sequence[Leaf], max_tokens: int, tally: Tally) -> None:
+def _count_condensed(leaves: Sequence[ChildSummary], max_tokens: int, tally: Tally) -> None:
     for at in range(0, len(leaves) - FAN_IN + 1, FAN_IN):
         group = leaves[at : at + FAN_IN]
-        facts = rank_facts(facts_of_summaries(group), sources_of(group))
+        facts = rank_facts(facts_of_summaries(group), sources_of_summaries(group))
         tally.condensed_facts_total += len(facts)
         text = condense(group, max_tokens=max_tokens, count_tokens=count_tokens)
-        tally.condensed_facts_kept += len(kept(text, facts)[0])
+        tally.condensed_facts_kept += len(split_kept(text, facts)[0])
 
 
 def _percent(part: int, whole: int) -> float | None:

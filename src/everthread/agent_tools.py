@@ -15,7 +15,7 @@ from typing import Any
 
 from everthread.context.clamp import SHOWN_BLOCKS, media_reference, safe_cut
 from everthread.context.message_format import as_text, blocks_of, calls_of
-from everthread.context.quotes import quoted, short
+from everthread.context.quotes import quote, short_id
 from everthread.context.tokens import count_tokens
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
@@ -98,7 +98,7 @@ async def _searched(conversation: Conversation, query: str, limit: int, max_toke
     seqs: list[int] = []
     for hit in hits:
         said = hit.said_at.isoformat(timespec="minutes")
-        block = quoted("found", hit.text, message=hit.seqs[0], speaker=hit.speaker, said=said)
+        block = quote("found", hit.text, message=hit.seqs[0], speaker=hit.speaker, said=said)
         room -= count_tokens(block) + 1
         if room < 0:
             break
@@ -180,7 +180,7 @@ def _part(message: Message, whole: str, start: int, end: int, max_tokens: int) -
     """As much as the tokens allow, and where it ends; at least one character, so that going on always gets on."""
     end = min(end, start + max_tokens * _CHARACTERS_PER_TOKEN)
     while True:
-        block = quoted("opened", whole[start:end], **_where(message))
+        block = quote("opened", whole[start:end], **_where(message))
         over = count_tokens(block) - max_tokens
         if over <= 0 or end <= start + 1:
             return block, end
@@ -252,7 +252,7 @@ def _several(messages: Sequence[Message], last: int, room: _Room) -> Answer:
     shown: list[int] = []
     left = room.tokens
     for message in messages:
-        block = quoted("opened", _readable(message), **_where(message))
+        block = quote("opened", _readable(message), **_where(message))
         left -= count_tokens(block) + 1
         if left < 0:
             break
@@ -288,7 +288,7 @@ async def _children(conversation: Conversation, parent: Compaction, room: _Room)
     go_on = None
     for id in parent.children:
         child = await conversation.compaction(id)
-        block = quoted("summary", child.summary, id=child.id, messages=f"{child.first_seq}-{child.last_seq}")
+        block = quote("summary", child.summary, id=child.id, messages=f"{child.first_seq}-{child.last_seq}")
         left -= count_tokens(block) + 1
         if left < 0:
             go_on = f"history_open(seq={child.first_seq}, last_seq={parent.last_seq})"
@@ -331,7 +331,7 @@ async def remember(
     except NotFound:
         return Answer(text=f"remember: {_GONE}.", is_error=True)
     past = " What was known of it before is kept as its past." if memory.supersedes else ""
-    return Answer(text=f"Remembered.{past} forget(memory={short(memory.id)!r}) takes it back.")
+    return Answer(text=f"Remembered.{past} forget(memory={short_id(memory.id)!r}) takes it back.")
 
 
 async def forget(conversation: Conversation, memory: object) -> Answer:
@@ -350,8 +350,8 @@ async def forget(conversation: Conversation, memory: object) -> Answer:
         return Answer(text=f"forget: {_GONE}.", is_error=True)
     if not likely:
         return Answer(text=f"forget: nothing is remembered by {_echoed(wanted)}.", is_error=True)
-    blocks = [quoted("memory", one.text, id=short(one.id)) for one in likely[:5]]
-    note = f"Nothing was forgotten yet: name one by its id, such as forget(memory={short(likely[0].id)!r})."
+    blocks = [quote("memory", one.text, id=short_id(one.id)) for one in likely[:5]]
+    note = f"Nothing was forgotten yet: name one by its id, such as forget(memory={short_id(likely[0].id)!r})."
     return Answer(text="\n".join([_DATA, *blocks, note]))
 
 

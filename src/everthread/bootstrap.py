@@ -17,10 +17,9 @@ from everthread.adapters.observability import LogsAndMetrics
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.vectors import vectors_from
 from everthread.adapters.workspaces import FolderWorkspaces, TemporaryWorkspaces
-from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.policy import CompactionPolicy, policy_from_environment
+from everthread.compaction.sources import Redact
 from everthread.compaction.summarise import Summariser
-from everthread.compaction.transcript import Redact
-from everthread.compaction.written import policy_from_variables
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Invalid, MissingExtra
@@ -82,7 +81,7 @@ def open(
     for another process, such as `everthread worker`.
     """
     address = url if url is not None or settings is None else settings.database
-    base = policy_from_variables(os.environ) if settings is None else settings.compaction
+    base = policy_from_environment(os.environ) if settings is None else settings.compaction
     policy = compaction or base
     place = blobs if blobs is not None or settings is None else settings.blobs
     kept = None if place is None else blobs_at(place)

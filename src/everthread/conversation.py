@@ -16,16 +16,16 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, diff
-from everthread.compaction.later import BOUNDLESS, Found
+from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, compaction_diff
+from everthread.compaction.due import UNLIMITED, DueCompaction, due_trigger
+from everthread.compaction.intents import UndoCompaction
 from everthread.compaction.policy import Trigger, check_trigger
-from everthread.compaction.record import UndoCompaction
-from everthread.compaction.view import one_below
+from everthread.compaction.summary_row import expand_to_level
 from everthread.context import manifest as manifests
 from everthread.context import read_view
 from everthread.context.assemble import Context, tools_text
 from everthread.context.budget import Budget
-from everthread.context.ingredients import Recalled
+from everthread.context.ingredients import RecalledPassage
 from everthread.context.message_format import Provider, check_provider
 from everthread.context.read_view import SeenContext, View
 from everthread.context.tokens import count_tokens, message_tokens
@@ -459,14 +459,16 @@ class Conversation:
             read_view.render, budget=room, system=system, tools=tools, recalled=recalled, known=known, provider=provider
         )
         made = render(view)
-        due = read_view.is_due(view, made, room)
+        due = due_trigger(view, made, room)
         if due == "hard_limit":
             return await self._runtime.compaction.compact_to_fit(self._ref, view, path, compaction, room, render)
         if due is None:
             return made
         system_tokens = message_tokens({"role": "system", "content": system}) if system else 0
         memory_tokens = sum(part.tokens for part in made.parts if part.kind == "memory")
-        found = Found(budget=room, system_tokens=system_tokens + memory_tokens, branch=path, compaction=compaction)
+        found = DueCompaction(
+            budget=room, system_tokens=system_tokens + memory_tokens, branch=path, compaction=compaction
+        )
         jobs = (found.as_job(),)
         if not to_keep:
             await self._put_jobs_if_possible(jobs)
@@ -474,13 +476,13 @@ class Conversation:
 
     async def _gathered(
         self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None
-    ) -> tuple[View, Sequence[Recalled], Known | None]:
+    ) -> tuple[View, Sequence[RecalledPassage], Known | None]:
         """All that a request is made from; one errand where no embedder has to be waited for."""
         runtime = self._runtime
 
-        async def gathered() -> tuple[View, Sequence[Recalled], Known | None]:
+        async def gathered() -> tuple[View, Sequence[RecalledPassage], Known | None]:
             view = await runtime.compaction.view(self._ref, path, compaction)
-            recalled: Sequence[Recalled] = ()
+            recalled: Sequence[RecalledPassage] = ()
             if query:
                 recalled, is_behind = await for_context.recall_episodes(runtime.sources, self._ref, view, query)
                 if is_behind:
@@ -534,7 +536,7 @@ class Conversation:
 
         Without a budget only the mark of messages counts.
         """
-        found = Found(budget=budget or BOUNDLESS, branch=check_branch(branch), compaction=compaction)
+        found = DueCompaction(budget=budget or UNLIMITED, branch=check_branch(branch), compaction=compaction)
         return await self._runtime.compaction.compact_if_due(self._ref, found)
 
     async def keep_context(self, context: Context) -> str:
@@ -546,7 +548,7 @@ class Conversation:
 
     async def seen_context(self, id: str) -> SeenContext:
         """What a model was shown, rendered again from the log; it says so when something was erased since."""
-        return await read_view.seen(self._store, self._ref, check_id(id, "id"))
+        return await read_view.render_again(self._store, self._ref, check_id(id, "id"))
 
     async def compactions(self) -> AsyncIterator[Compaction]:
         """Every compaction of this conversation, oldest first, undone and invalid ones too. Summaries that a framework
@@ -578,7 +580,7 @@ class Conversation:
             below = {
                 one.id: one for one in await self._store.views.compactions(self._ref, CompactionQuery(ids=children))
             }
-            told = one_below(row, below, level)
+            told = expand_to_level(row, below, level)
             if told == row:
                 break
             row = told
@@ -593,7 +595,7 @@ class Conversation:
 
     async def compaction_diff(self, id: str) -> CompactionDiff:
         """What a compaction stands for, what it says, and which facts are only in the originals."""
-        return await diff(self._store, self._ref, await self.compaction(id))
+        return await compaction_diff(self._store, self._ref, await self.compaction(id))
 
     async def compaction(self, id: str) -> Compaction:
         """One compaction, in use or not."""

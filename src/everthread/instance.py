@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from everthread.compaction.policy import CompactionPolicy, laid_over, merged
+from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings
 from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation, check_title, dump_metadata
 from everthread.core.blobs import BlobInfo
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
@@ -151,7 +151,7 @@ class CompactionConfig:
         policy = self._runtime.policy
         one = _ref(conversation)
         for ref in (None,) if one is None else (None, one):
-            policy = laid_over(policy, await self._set_at(ref))
+            policy = apply_stored_settings(policy, await self._set_at(ref))
         return policy
 
     async def set(self, changes: Mapping[str, Any], conversation: Conversation | None = None) -> CompactionPolicy:
@@ -166,8 +166,8 @@ class CompactionConfig:
 
         def change(server: bytes | None, here: bytes | None) -> bytes | None:
             kept = {name: value for name, value in {**_fields(here), **changes}.items() if value is not None}
-            below = base if ref is None else laid_over(base, _fields(server))
-            merged(below, {**kept, **{name: kept.get(name, getattr(below, name, None)) for name in changes}})
+            below = base if ref is None else apply_stored_settings(base, _fields(server))
+            apply_settings(below, {**kept, **{name: kept.get(name, getattr(below, name, None)) for name in changes}})
             return orjson.dumps(kept) if kept else None
 
         await self._store.views.change_policy(ref, change)

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from everthread.compaction.breaker import Breaker
 from everthread.compaction.driver import CompactionDriver
 from everthread.compaction.policy import NO_MODEL, CompactionPolicy
-from everthread.compaction.summarise import Summariser
-from everthread.compaction.transcript import Redact
+from everthread.compaction.sources import Redact
+from everthread.compaction.summarise import CircuitBreaker, Summariser
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock
 from everthread.core.documents import Read, no_reader
@@ -56,7 +55,7 @@ class Runtime:
     """Reads the files of documents."""
     redact: Redact = redact_secrets
     """Takes secrets out of what summaries are made from."""
-    breaker: Breaker = field(default_factory=Breaker)
+    breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
     embedder: Embedder | None = None
     """Turns texts into vectors; without one, words alone are searched."""
     vectors: Vectors | None = None

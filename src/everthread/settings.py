@@ -21,8 +21,13 @@ from urllib.parse import quote, unquote
 from pydantic import Field, PlainValidator, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from everthread.compaction import written
-from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.policy import (
+    LEGACY_VARIABLE,
+    SETTING_NAMES,
+    CompactionPolicy,
+    parse_setting,
+    policy_from_settings,
+)
 from everthread.core.errors import Invalid
 from everthread.core.ids import LOCAL
 from everthread.core.tools import ToolPolicy
@@ -253,7 +258,7 @@ def _policy(given: object) -> CompactionPolicy:
         return given
     if not isinstance(given, Mapping):
         raise Invalid("must be a table of settings", field=COMPACTION)
-    return written.policy_from(given)
+    return policy_from_settings(given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +275,7 @@ class Loaded:
 def names() -> list[str]:
     """Every setting, those of compaction with their table's name."""
     plain = [name for name in Settings.model_fields if name != COMPACTION]
-    return [*plain, *(f"{COMPACTION}.{name}" for name in written.NAMES)]
+    return [*plain, *(f"{COMPACTION}.{name}" for name in SETTING_NAMES)]
 
 
 def variables() -> dict[str, str]:
@@ -329,15 +334,15 @@ def _environment() -> Iterator[_Source]:
     plain: dict[str, Any] = EnvSettingsSource(Settings)()
     head = f"{PREFIX}{COMPACTION}_".upper()
     for variable in sorted(name for name in present if name.startswith(head)):
-        if variable.removeprefix(head).lower() not in written.NAMES:
-            raise Invalid(f"is no setting of compaction; there are: {', '.join(sorted(written.NAMES))}", field=variable)
-    for name in written.NAMES:
+        if variable.removeprefix(head).lower() not in SETTING_NAMES:
+            raise Invalid(f"is no setting of compaction; there are: {', '.join(sorted(SETTING_NAMES))}", field=variable)
+    for name in SETTING_NAMES:
         if text := present.get(f"{PREFIX}{COMPACTION}_{name}".upper()):
-            plain[f"{COMPACTION}.{name}"] = written.value_of(name, text)
+            plain[f"{COMPACTION}.{name}"] = parse_setting(name, text)
     yield _Source(origin="environment", values=plain)
-    if text := present.get(written.PLAIN_VARIABLE):
-        value = written.value_of("max_message_history", text)
-        origin = f"{written.PLAIN_VARIABLE} in the environment"
+    if text := present.get(LEGACY_VARIABLE):
+        value = parse_setting("max_message_history", text)
+        origin = f"{LEGACY_VARIABLE} in the environment"
         yield _Source(origin=origin, values={f"{COMPACTION}.max_message_history": value})
 
 

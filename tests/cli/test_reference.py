@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from everthread.cli.commands import app
 from everthread.cli.errors import EXIT_CODES, ExitCode
-from everthread.compaction.policy import CompactionPolicy, as_mapping, merged
+from everthread.compaction.policy import CompactionPolicy, apply_settings, policy_as_dict
 from everthread.core.errors import Invalid
 from everthread.settings import Settings, variables
 from tests.cli.conftest import Quick
@@ -96,16 +96,16 @@ def test_every_setting_is_documented_and_exists() -> None:
 def test_the_default_and_the_range_of_each_setting_of_compaction_is_as_documented() -> None:
     page = (DOCS / "settings.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `compaction\.(\w+)` \| `\w+` \| `?([^|`]*)`? \| ([^|]*) \|", page, re.M)
-    defaults = as_mapping(CompactionPolicy())
+    defaults = policy_as_dict(CompactionPolicy())
     for name, default, allowed in rows:
         assert default == ("none" if defaults[name] is None else str(defaults[name]).lower()), name
         ends = [float(end.replace(",", "")) for end in re.findall(r"\d[\d.,]*", allowed)]
         for end in ends:
             fitting = {"max_message_history": 100} if name == "keep_recent" else {"keep_recent": 1}
-            merged(CompactionPolicy(), {**fitting, name: type(defaults[name])(end)})
+            apply_settings(CompactionPolicy(), {**fitting, name: type(defaults[name])(end)})
         for beyond in (ends[0] - 1, ends[1] + 1) if ends else ():
             with pytest.raises(Invalid):
-                merged(CompactionPolicy(), {name: type(defaults[name])(beyond)})
+                apply_settings(CompactionPolicy(), {name: type(defaults[name])(beyond)})
 
 
 def test_the_example_prints_what_the_page_shows(page: str, quick: Quick) -> None:

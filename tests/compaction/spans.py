@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from everthread.compaction import CallSketch, Source
+from everthread.compaction import Source, SourceCall
 
 ROLES = ("user", "user", "assistant", "assistant", "tool", "system", "human", "critic")
 # What people and tools really write, so that random spans reach every rule, beside wholly random text.
@@ -42,7 +42,7 @@ def user(seq: int, text: str, name: str | None = None) -> Source:
     return Source(seq=seq, role="user", name=name, text=text)
 
 
-def assistant(seq: int, text: str = "", *calls: CallSketch) -> Source:
+def assistant(seq: int, text: str = "", *calls: SourceCall) -> Source:
     """A message of the model, with its tool calls."""
     return Source(seq=seq, role="assistant", text=text, calls=calls)
 
@@ -78,7 +78,7 @@ def _span(first_seq: int, said: list[tuple[str, str, int]]) -> list[Source]:
 def _source(seq: int, role: str, text: str, dice: int) -> Source:
     """A message whose lesser traits follow from one number: to draw each would take most of a test's time."""
     calls = tuple(
-        CallSketch(name=("search", "book_flight", text)[at], arguments=text, call_id=(None, "a", "b")[dice % 3])
+        SourceCall(name=("search", "book_flight", text)[at], arguments=text, call_id=(None, "a", "b")[dice % 3])
         for at in range(dice % 4 if role == "assistant" else 0)
     )
     return Source(

@@ -5,20 +5,29 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everthread.compaction import Leaf, Source, TokenCounter, condense, extract, facts_of_summaries, kept, sources_of
-from everthread.compaction.sections import Line, Section, parse
+from everthread.compaction import (
+    ChildSummary,
+    Source,
+    TokenCounter,
+    condense,
+    extract,
+    facts_of_summaries,
+    sources_of_summaries,
+    split_kept,
+)
+from everthread.compaction.summary_format import Section, SummaryLine, parse_summary
 from tests.compaction.spans import counters, spans, texts, user, word_count
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 LEAVES = [
-    Leaf(
+    ChildSummary(
         first_seq=1,
         last_seq=40,
         text="## Goal\n- user: move the shop by 12 May 2024 [#1]\n## Decisions\n- user: let's use Postgres 14 [#9]\n"
         "## Open points\n- user: I'm waiting for the invoice [#38]\n## Also mentioned\n- Seaborn; 9310 [#12]",
     ),
-    Leaf(
+    ChildSummary(
         first_seq=41,
         last_seq=80,
         text="## Decisions\n- user: no, we'll use Postgres 16 [#50, 2024-05-02]\n## Facts\n"
@@ -28,12 +37,12 @@ LEAVES = [
 ]
 
 
-def _condensed(leaves: list[Leaf], max_tokens: int = 400) -> list[Line]:
+def _condensed(leaves: list[ChildSummary], max_tokens: int = 400) -> list[SummaryLine]:
     text = condense(leaves, max_tokens=max_tokens, count_tokens=word_count)
-    return [line for line in parse(text) if isinstance(line, Line)]
+    return [line for line in parse_summary(text) if isinstance(line, SummaryLine)]
 
 
-def _of(lines: list[Line], section: Section) -> list[tuple[str, int, int]]:
+def _of(lines: list[SummaryLine], section: Section) -> list[tuple[str, int, int]]:
     return [(line.text, line.first_seq, line.last_seq) for line in lines if line.section == section]
 
 
@@ -59,14 +68,14 @@ def test_when_room_is_short_decisions_outlast_open_points_of_old() -> None:
 
 
 def test_prose_of_a_model_stands_for_its_whole_span() -> None:
-    leaf = Leaf(first_seq=81, last_seq=120, text="The move went well. Jane Smith closed ticket ABC-123.")
+    leaf = ChildSummary(first_seq=81, last_seq=120, text="The move went well. Jane Smith closed ticket ABC-123.")
     facts = _of(_condensed([*LEAVES, leaf]), "facts")
     assert ("Jane Smith closed ticket ABC-123.", 81, 120) in facts
 
 
 def test_a_condensed_summary_can_be_condensed_again() -> None:
     once = condense(LEAVES, max_tokens=400, count_tokens=word_count)
-    again = condense([Leaf(first_seq=1, last_seq=80, text=once)], max_tokens=400, count_tokens=word_count)
+    again = condense([ChildSummary(first_seq=1, last_seq=80, text=once)], max_tokens=400, count_tokens=word_count)
     assert again == once
 
 
@@ -78,26 +87,32 @@ def test_facts_of_users_survive_a_level_that_has_room_for_them() -> None:
             for seq in range(first, first + 40)
         ]
         leaves.append(
-            Leaf(first_seq=first, last_seq=first + 39, text=extract(span, max_tokens=200, count_tokens=word_count))
+            ChildSummary(
+                first_seq=first, last_seq=first + 39, text=extract(span, max_tokens=200, count_tokens=word_count)
+            )
         )
     facts = facts_of_summaries(leaves)
-    held, missing = kept(condense(leaves, max_tokens=600, count_tokens=word_count), facts)
+    held, missing = split_kept(condense(leaves, max_tokens=600, count_tokens=word_count), facts)
     assert len(held) > 0.9 * (len(held) + len(missing))
 
 
 def test_lines_of_summaries_serve_the_gate_as_sources() -> None:
-    assert [(source.seq, source.role) for source in sources_of(LEAVES)][:3] == [(1, "user"), (9, "user"), (38, "user")]
+    assert [(source.seq, source.role) for source in sources_of_summaries(LEAVES)][:3] == [
+        (1, "user"),
+        (9, "user"),
+        (38, "user"),
+    ]
 
 
 def test_nothing_gives_nothing() -> None:
     assert condense([], max_tokens=100, count_tokens=word_count) == ""
-    assert condense([Leaf(first_seq=1, last_seq=2, text=" \n")], max_tokens=100, count_tokens=word_count) == ""
+    assert condense([ChildSummary(first_seq=1, last_seq=2, text=" \n")], max_tokens=100, count_tokens=word_count) == ""
 
 
 @given(st.lists(texts(), max_size=4), st.integers(40, 300), counters())
 @patient
 def test_any_summaries_give_one_that_fits(said: list[str], max_tokens: int, count_tokens: TokenCounter) -> None:
-    leaves = [Leaf(first_seq=at * 10 + 1, last_seq=at * 10 + 10, text=text) for at, text in enumerate(said)]
+    leaves = [ChildSummary(first_seq=at * 10 + 1, last_seq=at * 10 + 10, text=text) for at, text in enumerate(said)]
     condensed = condense(leaves, max_tokens=max_tokens, count_tokens=count_tokens)
     assert count_tokens(condensed) <= max_tokens
     assert condensed == condense(leaves, max_tokens=max_tokens, count_tokens=count_tokens)
@@ -107,5 +122,5 @@ def test_any_summaries_give_one_that_fits(said: list[str], max_tokens: int, coun
 @patient
 def test_what_extracts_say_can_be_condensed_without_losing_all(sources: list[Source], max_tokens: int) -> None:
     text = extract(sources, max_tokens=200, count_tokens=word_count)
-    leaf = Leaf(first_seq=1, last_seq=600, text=text)
+    leaf = ChildSummary(first_seq=1, last_seq=600, text=text)
     assert bool(condense([leaf], max_tokens=max_tokens, count_tokens=word_count)) == bool(text)

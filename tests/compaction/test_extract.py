@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everthread.compaction import CallSketch, Kind, Source, TokenCounter, extract, terse
-from everthread.compaction.sections import HEADS, Line, Section, parse
-from everthread.text.foreign_syntax import has_role_marks, has_tool_syntax
+from everthread.compaction import ConversationKind, Source, SourceCall, TokenCounter, extract, extract_openings
+from everthread.compaction.summary_format import SECTION_TITLES, Section, SummaryLine, parse_summary
+from everthread.text.control_syntax import has_role_marks, has_tool_syntax
 from tests.compaction.spans import PHRASES, assistant, counters, result, spans, user, word_count
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-KINDS: tuple[Kind, ...] = ("chat", "tool-heavy", "coding")
+KINDS: tuple[ConversationKind, ...] = ("chat", "tool-heavy", "coding")
 CHATTER = "We walked around the old town for a while and looked at the shops near the harbour."
 
 
@@ -23,7 +23,7 @@ def _summary(sources: list[Source], max_tokens: int = 1_000) -> str:
 
 
 def _lines(summary: str, section: Section) -> list[str]:
-    return [line.text for line in parse(summary) if isinstance(line, Line) and line.section == section]
+    return [line.text for line in parse_summary(summary) if isinstance(line, SummaryLine) and line.section == section]
 
 
 def _filled(*said: Source, to_seq: int = 40) -> list[Source]:
@@ -82,7 +82,7 @@ def test_what_is_still_to_be_done_is_open() -> None:
 
 
 def test_a_call_is_told_with_its_arguments_and_its_failure() -> None:
-    call = CallSketch(name="book_flight", arguments='{"flight": "HAT028"}', call_id="c1")
+    call = SourceCall(name="book_flight", arguments='{"flight": "HAT028"}', call_id="c1")
     sources = _filled(assistant(10, "", call), result(11, "book_flight", "Error: the card was refused", "c1"))
     assert "book_flight(flight=HAT028) → Error: the card was refused" in _lines(_summary(sources), "tools")
 
@@ -118,7 +118,11 @@ def test_speakers_who_share_a_role_are_named() -> None:
 
 def test_what_no_line_holds_is_listed_where_it_was_said() -> None:
     numbers = [user(seq, f"{CHATTER} Box {seq * 1111}.") for seq in range(1, 60)]
-    listed = [line for line in parse(_summary(numbers, 300)) if isinstance(line, Line) and line.section == "mentioned"]
+    listed = [
+        line
+        for line in parse_summary(_summary(numbers, 300))
+        if isinstance(line, SummaryLine) and line.section == "mentioned"
+    ]
     assert listed
     assert all(line.text == str(line.first_seq * 1111) for line in listed)
 
@@ -135,7 +139,7 @@ def test_a_chinese_conversation_has_chinese_heads_and_speakers() -> None:
         assistant(8, "好的，记得提前一个月。"),
     ]
     summary = _summary([*sources, *(user(seq, f"今天逛了第{seq}家店，东西都很好看") for seq in range(9, 40))])
-    assert [head for head in HEADS["zh"].values() if f"## {head}" in summary][:4] == [
+    assert [head for head in SECTION_TITLES["zh"].values() if f"## {head}" in summary][:4] == [
         "目标",
         "决定",
         "事实",
@@ -165,16 +169,16 @@ def test_pasted_text_cannot_forge_a_head() -> None:
 
 def test_nothing_said_gives_nothing() -> None:
     assert _summary([]) == _summary([user(1, "  \n")]) == ""
-    assert terse([], max_tokens=40, count_tokens=word_count) == ""
+    assert extract_openings([], max_tokens=40, count_tokens=word_count) == ""
 
 
 def test_the_kind_sets_how_much_room_tools_have() -> None:
-    calls = [CallSketch(name=f"look_up_{n}", arguments=f'{{"id": "row_{n}00{n}"}}') for n in range(9)]
+    calls = [SourceCall(name=f"look_up_{n}", arguments=f'{{"id": "row_{n}00{n}"}}') for n in range(9)]
     sources = _filled(
         *(assistant(2 * n + 2, "", call) for n, call in enumerate(calls)),
         *(result(2 * n + 3, call.name, f"found {n}77 rows in table_{n}") for n, call in enumerate(calls)),
     )
-    told: dict[Kind, int] = {}
+    told: dict[ConversationKind, int] = {}
     for kind in KINDS:
         summary = extract(sources, max_tokens=200, count_tokens=word_count, kind=kind)
         told[kind] = len(_lines(summary, "tools"))
@@ -186,7 +190,7 @@ def test_the_kind_sets_how_much_room_tools_have() -> None:
 def test_any_span_gives_a_summary_that_fits_and_is_not_empty(
     sources: list[Source], max_tokens: int, count_tokens: TokenCounter
 ) -> None:
-    for summarise in (extract, terse):
+    for summarise in (extract, extract_openings):
         summary = summarise(sources, max_tokens=max_tokens, count_tokens=count_tokens)
         assert count_tokens(summary) <= max_tokens
         if any(_says_something(source) for source in sources):
@@ -207,8 +211,8 @@ def test_every_line_names_messages_of_the_span(sources: list[Source], max_tokens
     seqs = {source.seq for source in sources}
     for raw in _summary(sources, max_tokens).splitlines():
         if not raw.startswith("## "):
-            (line,) = parse(raw)
-            assert isinstance(line, Line)
+            (line,) = parse_summary(raw)
+            assert isinstance(line, SummaryLine)
             assert {line.first_seq, line.last_seq} <= seqs
 
 

@@ -6,8 +6,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everthread.compaction import Accepted, Rejected, Source, TokenCounter, accept, extract, facts_of, kept, terse
-from everthread.compaction.sections import FACTS_SHARE, HEADS, without_mentions
+from everthread.compaction import (
+    Accepted,
+    Rejected,
+    Source,
+    TokenCounter,
+    check_summary,
+    extract,
+    extract_openings,
+    facts_of_sources,
+    split_kept,
+)
+from everthread.compaction.summary_format import FACTS_SHARE, SECTION_TITLES, strip_mentions
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, counters, spans, texts, user, word_count
 
@@ -25,10 +35,10 @@ TALK = [
 
 def _judged(summary: str, sources: list[Source] | None = None, max_tokens: int = 200) -> Accepted | Rejected:
     talk = TALK if sources is None else sources
-    return accept(
+    return check_summary(
         summary,
         talk,
-        facts_of(talk),
+        facts_of_sources(talk),
         count_tokens=word_count,
         source_tokens=sum(word_count(source.text) for source in talk),
         max_tokens=max_tokens,
@@ -68,9 +78,9 @@ def test_the_summary_is_cut_at_a_sentence_to_make_room_for_the_list() -> None:
     verdict = _accepted(" ".join(sentences), max_tokens=60)
     assert verdict.cut
     assert verdict.tokens <= 60
-    prose = without_mentions(verdict.text)
+    prose = strip_mentions(verdict.text)
     assert prose == " ".join(sentences[: prose.count(".")])
-    assert HEADS["en"]["mentioned"] in verdict.text
+    assert SECTION_TITLES["en"]["mentioned"] in verdict.text
 
 
 def test_a_list_that_is_there_already_is_made_anew() -> None:
@@ -137,17 +147,17 @@ def test_whatever_is_accepted_is_smaller_than_its_source_and_within_the_limit(
     summary: str, sources: list[Source], max_tokens: int, count_tokens: TokenCounter
 ) -> None:
     source_tokens = sum(count_tokens(source.text) for source in sources)
-    verdict = accept(
+    verdict = check_summary(
         summary,
         sources,
-        facts_of(sources),
+        facts_of_sources(sources),
         count_tokens=count_tokens,
         source_tokens=source_tokens,
         max_tokens=max_tokens,
     )
     if isinstance(verdict, Accepted):
         assert 0 < verdict.tokens == count_tokens(verdict.text) <= min(max_tokens, source_tokens - 1)
-        assert verdict.facts_kept == len(kept(verdict.text, facts_of(sources))[0]) <= verdict.facts_total
+        assert verdict.facts_kept == len(split_kept(verdict.text, facts_of_sources(sources))[0]) <= verdict.facts_total
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
@@ -156,7 +166,7 @@ def test_whatever_is_accepted_is_smaller_than_its_source_and_within_the_limit(
 )
 def test_an_instruction_is_summed_up_without_opening_a_turn(order: str, role: str) -> None:
     told = [Source(seq=1, role=role, text=order)]
-    for summarise in (extract, terse):
+    for summarise in (extract, extract_openings):
         summary = summarise(told, max_tokens=14, count_tokens=word_count)
         assert isinstance(_judged(summary, [*told, *TALK]), Accepted), summary
 
@@ -165,12 +175,12 @@ def test_an_instruction_is_summed_up_without_opening_a_turn(order: str, role: st
 @patient
 def test_our_own_summaries_are_refused_only_for_not_being_smaller(sources: list[Source], max_tokens: int) -> None:
     source_tokens = sum(word_count(source.text) for source in sources)
-    for summarise in (extract, terse):
+    for summarise in (extract, extract_openings):
         summary = summarise(sources, max_tokens=max_tokens, count_tokens=word_count)
-        verdict = accept(
+        verdict = check_summary(
             summary,
             sources,
-            facts_of(sources),
+            facts_of_sources(sources),
             count_tokens=word_count,
             source_tokens=source_tokens,
             max_tokens=max_tokens,
@@ -197,7 +207,7 @@ HONEST = [
 
 def _of_a_model(summary: str, source_tokens: int = 5_000) -> Accepted | Rejected:
     source = Source(seq=1, role="user", text="What became of the orders? " * 20)
-    return accept(
+    return check_summary(
         summary, [source], [], count_tokens=count_tokens, source_tokens=source_tokens, max_tokens=800, by_model=True
     )
 

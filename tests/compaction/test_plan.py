@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from everthread.compaction.plan import next_stretch, sources, span_hash
+from everthread.compaction.plan import next_stretch, span_hash
 from everthread.compaction.policy import CompactionPolicy
-from everthread.context import Message, spans
-from everthread.context.ingredients import Stored
+from everthread.compaction.sources import sources_from
+from everthread.context import Message, unit_spans
+from everthread.context.ingredients import LogMessage
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from tests.context.histories import forall, histories
@@ -18,9 +19,9 @@ from tests.context.openai_shape import ai, result, user
 POLICY = CompactionPolicy()
 
 
-def stored(messages: Sequence[Message]) -> list[Stored]:
+def stored(messages: Sequence[Message]) -> list[LogMessage]:
     return [
-        Stored(seq=at, entry_seq=at, payload=message, tokens=count_tokens(payloads.text(message)))
+        LogMessage(seq=at, entry_seq=at, payload=message, tokens=count_tokens(payloads.text(message)))
         for at, message in enumerate(messages, 1)
     ]
 
@@ -33,7 +34,7 @@ def test_a_stretch_is_whole_units_from_the_start_and_leaves_what_is_recent(
     stretch = next_stretch(stored(history), policy)
     assert stretch == stored(history)[: len(stretch)]
     assert len(stretch) <= max(0, len(history) - keep_recent)
-    assert len(stretch) in {0, *(span.stop for span in spans(history))}
+    assert len(stretch) in {0, *(span.stop for span in unit_spans(history))}
 
 
 def test_a_question_before_a_giant_result_does_not_stand_alone() -> None:
@@ -65,17 +66,17 @@ def test_another_revision_is_another_span() -> None:
     one, two = stored([user("a"), user("b")])
     assert span_hash([one, two]) == span_hash([one, two])
     assert span_hash([one, two]) != span_hash([one])
-    assert span_hash([one]) != span_hash([Stored(seq=1, entry_seq=9, payload=one.payload, tokens=1)])
+    assert span_hash([one]) != span_hash([LogMessage(seq=1, entry_seq=9, payload=one.payload, tokens=1)])
 
 
 def test_summarisers_read_that_there_were_images_and_files() -> None:
     shown = [{"type": "image", "source": {}}, {"type": "file", "file": {"filename": "plan.pdf", "file_data": "x"}}]
-    said = sources(stored([user("look"), {"role": "user", "content": [{"type": "text", "text": "See"}, *shown]}]))
+    said = sources_from(stored([user("look"), {"role": "user", "content": [{"type": "text", "text": "See"}, *shown]}]))
     assert [one.text for one in said] == ["look", "See\n[image]\n[file: plan.pdf]"]
 
 
 def test_summarisers_read_who_said_what_and_which_tools_were_used() -> None:
-    said = sources(stored([user("look"), ai("", "a"), result("a", "found")]))
+    said = sources_from(stored([user("look"), ai("", "a"), result("a", "found")]))
     assert [(one.seq, one.role, one.text) for one in said] == [
         (1, "user", "look"),
         (2, "assistant", ""),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from everthread.compaction.policy import CompactionPolicy, Load, Trigger, as_mapping, due, laid_over, merged
+from everthread.compaction.due import Load, decide_trigger
+from everthread.compaction.policy import (
+    CompactionPolicy,
+    Trigger,
+    apply_settings,
+    apply_stored_settings,
+    policy_as_dict,
+)
 from everthread.context import Budget
 from everthread.core.errors import Invalid
 
@@ -30,13 +37,13 @@ BUDGET = Budget(window=1_100, output_reserve=100)
     ],
 )
 def test_a_compaction_is_due_at_one_of_three_marks(load: Load, expected: Trigger | None) -> None:
-    assert due(POLICY, BUDGET, load) == expected
+    assert decide_trigger(POLICY, BUDGET, load) == expected
 
 
 def test_switched_off_it_is_due_at_the_hard_mark_only() -> None:
     off = CompactionPolicy(enabled=False)
-    assert due(off, BUDGET, Load(used_tokens=1_000, uncovered=99)) is None
-    assert due(off, BUDGET, Load(used_tokens=1_001, uncovered=99)) == "hard_limit"
+    assert decide_trigger(off, BUDGET, Load(used_tokens=1_000, uncovered=99)) is None
+    assert decide_trigger(off, BUDGET, Load(used_tokens=1_001, uncovered=99)) == "hard_limit"
 
 
 @pytest.mark.parametrize("history", range(10, 101, 10))
@@ -47,13 +54,15 @@ def test_it_is_due_before_the_window_has_to_jump_and_after_it_has_room_to_grow(h
 
 def test_a_policy_survives_the_way_through_plain_values() -> None:
     policy = CompactionPolicy(keep_recent=7, strategy="coding")
-    assert merged(POLICY, as_mapping(policy)) == policy
+    assert apply_settings(POLICY, policy_as_dict(policy)) == policy
 
 
 def test_kept_settings_hold_as_far_as_they_still_can() -> None:
-    assert laid_over(POLICY, {"keep_recent": 20}).keep_recent == 20
+    assert apply_stored_settings(POLICY, {"keep_recent": 20}).keep_recent == 20
     small = CompactionPolicy(max_message_history=10, keep_recent=3)
-    assert laid_over(small, {"keep_recent": 20, "fan_in": 3, "gone": 1}) == merged(small, {"fan_in": 3})
+    assert apply_stored_settings(small, {"keep_recent": 20, "fan_in": 3, "gone": 1}) == apply_settings(
+        small, {"fan_in": 3}
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,5 +70,5 @@ def test_kept_settings_hold_as_far_as_they_still_can() -> None:
 )
 def test_what_makes_no_sense_is_refused_by_its_name(changes: dict[str, object]) -> None:
     with pytest.raises(Invalid) as refused:
-        merged(POLICY, changes)
+        apply_settings(POLICY, changes)
     assert refused.value.field == next(iter(changes))

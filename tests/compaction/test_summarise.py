@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from everthread.compaction.policy import CompactionPolicy
-from everthread.compaction.sources import Leaf, Source
-from everthread.compaction.summarise import Summariser, Summary, condensed, summarise
+from everthread.compaction.sources import ChildSummary, Source
+from everthread.compaction.summarise import CheckedSummary, Summariser, condense_summaries, summarise
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user
 from tests.context.views.hostile import Hostile, Manner
@@ -29,7 +29,7 @@ TOKENS = sum(count_tokens(source.text) for source in TALK)
 
 async def test_without_a_model_the_summary_is_extracted() -> None:
     made = await summarise(TALK, TOKENS, POLICY)
-    assert isinstance(made, Summary)
+    assert isinstance(made, CheckedSummary)
     assert (made.model, made.failures) == (None, ())
     assert made.strategy.startswith("extract:")
     assert made.tokens == count_tokens(made.text) <= 200
@@ -38,7 +38,7 @@ async def test_without_a_model_the_summary_is_extracted() -> None:
 
 async def test_a_good_model_writes_it_and_the_facts_it_dropped_are_listed() -> None:
     made = await summarise(TALK, TOKENS, POLICY, model=Hostile(["good"]))
-    assert isinstance(made, Summary)
+    assert isinstance(made, CheckedSummary)
     assert (made.model, made.strategy.partition(":")[0]) == ("hostile", "model")
     assert "it was looked up" in made.text
     assert "euro [#39]" in made.text
@@ -48,7 +48,7 @@ async def test_a_good_model_writes_it_and_the_facts_it_dropped_are_listed() -> N
 async def test_a_bad_answer_is_noted_and_the_extract_stands_in(manner: Manner) -> None:
     model = Hostile([manner])
     made = await summarise(TALK, TOKENS, POLICY, model=model)
-    assert isinstance(made, Summary)
+    assert isinstance(made, CheckedSummary)
     assert made.model is None
     assert made.failures
     assert all(failure.stage.startswith("model") for failure in made.failures)
@@ -71,32 +71,34 @@ class Blocks:
 
 async def test_a_summariser_that_blocks_has_its_time_limit_like_any_other() -> None:
     made = await summarise(TALK, TOKENS, POLICY, model=cast(Summariser, Blocks(60)))
-    assert isinstance(made, Summary)
+    assert isinstance(made, CheckedSummary)
     assert made.model is None
     assert [failure.kind for failure in made.failures] == ["timeout"]
     patient = replace(POLICY, summary_timeout_seconds=30.0)
     made = await summarise(TALK, TOKENS, patient, model=cast(Summariser, Blocks(0)))
-    assert isinstance(made, Summary)
+    assert isinstance(made, CheckedSummary)
     assert made.model == "blocks"
 
 
 async def test_after_a_refused_answer_a_terse_one_may_do() -> None:
     made = await summarise(TALK, TOKENS, POLICY, model=Hostile(["too long", "good"]))
-    assert isinstance(made, Summary)
+    assert isinstance(made, CheckedSummary)
     assert made.strategy.startswith("model-terse:")
     assert [failure.stage for failure in made.failures] == ["model"]
 
 
 async def test_what_is_too_short_to_be_summed_up_is_left_alone() -> None:
     made = await summarise([user(1, "ok")], 1, POLICY)
-    assert not isinstance(made, Summary)
+    assert not isinstance(made, CheckedSummary)
     assert {failure.stage for failure in made} == {"extract", "terse"}
 
 
 def test_condensing_is_shorter_or_nothing() -> None:
     leaf = "## Facts\n" + "\n".join(f"- user: order A-{at} costs {at} euro [#{at}]" for at in range(1, 30))
-    made = condensed([Leaf(first_seq=1, last_seq=30, text=leaf), Leaf(first_seq=31, last_seq=60, text=leaf)], POLICY)
+    made = condense_summaries(
+        [ChildSummary(first_seq=1, last_seq=30, text=leaf), ChildSummary(first_seq=31, last_seq=60, text=leaf)], POLICY
+    )
     assert made is not None
     assert made.tokens < 2 * count_tokens(leaf)
     assert made.facts_kept <= made.facts_total
-    assert condensed([Leaf(first_seq=1, last_seq=2, text="ok [#1]")], POLICY) is None
+    assert condense_summaries([ChildSummary(first_seq=1, last_seq=2, text="ok [#1]")], POLICY) is None

@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 
 from everthread.context import Budget, Message, find_violations
 from everthread.context.assemble import Context, assemble
-from everthread.context.ingredients import Ingredients, Recalled, Stored, Summed
+from everthread.context.ingredients import Ingredients, LogMessage, QuotedSummary, RecalledPassage
 from everthread.context.manifest import dump, load
 from everthread.core.errors import ContextOverflow
 from tests.context.histories import budgets, forall, histories
 from tests.context.openai_shape import user
 
 
-def stored(messages: Sequence[Message], first: int = 1) -> list[Stored]:
-    return [Stored(seq=seq, entry_seq=seq, payload=one, tokens=9) for seq, one in enumerate(messages, first)]
+def stored(messages: Sequence[Message], first: int = 1) -> list[LogMessage]:
+    return [LogMessage(seq=seq, entry_seq=seq, payload=one, tokens=9) for seq, one in enumerate(messages, first)]
 
 
-def summed(number: int, words: int = 60) -> Summed:
+def summed(number: int, words: int = 60) -> QuotedSummary:
     text = f"Summary {number}. " + "more of it " * words
-    return Summed(id=f"s{number}", first_seq=10 * number + 1, last_seq=10 * number + 10, text=text)
+    return QuotedSummary(id=f"s{number}", first_seq=10 * number + 1, last_seq=10 * number + 10, text=text)
 
 
 def tight(limit: int) -> Budget:
@@ -82,7 +82,7 @@ def test_a_record_that_leaves_no_room_for_the_question_is_left_out_and_named() -
 def asked(words: int, summaries: int, question: str = "so?") -> Ingredients:
     """A question that brings a passage back, after so many summaries."""
     (old,) = stored([user("the key is under the mat " * (words // 6))], first=3)
-    passage = Recalled(stored=old, start=0, end=len(old.payload["content"]))
+    passage = RecalledPassage(stored=old, start=0, end=len(old.payload["content"]))
     return Ingredients(
         summaries=[summed(number) for number in range(summaries)],
         window=stored([user(question)], first=101),

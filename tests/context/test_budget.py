@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from everthread.context import Budget, Calibration, Message, calibrated, message_tokens, overflowed, with_calibration
+from everthread.context import (
+    Budget,
+    Calibration,
+    Message,
+    apply_calibration,
+    calibrate,
+    calibrate_after_overflow,
+    message_tokens,
+)
 from everthread.context.tokens import ANSWER_TOKENS, CALL_TOKENS, IMAGE_TOKENS, MESSAGE_TOKENS
 from everthread.core.errors import Invalid
 from tests.context.histories import forall, histories
@@ -84,35 +92,37 @@ def test_an_unknown_model_is_counted_with_a_third_more() -> None:
 
 
 def test_the_first_report_replaces_the_guess() -> None:
-    assert calibrated(Calibration(), counted=10_000, reported=11_000).factor == pytest.approx(1.122)
+    assert calibrate(Calibration(), counted=10_000, reported=11_000).factor == pytest.approx(1.122)
 
 
 def test_a_report_above_is_believed_at_once_and_one_below_by_and_by() -> None:
     start = Calibration(factor=1.2, samples=5)
-    assert calibrated(start, counted=10_000, reported=15_000).factor == pytest.approx(1.53)
-    eased = calibrated(start, counted=10_000, reported=10_000)
+    assert calibrate(start, counted=10_000, reported=15_000).factor == pytest.approx(1.53)
+    eased = calibrate(start, counted=10_000, reported=10_000)
     assert 1.02 < eased.factor < 1.2
     for _ in range(50):
-        eased = calibrated(eased, counted=10_000, reported=10_000)
+        eased = calibrate(eased, counted=10_000, reported=10_000)
     assert eased.factor == pytest.approx(1.02, abs=0.001)
 
 
 @pytest.mark.parametrize(("counted", "reported"), [(100, 500), (0, 0), (5_000, 0), (5_000, -1)])
 def test_a_report_that_says_nothing_changes_nothing(counted: int, reported: int) -> None:
-    assert calibrated(Calibration(), counted=counted, reported=reported) == Calibration()
+    assert calibrate(Calibration(), counted=counted, reported=reported) == Calibration()
 
 
 @forall(st.floats(0.5, 3.0), st.integers(1, 200_000), st.integers(1_000, 200_000))
 def test_after_an_overflow_the_same_request_is_over_the_limit(factor: float, counted: int, room: int) -> None:
-    after = overflowed(Calibration(factor=factor, samples=1), counted=counted, room=room)
+    after = calibrate_after_overflow(Calibration(factor=factor, samples=1), counted=counted, room=room)
     assert after.factor > factor
     if after.factor < 4.0:
-        budget = with_calibration(Budget(window=room, output_reserve=0), after)
+        budget = apply_calibration(Budget(window=room, output_reserve=0), after)
         assert counted > budget.limit
 
 
 def test_an_overflow_that_names_its_size_is_taken_at_its_word() -> None:
-    after = overflowed(Calibration(factor=1.0, samples=1), counted=100_000, room=128_000, reported=150_000)
+    after = calibrate_after_overflow(
+        Calibration(factor=1.0, samples=1), counted=100_000, room=128_000, reported=150_000
+    )
     assert after.factor == pytest.approx(1.53)
 
 
@@ -120,7 +130,7 @@ def test_an_overflow_that_names_its_size_is_taken_at_its_word() -> None:
 def test_no_series_of_reports_leaves_the_allowed_range(reports: list[tuple[int, int]]) -> None:
     calibration = Calibration()
     for counted, reported in reports:
-        calibration = calibrated(calibration, counted=counted, reported=reported)
+        calibration = calibrate(calibration, counted=counted, reported=reported)
     assert Budget(factor=calibration.factor).limit > 0
 
 

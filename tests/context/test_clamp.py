@@ -20,8 +20,8 @@ from everthread.context import (
     message_tokens,
     repair,
 )
-from everthread.context.clamp import elided, safe_cut, short_arguments
-from everthread.context.message_format import answers_of, blocks_of, calls_of
+from everthread.context.clamp import elide_message, safe_cut, shorten_arguments
+from everthread.context.message_format import blocks_of, calls_of, results_of
 from everthread.core.errors import ContextOverflow, Invalid
 from tests.context.histories import forall, histories
 from tests.context.openai_shape import ai, result, system, user
@@ -43,7 +43,7 @@ def by_characters(text: str) -> int:
 def least_tokens(message: Message) -> int:
     """About what is left of a message when every text in it is a single sign."""
     names = [str(message.get("name") or ""), *(made.name for made in calls_of(message))]
-    parts = len(calls_of(message)) * 14 + len(answers_of(message)) * 10 + len(blocks_of(message)) * 2
+    parts = len(calls_of(message)) * 14 + len(results_of(message)) * 10 + len(blocks_of(message)) * 2
     return 8 + parts + sum(map(count_tokens, names))
 
 
@@ -105,13 +105,13 @@ JSON = st.recursive(
 
 @forall(st.dictionaries(st.text(max_size=8), JSON, max_size=6), st.integers(1, 200))
 def test_arguments_stay_an_object_within_their_tokens(arguments: dict[str, Any], max_tokens: int) -> None:
-    short = short_arguments(json.dumps(arguments), max_tokens)
+    short = shorten_arguments(json.dumps(arguments), max_tokens)
     assert isinstance(short, dict)
     assert count_tokens(json.dumps(short, ensure_ascii=False)) <= max_tokens or short == {}
 
 
 def test_short_arguments_stay_beside_a_long_one() -> None:
-    short = short_arguments({"path": "src/app.py", "content": LOG}, 120, seq=3)
+    short = shorten_arguments({"path": "src/app.py", "content": LOG}, 120, seq=3)
     assert short["path"] == "src/app.py"
     assert "history_open(seq=3)" in short["content"]
 
@@ -237,7 +237,7 @@ def test_instructions_are_shown_whole() -> None:
 def test_an_image_that_no_provider_takes_is_named_from_the_start() -> None:
     words = {"type": "text", "text": "look"}
     message = {"role": "user", "content": [words, PICTURE]}
-    assert elided(message, is_old=False, seq=5) is message
-    short = elided(message, is_old=False, seq=5, policy=ClampPolicy(media_bytes=40_000))
+    assert elide_message(message, is_old=False, seq=5) is message
+    short = elide_message(message, is_old=False, seq=5, policy=ClampPolicy(media_bytes=40_000))
     assert short["content"][0] == words
     assert short["content"][1]["text"] == "[image not shown here, 48,031 bytes as text; history_open(seq=5) shows it]"

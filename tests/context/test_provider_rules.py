@@ -1,4 +1,4 @@
-"""Each rule is broken by its own example, and a request that breaks none has no faults."""
+"""Each rule is broken by its own example, and a request that breaks none violates nothing."""
 
 from __future__ import annotations
 

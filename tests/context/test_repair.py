@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from everthread.context import Message, Provider, find_violations, repair, repair_report
-from everthread.context.message_format import answers_of, calls_of, role_of
+from everthread.context.message_format import calls_of, results_of, role_of
 from everthread.context.repair import INTERRUPTED, NOT_RUN, OPENING
 from everthread.core import payloads
 from tests.context.histories import forall, histories, sound_histories
@@ -103,9 +103,9 @@ def test_i7_each_call_is_answered_once_right_after_it(history: list[Message]) ->
         if made := [made.id for made in calls_of(message)]:
             answered = []
             for carrier in view[at + 1 :]:
-                if not answers_of(carrier):
+                if not results_of(carrier):
                     break
-                answered += [answer.call_id for answer in answers_of(carrier)]
+                answered += [answer.call_id for answer in results_of(carrier)]
             assert sorted(made) == sorted(answered)
 
 

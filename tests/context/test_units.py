@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from everthread.context import spans, units
-from everthread.context.units import pair
+from everthread.context import unit_spans, units
+from everthread.context.units import pair_results
 from tests.context.histories import forall, histories
 from tests.context.openai_shape import ai, result, system, user
 from tests.context.random_histories import Message
@@ -16,8 +16,8 @@ def test_units_laid_end_to_end_are_the_input(history: list[Message]) -> None:
 
 @forall(histories())
 def test_no_unit_parts_a_call_from_its_result(history: list[Message]) -> None:
-    unit_of = {index: number for number, span in enumerate(spans(history)) for index in span}
-    for call, answer in pair(history).answers.items():
+    unit_of = {index: number for number, span in enumerate(unit_spans(history)) for index in span}
+    for call, answer in pair_results(history).answers.items():
         assert unit_of[call.message] == unit_of[answer.message]
 
 

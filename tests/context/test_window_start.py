@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import strategies as st
 
-from everthread.context import Message, WindowBounds, coverage_end, jump, spans, window_start
+from everthread.context import Message, WindowBounds, coverage_end, jump_length, unit_spans, window_start
 from everthread.context.message_format import is_user_turn
 from everthread.core.errors import Invalid
 from tests.context.histories import forall, sound_histories
@@ -24,23 +24,23 @@ CHAT = [message for at in range(150) for message in (user(f"q{at}"), ai(f"a{at}"
 def test_the_window_is_never_longer_than_its_bound_nor_shorter_than_what_is_kept(
     uncovered: int, bounds: WindowBounds
 ) -> None:
-    left = uncovered - jump(uncovered, bounds)
+    left = uncovered - jump_length(uncovered, bounds)
     assert left <= bounds.max_message_history
     assert left == uncovered or left > bounds.keep_recent + bounds.slack
 
 
 @forall(st.integers(0, 2_000), BOUNDS)
 def test_between_jumps_the_start_stays_where_it_is(uncovered: int, bounds: WindowBounds) -> None:
-    moved = jump(uncovered + 1, bounds) - jump(uncovered, bounds)
+    moved = jump_length(uncovered + 1, bounds) - jump_length(uncovered, bounds)
     assert moved in (0, bounds.step)
 
 
 @forall(sound_histories(turns=12), st.data())
 def test_the_start_is_the_same_however_the_conversation_goes_on(history: list[Message], data: st.DataObject) -> None:
     bounds = WindowBounds(max_message_history=10, keep_recent=4)
-    now = data.draw(st.sampled_from([*(span.start for span in spans(history)), len(history)]))
+    now = data.draw(st.sampled_from([*(span.start for span in unit_spans(history)), len(history)]))
     before, after = window_start(history[:now], bounds=bounds), window_start(history, bounds=bounds)
-    if jump(now, bounds) == jump(len(history), bounds):
+    if jump_length(now, bounds) == jump_length(len(history), bounds):
         assert before == after
     else:
         assert before.index <= after.index
@@ -52,7 +52,7 @@ def test_the_start_cuts_no_unit_and_belongs_to_a_users_turn(
 ) -> None:
     covered = data.draw(st.integers(0, len(history)))
     start = window_start(history, covered=covered, bounds=bounds)
-    assert start.index == len(history) or start.index in [span.start for span in spans(history)]
+    assert start.index == len(history) or start.index in [span.start for span in unit_spans(history)]
     first = start.index if start.anchor is None else start.anchor
     assert first == len(history) or is_user_turn(history[first]) or not any(map(is_user_turn, history[:first]))
 
@@ -70,7 +70,7 @@ def test_nothing_lies_between_coverage_and_a_window_within_its_bound(
 def test_a_compaction_leaves_what_is_recent_and_cuts_no_unit(
     history: list[Message], data: st.DataObject, bounds: WindowBounds
 ) -> None:
-    starts = [span.start for span in spans(history)]
+    starts = [span.start for span in unit_spans(history)]
     covered = data.draw(st.sampled_from(starts or [0]))
     end = coverage_end(history, covered=covered, bounds=bounds)
     assert end >= covered

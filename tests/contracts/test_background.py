@@ -10,7 +10,7 @@ import pytest
 
 import everthread
 from everthread import Budget, Compaction, CompactionPolicy, Conversation, Everthread, Pace, Summariser
-from everthread.compaction.kinds import Kind
+from everthread.compaction.sources import ConversationKind
 from everthread.core.clock import system_clock
 from everthread.runtime import Runtime
 from tests.contracts.errands import settled, until
@@ -31,7 +31,7 @@ class Slow:
         self.may_answer = asyncio.Event()
         self.asked = 0
 
-    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
+    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
         self.asked += 1
         await self.may_answer.wait()
         return "They spoke of orders, towns and euros, and decided to ship by rail."
@@ -48,7 +48,7 @@ class Raises:
     def __init__(self, problem: BaseException) -> None:
         self._problem = problem
 
-    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
+    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
         raise self._problem
 
 

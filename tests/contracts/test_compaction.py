@@ -13,7 +13,8 @@ import pytest
 import everthread
 from everthread import Compaction, CompactionOutcome, Conflict, Conversation, Everthread, Invalid, ModelError, NotFound
 from everthread.adapters.stores.sqlite import compactions
-from everthread.compaction.view import shown
+from everthread.compaction.due import due_trigger
+from everthread.compaction.summary_row import summary_row
 from everthread.context import read_view
 from everthread.context.quotes import summary_block
 from everthread.core import failpoints
@@ -28,7 +29,7 @@ async def row(conv: Conversation, branch: object = None) -> list[Compaction]:
     """The summaries that a view of this branch shows."""
     outlook = await conv._store.views.inputs(conv._ref, getattr(branch, "id", None))
     known = [one async for one in conv.compactions()]
-    assert outlook.row == shown(known, outlook.segments)
+    assert outlook.row == summary_row(known, outlook.segments)
     return list(outlook.row)
 
 
@@ -368,8 +369,8 @@ async def test_a_condensed_summary_that_was_undone_is_not_made_again_by_itself(c
 
 
 async def is_due(conv: Conversation, limit: int) -> str | None:
-    view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
-    return read_view.is_due(view, read_view.render(view, tight(limit)), tight(limit))
+    view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
+    return due_trigger(view, read_view.render(view, tight(limit)), tight(limit))
 
 
 # --- what is changed inside ---
@@ -764,7 +765,7 @@ async def test_summaries_that_cannot_be_condensed_go_whole_the_oldest_first(conv
     await tell(conv, 40)
     await conv.compact(compaction={"leaf_max_messages": 12})
     told = await row(conv)
-    view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
+    view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
     context = read_view.render(view, tight(1_200))
     await check(conv, context)
     (summary,) = [part for part in context.parts if part.kind == "summary"]

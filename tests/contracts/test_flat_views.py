@@ -10,7 +10,7 @@ import everthread
 from everthread import Compaction, Conversation, Everthread, conversation
 from everthread.adapters.stores.postgres import compactions as on_postgres
 from everthread.adapters.stores.sqlite import compactions as on_sqlite
-from everthread.compaction.view import shown
+from everthread.compaction.summary_row import summary_row
 from everthread.core.ports import MOST_PINNED
 from tests.contracts.talk import says
 from tests.contracts.views import check, tell, text_of
@@ -59,7 +59,7 @@ async def test_a_branch_that_left_inside_a_condensed_stretch_is_told_by_its_part
     branch = await conv.fork(top.last_seq // 2)
     await tell(conv, 3, first=50, branch=branch.id)
     of_branch = await conv._store.views.inputs(conv._ref, branch.id)
-    assert of_branch.row == shown(await known(conv), of_branch.segments)
+    assert of_branch.row == summary_row(await known(conv), of_branch.segments)
     assert 0 < of_branch.row[-1].last_seq <= top.last_seq // 2
     assert top not in of_branch.row
     await check(conv, await conv.context(branch=branch.id), branch=branch.id)

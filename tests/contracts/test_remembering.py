@@ -10,7 +10,7 @@ import pytest
 import everthread
 from everthread import CompactionPolicy, Conversation, Everthread, Pace, Summariser
 from everthread.agent_tools import forget, remember
-from everthread.compaction.kinds import Kind
+from everthread.compaction.sources import ConversationKind
 from everthread.core.jobs import REMEMBER
 from everthread.jobs.handlers import chores
 from tests.contracts.errands import settled
@@ -29,7 +29,7 @@ class Reads:
         self._answer = answer
         self.shown: list[str] = []
 
-    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
+    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
         return "They spoke."
 
     async def extract(self, text: str, *, max_tokens: int) -> str:

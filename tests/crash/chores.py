@@ -9,7 +9,7 @@ from pathlib import Path
 
 import everthread
 from everthread import Job, Pace
-from everthread.compaction.kinds import Kind
+from everthread.compaction.sources import ConversationKind
 
 KINDS = ("one", "two", "three")
 PACE = Pace(concurrency=3, lease_seconds=2.0, poll_seconds=0.2)
@@ -20,7 +20,7 @@ class Deadly:
 
     name = "deadly"
 
-    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
+    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 

@@ -10,6 +10,7 @@ import pytest
 
 import everthread
 from everthread import Budget, CompactionPolicy, Conversation, Everthread, replay
+from everthread.compaction.due import due_trigger
 from everthread.compaction.policy import AUTOMATIC
 from everthread.context import read_view
 from everthread.core.clock import system_clock
@@ -52,8 +53,8 @@ async def really_done(policy: CompactionPolicy, budget: Budget) -> tuple[int, in
         conversation = await et.conversations.create(id="c")
         for message in [message for number in range(TURNS) for message in turn(number)]:
             if message["role"] == "assistant":
-                view = await read_view.look(et.store, Ref("local", "c"), None, policy, {"enabled": True})
-                due = read_view.is_due(view, read_view.render(view, budget), budget)
+                view = await read_view.read_view(et.store, Ref("local", "c"), None, policy, {"enabled": True})
+                due = due_trigger(view, read_view.render(view, budget), budget)
                 tokens += (await conversation.context(budget=budget)).tokens
                 if due in AUTOMATIC:
                     await conversation.compact_if_due(budget=budget, compaction={"enabled": True})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.compaction.policy import as_mapping
+from everthread.compaction.policy import policy_as_dict
 
 if TYPE_CHECKING:
     from everthread.settings import Settings
@@ -34,7 +34,7 @@ def _shown(settings: Settings) -> dict[str, str]:
     from everthread.settings import COMPACTION, masked  # noqa: PLC0415 - startup
 
     values = {name: str(value) for name, value in settings.model_dump(exclude={COMPACTION}).items()}
-    policy = {f"{COMPACTION}.{name}": _as_text(value) for name, value in as_mapping(settings.compaction).items()}
+    policy = {f"{COMPACTION}.{name}": _as_text(value) for name, value in policy_as_dict(settings.compaction).items()}
     return {**values, **{name: masked(values[name]) for name in ("database", "vectors")}, **policy}
 
 

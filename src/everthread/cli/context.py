@@ -21,10 +21,11 @@ from everthread.cli.options import (
     branch_name,
 )
 from everthread.cli.output import Styled
+from everthread.compaction.due import due_trigger
 from everthread.compaction.policy import CompactionPolicy, Trigger
 from everthread.context import read_view
 from everthread.context.assemble import Context, Part
-from everthread.context.budget import Budget, reserve_of
+from everthread.context.budget import Budget, output_reserve_of
 from everthread.context.manifest import Omission
 from everthread.core.nouns import Ref
 
@@ -59,16 +60,16 @@ async def context(
     branch: BranchOption = None,
 ) -> None:
     """Show what a model would see now, part by part, and how full it is. Nothing is changed."""
-    budget = Budget(window=window, output_reserve=reserve_of(window, reserve), factor=factor)
+    budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve), factor=factor)
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         policy = await et.compaction_config.get(found)
-        view = await read_view.look(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
+        view = await read_view.read_view(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
     made = read_view.render(view, budget)
     look = _Look(
         made=made,
         policy=policy,
-        due=read_view.is_due(view, made, budget),
+        due=due_trigger(view, made, budget),
         uncovered=view.uncovered,
         exact=factor == 1.0 and all(part.exact for part in made.parts),
     )

@@ -21,8 +21,8 @@ from everthread.cli.options import (
     WindowOption,
     branch_name,
 )
-from everthread.compaction.policy import CompactionPolicy, as_mapping, merged
-from everthread.context.budget import Budget, reserve_of
+from everthread.compaction.policy import CompactionPolicy, apply_settings, policy_as_dict
+from everthread.context.budget import Budget, output_reserve_of
 from everthread.core.clock import system_clock
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
@@ -56,11 +56,11 @@ async def replay(
     """Try a policy on this conversation's own history, beside the present one. Nothing is written."""
     changes = _read_policy(policy)
     prices = _prices(price_in, price_out, price_cached)
-    budget = Budget(window=window, output_reserve=reserve_of(window, reserve))
+    budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve))
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         present = await et.compaction_config.get(found)
-        policies = {policy.name: merged(present, changes), "present policy": present}
+        policies = {policy.name: apply_settings(present, changes), "present policy": present}
         rows = await _figures(cli, et, Ref(found.owner, found.id), branch_name(branch), policies, budget)
     if cli.out.json:
         ways = [_as_json(row, prices, policies.get(row.way)) for row in rows]
@@ -113,7 +113,7 @@ def _as_json(row: Figures, prices: Prices | None, policy: CompactionPolicy | Non
         "tokens_per_turn": row.tokens_per_turn,
         "stability": row.stability,
         "cost": None if prices is None else row.cost(prices),
-        "policy": None if policy is None else as_mapping(policy),
+        "policy": None if policy is None else policy_as_dict(policy),
     }
 
 

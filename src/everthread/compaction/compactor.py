@@ -1,7 +1,7 @@
 """Compacting a view: the oldest stretch summed up, full levels condensed, and what a summary left out.
 
 The reading, the summarising and the writing are apart in time; what changes in between is noticed in the writing
-transaction (`compaction/record.py`), which then keeps nothing.
+transaction (`compaction/intents.py`), which then keeps nothing.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
-from everthread.compaction.aside import aside
-from everthread.compaction.facts import facts_of, kept, rank_facts
-from everthread.compaction.plan import LEAST_TOKENS, next_stretch, sent_tokens, sources, span_hash, summed_up
+from everthread.compaction.background import run_in_background
+from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept
+from everthread.compaction.intents import KeepCompaction
+from everthread.compaction.plan import MIN_STRETCH_TOKENS, messages_to_summarise, next_stretch, sent_tokens, span_hash
 from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
-from everthread.compaction.record import KeepCompaction
-from everthread.compaction.sources import Leaf
-from everthread.compaction.summarise import Failure, Summariser, Summary, condensed, summarise
-from everthread.compaction.transcript import Redact
-from everthread.compaction.view import resumes_at, to_condense, to_make_room
-from everthread.context.ingredients import Stored
-from everthread.context.read_view import View, stored
+from everthread.compaction.sources import ChildSummary, Redact, sources_from
+from everthread.compaction.summarise import CheckedSummary, Summariser, SummaryFailure, condense_summaries, summarise
+from everthread.compaction.summary_row import choose_to_condense, choose_to_make_room, gap_end
+from everthread.context.ingredients import LogMessage
+from everthread.context.read_view import View, to_log_message
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
 from everthread.core.errors import Conflict
@@ -38,7 +37,7 @@ _KEPT_AT_HARD_MARK = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedSummary:
     """A stretch that a dry run found to be summed up."""
 
     first_seq: int
@@ -60,9 +59,9 @@ class CompactionOutcome:
     error: str | None = None
     reason: str | None = None
     """Why nothing was done, or what would be done in a dry run."""
-    planned: tuple[Planned, ...] = ()
+    planned: tuple[PlannedSummary, ...] = ()
     """In a dry run: every stretch that would be summed up, oldest first."""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[SummaryFailure, ...] = ()
     model_asked: bool = False
     """Whether a summary model was asked at all."""
     came_second: bool = False
@@ -129,21 +128,21 @@ class Compactor:
 
     async def plan(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
         """What compacting over and over would sum up, to its end, by how long the summaries may be."""
-        first, planned = view, list[Planned]()
+        first, planned = view, list[PlannedSummary]()
         while (stretch := await anext(self._stretches(ref, view), None)) is not None:
             leaf = self._leaf(view, stretch, trigger)
-            if leaf.tokens_before <= LEAST_TOKENS:
+            if leaf.tokens_before <= MIN_STRETCH_TOKENS:
                 break
             leaf = replace(leaf, tokens_after=min(leaf.tokens_before, view.policy.summary_max_tokens))
             planned.append(
-                Planned(
+                PlannedSummary(
                     first_seq=leaf.first_seq,
                     last_seq=leaf.last_seq,
                     messages=len(stretch),
                     tokens=leaf.tokens_before,
                 )
             )
-            row = with_full_levels_condensed([*view.row, leaf], view.policy)
+            row = simulate_condensing([*view.row, leaf], view.policy)
             view = replace(view, row=row, uncovered=view.uncovered - len(stretch))
         if not planned:
             return CompactionOutcome(compacted=False, reason=NOTHING_OLD)
@@ -157,16 +156,16 @@ class Compactor:
         )
         return outcome.as_it_stands(first, view, sum(one.tokens for one in planned))
 
-    async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[Stored]]:
+    async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[LogMessage]]:
         """What can be summed up next: a gap between summaries or, when that is too short for one, what begins there."""
         beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
-        resumes = resumes_at(await self.store.views.compactions(ref, beyond), view.outlook.segments, view.covered_until)
+        resumes = gap_end(await self.store.views.compactions(ref, beyond), view.outlook.segments, view.covered_until)
         for end in dict.fromkeys((resumes, None)):
             stretch = await self._stretch(ref, view, end)
             if stretch:
                 yield stretch
 
-    async def _stretch(self, ref: Ref, view: View, resumes: int | None) -> list[Stored]:
+    async def _stretch(self, ref: Ref, view: View, resumes: int | None) -> list[LogMessage]:
         """From where the summaries end: to where they resume, or as far as one summary may reach."""
         policy = view.policy
         query = PathQuery(
@@ -175,11 +174,11 @@ class Compactor:
             before=None if resumes is None else resumes + 1,
             limit=policy.leaf_max_messages + 2 * policy.max_message_history,
         )
-        read = [stored(place, newest) for place, newest in await self.store.log.path(ref, query)]
+        read = [to_log_message(place, newest) for place, newest in await self.store.log.path(ref, query)]
         left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else None
         return next_stretch(read, policy, keep_recent=left_alone, opens=not view.row)
 
-    def _leaf(self, view: View, stretch: Sequence[Stored], trigger: Trigger) -> Compaction:
+    def _leaf(self, view: View, stretch: Sequence[LogMessage], trigger: Trigger) -> Compaction:
         """The compaction of a stretch, before its summary is written."""
         last = stretch[-1].seq
         return Compaction(
@@ -197,7 +196,7 @@ class Compactor:
             trigger=trigger,
             original_count=view.uncovered,
             new_count=view.uncovered - len(stretch) + 1,
-            tokens_before=sum(map(sent_tokens, summed_up(stretch, opens=not view.row))),
+            tokens_before=sum(map(sent_tokens, messages_to_summarise(stretch, opens=not view.row))),
             tokens_after=0,
             facts_total=0,
             facts_kept=0,
@@ -205,12 +204,12 @@ class Compactor:
             created_at=self.clock(),
         )
 
-    async def _sum_up(self, ref: Ref, view: View, stretch: Sequence[Stored], trigger: Trigger) -> CompactionOutcome:
+    async def _sum_up(self, ref: Ref, view: View, stretch: Sequence[LogMessage], trigger: Trigger) -> CompactionOutcome:
         began = time.monotonic()
         leaf = self._leaf(view, stretch, trigger)
-        told = sources(summed_up(stretch, opens=not view.row))
+        told = sources_from(messages_to_summarise(stretch, opens=not view.row))
         made = await summarise(told, leaf.tokens_before, view.policy, model=self.model, redact=self.redact)
-        if not isinstance(made, Summary):
+        if not isinstance(made, CheckedSummary):
             problem = "no summary is shorter than what it would stand for"
             return CompactionOutcome(compacted=False, tokens_before=leaf.tokens_before, error=problem, failures=made)
         new = replace(
@@ -250,7 +249,7 @@ class Compactor:
         newest: Compaction | None = None
         while True:
             outlook = await self.store.views.inputs(ref, view.leaf_seq)
-            parent = await aside(self._parent, outlook.row, view.policy, trigger)
+            parent = await run_in_background(self._parent, outlook.row, view.policy, trigger)
             if parent is None or (trigger in AUTOMATIC and await self._is_asked_back(ref, parent)):
                 return newest
             try:
@@ -266,14 +265,14 @@ class Compactor:
         return any(one.undone_at is not None and one.span_hash == parent.span_hash for one in known)
 
     def _parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
-        oldest = to_condense(row, policy.fan_in)
+        oldest = choose_to_condense(row, policy.fan_in)
         if not oldest and self.room_tokens is not None:
-            oldest = to_make_room(row, max(self.room_tokens, policy.summary_max_tokens))
+            oldest = choose_to_make_room(row, max(self.room_tokens, policy.summary_max_tokens))
         if not oldest:
             return None
         began = time.monotonic()
-        leaves = [Leaf(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in oldest]
-        made = condensed(leaves, policy)
+        leaves = [ChildSummary(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in oldest]
+        made = condense_summaries(leaves, policy)
         if made is None:
             return None
         return _above(
@@ -289,10 +288,10 @@ class Compactor:
         )
 
 
-def with_full_levels_condensed(row: Sequence[Compaction], policy: CompactionPolicy) -> list[Compaction]:
+def simulate_condensing(row: Sequence[Compaction], policy: CompactionPolicy) -> list[Compaction]:
     """The row as it will be when nothing but the levels' fan-in decides; what is condensed has no text here."""
     standing = list(row)
-    while oldest := to_condense(standing, policy.fan_in):
+    while oldest := choose_to_condense(standing, policy.fan_in):
         at = standing.index(oldest[0])
         tokens = min(policy.summary_max_tokens, sum(one.tokens_after for one in oldest))
         standing[at : at + len(oldest)] = [_above(oldest, summary="", tokens_after=tokens)]
@@ -317,7 +316,7 @@ def _above(oldest: Sequence[Compaction], **written: Any) -> Compaction:
     )
 
 
-def _outcome(done: Compaction, failures: tuple[Failure, ...]) -> CompactionOutcome:
+def _outcome(done: Compaction, failures: tuple[SummaryFailure, ...]) -> CompactionOutcome:
     return CompactionOutcome(
         compacted=True,
         compaction=done,
@@ -340,13 +339,15 @@ class CompactionDiff:
     facts_only_in_originals: Sequence[str]
 
 
-async def diff(store: Store, ref: Ref, compaction: Compaction) -> CompactionDiff:
+async def compaction_diff(store: Store, ref: Ref, compaction: Compaction) -> CompactionDiff:
     """Read the originals again and compare."""
     query = PathQuery(branch=compaction.last_seq, after=compaction.after_seq, limit=_MOST_ORIGINALS)
     pairs = await store.log.path(ref, query)
-    told = summed_up([stored(place, newest) for place, newest in pairs], opens=compaction.after_seq == 0)
-    found = rank_facts(facts_of(sources(told)), ())
-    there, missing = kept(compaction.summary, found)
+    told = messages_to_summarise(
+        [to_log_message(place, newest) for place, newest in pairs], opens=compaction.after_seq == 0
+    )
+    found = rank_facts(facts_of_sources(sources_from(told)), ())
+    there, missing = split_kept(compaction.summary, found)
     return CompactionDiff(
         compaction=compaction,
         originals=[Message(newest, place) for place, newest in pairs],

@@ -10,15 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from everthread.compaction.facts import Fact, find_facts, kept, rank_facts, weight
-from everthread.compaction.fitting import cut_to_fit, joined_within, lines_that_fit, mentions
-from everthread.compaction.sections import FACTS_SHARE, Line, Section, parse, render, written
-from everthread.compaction.selection import Candidate, choose
-from everthread.compaction.sources import Leaf, Source, TokenCounter
+from everthread.compaction.fact_ranking import fact_weight, rank_facts, split_kept
+from everthread.compaction.selection import CandidateLine, select_candidates
+from everthread.compaction.sources import ChildSummary, Source, TokenCounter
+from everthread.compaction.summary_format import (
+    FACTS_SHARE,
+    Section,
+    SummaryLine,
+    cut_to_fit,
+    format_line,
+    format_summary,
+    join_within,
+    lines_that_fit,
+    mention_list,
+    parse_summary,
+)
+from everthread.text.facts import Fact, find_facts
 from everthread.text.language import language_of_text, readable
 from everthread.text.normal_forms import normalise
 from everthread.text.sentences import split_sentences
-from everthread.text.terms import terms, weigh
+from everthread.text.terms import terms, tf_idf_weights
 
 _SHARES: dict[Section, float] = {"goal": 0.25, "decisions": 0.5, "facts": 0.7, "open": 0.15, "tools": 0.25}
 _SECTION_WEIGHTS: dict[Section, float] = {
@@ -35,39 +46,41 @@ _USER_FACT_VALUE, _OTHER_FACT_VALUE = 0.5, 0.2
 _SLACK = 1.15
 
 
-def condense(summaries: Sequence[Leaf], *, max_tokens: int, count_tokens: TokenCounter) -> str:
+def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens: TokenCounter) -> str:
     """One summary of several that follow each other, within the limit; not empty unless they all are."""
-    leaves = [Leaf(first_seq=leaf.first_seq, last_seq=leaf.last_seq, text=readable(leaf.text)) for leaf in summaries]
+    leaves = [
+        ChildSummary(first_seq=leaf.first_seq, last_seq=leaf.last_seq, text=readable(leaf.text)) for leaf in summaries
+    ]
     lines = [(line, at) for at, leaf in enumerate(leaves) for line in lines_of(leaf)]
     if not lines:
         return ""
     language = language_of_text("\n".join(line.text for line, _ in lines))
-    ranked = rank_facts(facts_of_summaries(leaves), sources_of(leaves))
+    ranked = rank_facts(facts_of_summaries(leaves), sources_of_summaries(leaves))
     prose_tokens = max_tokens - int(max_tokens * FACTS_SHARE)
-    chosen = choose(
+    chosen = select_candidates(
         _candidates(lines, len(leaves)),
         room_tokens=int(prose_tokens * _SLACK),
         shares=_SHARES,
         count_tokens=count_tokens,
     )
     best_first = [lines[candidate.place][0] for candidate in chosen]
-    prose = render(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
-    listed = mentions(kept(prose, ranked)[1], language, int(max_tokens * FACTS_SHARE), count_tokens)
-    whole = joined_within(prose, listed, max_tokens, count_tokens)
-    return whole or cut_to_fit(written(lines[0][0]), max_tokens, count_tokens)
+    prose = format_summary(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
+    listed = mention_list(split_kept(prose, ranked)[1], language, int(max_tokens * FACTS_SHARE), count_tokens)
+    whole = join_within(prose, listed, max_tokens, count_tokens)
+    return whole or cut_to_fit(format_line(lines[0][0]), max_tokens, count_tokens)
 
 
-def lines_of(leaf: Leaf) -> Iterator[Line]:
+def lines_of(leaf: ChildSummary) -> Iterator[SummaryLine]:
     """The lines of a summary; what stands there without a seq is given the summary's span."""
-    for found in parse(leaf.text):
-        if isinstance(found, Line):
+    for found in parse_summary(leaf.text):
+        if isinstance(found, SummaryLine):
             yield found
             continue
         for piece in split_sentences(found):
-            yield Line(section="facts", text=piece.text, first_seq=leaf.first_seq, last_seq=leaf.last_seq)
+            yield SummaryLine(section="facts", text=piece.text, first_seq=leaf.first_seq, last_seq=leaf.last_seq)
 
 
-def sources_of(leaves: Sequence[Leaf]) -> list[Source]:
+def sources_of_summaries(leaves: Sequence[ChildSummary]) -> list[Source]:
     """The lines of summaries as sources, for ranking their facts and for the gate."""
     return [
         Source(seq=line.first_seq, role="user" if _is_users(line) else "assistant", text=line.text)
@@ -76,12 +89,12 @@ def sources_of(leaves: Sequence[Leaf]) -> list[Source]:
     ]
 
 
-def facts_of_summaries(leaves: Sequence[Leaf]) -> list[Fact]:
+def facts_of_summaries(leaves: Sequence[ChildSummary]) -> list[Fact]:
     """The facts that summaries hold, those of their closing lists among them."""
     return [fact for leaf in leaves for line in lines_of(leaf) for fact in _facts_of_line(line)]
 
 
-def _facts_of_line(line: Line) -> list[Fact]:
+def _facts_of_line(line: SummaryLine) -> list[Fact]:
     if line.section != "mentioned":
         return find_facts(line.text, seq=line.first_seq)
     listed = enumerate(line.text.split("; "))
@@ -95,16 +108,16 @@ def _listed_fact(said: str, seq: int, place: int) -> Fact:
     return replace(found or bare, start=place)
 
 
-def _is_users(line: Line) -> bool:
+def _is_users(line: SummaryLine) -> bool:
     return line.section not in ("tools", "mentioned") and not line.text.startswith(_NOT_A_USER)
 
 
-def _candidates(lines: Sequence[tuple[Line, int]], leaves: int) -> list[Candidate]:
+def _candidates(lines: Sequence[tuple[SummaryLine, int]], leaves: int) -> list[CandidateLine]:
     words = [terms(line.text) for line, _ in lines]
-    weights = weigh(words)
+    weights = tf_idf_weights(words)
     heaviest = max((_telling(said, weights) for said in words), default=0.0) or 1.0
     return [
-        Candidate(
+        CandidateLine(
             section=line.section,
             text=line.text,
             speaker="",
@@ -124,11 +137,11 @@ def _telling(said: Sequence[str], weights: dict[str, float]) -> float:
     return sum(sorted((weights[term] for term in set(said)), reverse=True)[:6])
 
 
-def _weight(line: Line, salience: float, progress: float) -> float:
+def _weight(line: SummaryLine, salience: float, progress: float) -> float:
     own = _SECTION_WEIGHTS[line.section] * (progress if line.section == "open" else 1.0)
     return (own + 0.4 * salience + 0.2 * progress) * (1.0 if _is_users(line) else 0.6)
 
 
-def _values(line: Line) -> dict[str, float]:
+def _values(line: SummaryLine) -> dict[str, float]:
     value = _USER_FACT_VALUE if _is_users(line) else _OTHER_FACT_VALUE
-    return {fact.normal: value * weight(fact) for fact in _facts_of_line(line)}
+    return {fact.normal: value * fact_weight(fact) for fact in _facts_of_line(line)}

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everthread.compaction import events
-from everthread.compaction.breaker import Breaker
 from everthread.compaction.compactor import CompactionOutcome, Compactor
-from everthread.compaction.later import Found
+from everthread.compaction.due import DueCompaction, compaction_check_at, due_trigger
 from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
-from everthread.compaction.summarise import Summariser
-from everthread.compaction.transcript import Redact
+from everthread.compaction.sources import Redact
+from everthread.compaction.summarise import CircuitBreaker, Summariser
 from everthread.context import read_view
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
@@ -43,12 +42,12 @@ class CompactionDriver:
     policy: CompactionPolicy
     """The settings below those kept in the database."""
     redact: Redact
-    breaker: Breaker
+    breaker: CircuitBreaker
     summariser_for: Callable[[CompactionPolicy], Summariser | None]
 
     async def view(self, ref: Ref, branch: BranchName, overrides: Mapping[str, Any] | None) -> View:
         """The path as a model sees it now, under the settings of server, conversation and request."""
-        return await read_view.look(self.store, ref, branch, self.policy, overrides)
+        return await read_view.read_view(self.store, ref, branch, self.policy, overrides)
 
     async def compact(
         self,
@@ -67,27 +66,27 @@ class CompactionDriver:
         view = await self.view(ref, branch, overrides)
         if dry_run:
             return await self._compactor(trigger, limit, None).plan(ref, view, trigger)
-        attempt = events.Attempt(ref=ref, view=view, trigger=trigger, budget=budget)
+        attempt = events.CompactionAttempt(ref=ref, view=view, trigger=trigger, budget=budget)
         work = self._compact_while(lambda _: trigger, ref, view, branch, overrides, limit, on_each)
-        return await events.told(self.listener, attempt, work)
+        return await events.report_compaction(self.listener, attempt, work)
 
-    async def compact_if_due(self, ref: Ref, found: Found) -> CompactionOutcome:
+    async def compact_if_due(self, ref: Ref, found: DueCompaction) -> CompactionOutcome:
         """What happens by itself: sum up as long as a mark is passed, and note when to check again."""
 
         def why(view: View) -> Trigger | None:
             made = read_view.render(view, found.budget)
-            return read_view.is_due(view, made, found.budget, system_tokens=found.system_tokens)
+            return due_trigger(view, made, found.budget, system_tokens=found.system_tokens)
 
         view = await self.view(ref, found.branch, found.compaction)
         outcome = CompactionOutcome(compacted=False, reason="no mark is passed")
         trigger = why(view)
         if trigger is not None:
-            attempt = events.Attempt(ref=ref, view=view, trigger=trigger, budget=found.known_budget)
+            attempt = events.CompactionAttempt(ref=ref, view=view, trigger=trigger, budget=found.known_budget)
             work = self._compact_while(why, ref, view, found.branch, found.compaction, found.budget.limit)
-            outcome = await events.told(self.listener, attempt, work)
+            outcome = await events.report_compaction(self.listener, attempt, work)
             view = await self.view(ref, found.branch, found.compaction)
         if found.branch is None:
-            await self.store.log.write(ref, intents.SetCompactionCheck(at_depth=read_view.next_look(view)))
+            await self.store.log.write(ref, intents.SetCompactionCheck(at_depth=compaction_check_at(view)))
         return outcome
 
     async def compact_to_fit(
@@ -103,13 +102,13 @@ class CompactionDriver:
         first, made, may_ask = view, render(view), True
         self.listener.hear(events.truncation_begun(ref, view, made))
         for _ in range(_MOST_IN_A_TURN):
-            if read_view.is_due(view, made, budget) != "hard_limit":
+            if due_trigger(view, made, budget) != "hard_limit":
                 break
-            attempt = events.Attempt(
+            attempt = events.CompactionAttempt(
                 ref=ref, view=view, trigger="hard_limit", budget=budget, used_tokens=made.wanted_tokens
             )
             work = self._compact_once(ref, view, "hard_limit", budget.limit, may_ask=may_ask)
-            outcome = await events.told(self.listener, attempt, work)
+            outcome = await events.report_compaction(self.listener, attempt, work)
             if not outcome.compacted:
                 break
             may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from everthread.compaction.compactor import CompactionOutcome
 from everthread.compaction.policy import Trigger
-from everthread.compaction.summarise import Failure
+from everthread.compaction.summarise import SummaryFailure
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.context.read_view import View
@@ -33,7 +33,7 @@ from everthread.core.nouns import Ref
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class CompactionAttempt:
     """A compaction that is about to be made."""
 
     ref: Ref
@@ -57,7 +57,9 @@ class Attempt:
         )
 
 
-async def told(listener: Listener, attempt: Attempt, work: Awaitable[CompactionOutcome]) -> CompactionOutcome:
+async def report_compaction(
+    listener: Listener, attempt: CompactionAttempt, work: Awaitable[CompactionOutcome]
+) -> CompactionOutcome:
     """Await a compaction, and tell of it."""
     listener.hear(attempt.begun)
     began = time.monotonic()
@@ -74,7 +76,7 @@ async def told(listener: Listener, attempt: Attempt, work: Awaitable[CompactionO
     return outcome
 
 
-def _ended(attempt: Attempt, outcome: CompactionOutcome, seconds: float) -> Iterator[Event]:
+def _ended(attempt: CompactionAttempt, outcome: CompactionOutcome, seconds: float) -> Iterator[Event]:
     for failure in outcome.failures:
         if failure.is_of_model:
             yield _vain(attempt, failure)
@@ -99,7 +101,7 @@ def _ended(attempt: Attempt, outcome: CompactionOutcome, seconds: float) -> Iter
     )
 
 
-def _vain(attempt: Attempt, failure: Failure) -> Event:
+def _vain(attempt: CompactionAttempt, failure: SummaryFailure) -> Event:
     if failure.kind == "error":
         return _exception(attempt, failure.cause or "ModelError", will_continue=True)
     return SummaryRefused(
@@ -111,7 +113,7 @@ def _vain(attempt: Attempt, failure: Failure) -> Event:
     )
 
 
-def _failed(attempt: Attempt, reason: str) -> CompactionFailed:
+def _failed(attempt: CompactionAttempt, reason: str) -> CompactionFailed:
     return CompactionFailed(
         owner=attempt.ref.owner,
         conversation_id=attempt.ref.id,
@@ -121,7 +123,7 @@ def _failed(attempt: Attempt, reason: str) -> CompactionFailed:
     )
 
 
-def _cancelled(attempt: Attempt, seconds: float) -> CompactionCancelled:
+def _cancelled(attempt: CompactionAttempt, seconds: float) -> CompactionCancelled:
     return CompactionCancelled(
         owner=attempt.ref.owner,
         conversation_id=attempt.ref.id,
@@ -130,7 +132,7 @@ def _cancelled(attempt: Attempt, seconds: float) -> CompactionCancelled:
     )
 
 
-def _exception(attempt: Attempt, error: str, *, will_continue: bool) -> CompactionException:
+def _exception(attempt: CompactionAttempt, error: str, *, will_continue: bool) -> CompactionException:
     return CompactionException(
         owner=attempt.ref.owner,
         conversation_id=attempt.ref.id,

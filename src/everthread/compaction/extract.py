@@ -1,8 +1,9 @@
-"""The summary without a model: the sentences of a span that someone would need to go on, under heads.
+"""The summary without a model: the sentences of a stretch that someone would need to go on, under heads.
 
-Every message is cut into pieces; each piece is weighed by who said it, where, how rare its words are in
-this conversation, what it does (decide, ask, promise) and which facts it holds; the best are chosen
-within the token limit, never two that say the same, and written with the seq of their source.
+Every message is cut into statements (`statements`), each scored by who said it, where, how rare its words are in
+this conversation, what it does (decide, ask, promise) and which facts it holds; every tool call is one line
+(`tool_calls`). The best are chosen within the token limit, never two that say the same (`selection`), and written with
+the seq of their source (`summary_format`).
 
 - deterministic: equal sources give equal text
 - within `max_tokens` by the caller's own counter, and not empty unless every source is
@@ -11,18 +12,51 @@ within the token limit, never two that say the same, and written with the seq of
 
 from __future__ import annotations
 
+import heapq
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everthread.compaction.candidates import candidates, label
-from everthread.compaction.facts import Fact, facts_of, kept, rank_facts
-from everthread.compaction.fitting import cut_to_fit, joined_within, lines_that_fit, mentions
-from everthread.compaction.kinds import Kind, kind_of
-from everthread.compaction.sections import FACTS_SHARE, Line, Section, one_line, render, tag
-from everthread.compaction.selection import Candidate, choose
-from everthread.compaction.sources import Source, TokenCounter, is_empty, is_user, language_of, prepared
+from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept
+from everthread.compaction.selection import CandidateLine, select_candidates
+from everthread.compaction.sources import (
+    ConversationKind,
+    Source,
+    TokenCounter,
+    conversation_kind,
+    is_empty,
+    is_user,
+    language_of,
+    prepare_sources,
+)
+from everthread.compaction.statements import (
+    SHORT_TERMS,
+    FactValues,
+    Statement,
+    opening_request,
+    quick_score,
+    saliences,
+    score,
+    section_of,
+    statements_of,
+)
+from everthread.compaction.summary_format import (
+    FACTS_SHARE,
+    Section,
+    SummaryLine,
+    cut_to_fit,
+    format_summary,
+    join_within,
+    lines_that_fit,
+    mention_list,
+    source_tag,
+    to_one_line,
+)
+from everthread.compaction.tool_calls import CallOutcome, call_outcomes, outcome_line
 from everthread.text import cues
+from everthread.text.facts import Fact
 from everthread.text.language import Language
+from everthread.text.terms import terms
 
 # A summary longer than this part of its source saves too little to be read instead of it.
 _SOURCE_SHARE = 0.5
@@ -40,7 +74,7 @@ _FEW_MESSAGES = 8
 _SLACK = 1.15
 
 _ENDINGS = tuple('.!?…:;,。！？：；，)）"”」』')
-_SHARES: dict[Kind, dict[Section, float]] = {
+_SHARES: dict[ConversationKind, dict[Section, float]] = {
     "chat": {"goal": 0.2, "decisions": 0.4, "facts": 0.8, "open": 0.15, "tools": 0.15},
     "tool-heavy": {"goal": 0.2, "decisions": 0.3, "facts": 0.5, "open": 0.15, "tools": 0.5},
     "coding": {"goal": 0.2, "decisions": 0.35, "facts": 0.6, "open": 0.2, "tools": 0.35},
@@ -51,8 +85,8 @@ _SHARES: dict[Kind, dict[Section, float]] = {
 class _Draft:
     """All that a summary is written from, whatever its size."""
 
-    candidates: list[Candidate]
-    first: list[Candidate]
+    candidates: list[CandidateLine]
+    first: list[CandidateLine]
     ranked: list[Fact]
     days: dict[int, str]
     language: Language
@@ -65,25 +99,25 @@ def extract(
     *,
     max_tokens: int,
     count_tokens: TokenCounter,
-    kind: Kind | None = None,
+    kind: ConversationKind | None = None,
     facts: Sequence[Fact] | None = None,
 ) -> str:
     """The extractive summary of a span. `kind` and `facts` are worked out when not given."""
-    read = prepared(sources)
-    draft = _draft(read, facts_of(read) if facts is None else facts, kind or kind_of(read))
+    read = prepare_sources(sources)
+    draft = _draft(read, facts_of_sources(read) if facts is None else facts, kind or conversation_kind(read))
     room_tokens = min(max_tokens, max(_LEAST_TOKENS, _half_of(read, max_tokens, count_tokens)))
     list_tokens = int(room_tokens * FACTS_SHARE)
     prose, listed = _written(draft, room_tokens - list_tokens, list_tokens, count_tokens)
     spare_tokens = list_tokens - count_tokens(listed) - 1
     if spare_tokens > _WORTH_A_LINE:
         prose, listed = _written(draft, room_tokens - list_tokens + spare_tokens, list_tokens, count_tokens)
-    whole = joined_within(prose, listed, max_tokens, count_tokens)
-    return whole or terse(sources, max_tokens=max_tokens, count_tokens=count_tokens)
+    whole = join_within(prose, listed, max_tokens, count_tokens)
+    return whole or extract_openings(sources, max_tokens=max_tokens, count_tokens=count_tokens)
 
 
-def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: Kind) -> _Draft:
+def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind) -> _Draft:
     language = language_of(read)
-    made, first = candidates(read, facts, language)
+    made, first = make_candidates(read, facts, language)
     return _Draft(
         candidates=made,
         first=first,
@@ -97,7 +131,7 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: Kind) -> _Draft:
 
 def _written(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: TokenCounter) -> tuple[str, str]:
     """The sentences, and the list of the facts that none of them holds."""
-    chosen = choose(
+    chosen = select_candidates(
         draft.candidates,
         room_tokens=int(prose_tokens * _SLACK),
         shares=draft.shares,
@@ -106,33 +140,33 @@ def _written(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: T
         count_tokens=count_tokens,
     )
     lines = lines_that_fit(list(_lines(chosen, draft.days)), draft.language, prose_tokens, count_tokens)
-    prose = render(lines, draft.language)
-    return prose, mentions(kept(prose, draft.ranked)[1], draft.language, list_tokens, count_tokens)
+    prose = format_summary(lines, draft.language)
+    return prose, mention_list(split_kept(prose, draft.ranked)[1], draft.language, list_tokens, count_tokens)
 
 
-def terse(sources: Sequence[Source], *, max_tokens: int, count_tokens: TokenCounter) -> str:
+def extract_openings(sources: Sequence[Source], *, max_tokens: int, count_tokens: TokenCounter) -> str:
     """The last resort: how the span's own messages begin, what users said and the newest before the rest.
 
     It needs no scoring, so it cannot fail, and it fits any limit that has room for some words (about 40).
     """
-    read = [source for source in prepared(sources) if not is_empty(source)]
+    read = [source for source in prepare_sources(sources) if not is_empty(source)]
     if not read:
         return ""
     language = language_of(read)
     by_need = sorted(read, key=lambda source: (not is_user(source), source.is_tool_result, -source.seq))
-    lines = [_opening_line(source, label(source, language)) for source in by_need]
+    lines = [_opening_line(source, speaker_label(source, language)) for source in by_need]
     fitting = lines_that_fit(lines, language, max_tokens, count_tokens)
     if fitting:
-        return render(fitting, language)
-    mark = f" {tag(lines[0])}"
+        return format_summary(fitting, language)
+    mark = f" {source_tag(lines[0])}"
     room_tokens = max(1, max_tokens - count_tokens(mark) - 1)
     return cut_to_fit(f"{cut_to_fit(lines[0].text, room_tokens, count_tokens)}{mark}", max_tokens, count_tokens)
 
 
-def _opening_line(source: Source, speaker: str) -> Line:
-    text = one_line(source.text) or ", ".join(one_line(call.name) for call in source.calls)
+def _opening_line(source: Source, speaker: str) -> SummaryLine:
+    text = to_one_line(source.text) or ", ".join(to_one_line(call.name) for call in source.calls)
     clipped = f"{text[:_TERSE_CHARS].rstrip()}…" if len(text) > _TERSE_CHARS else text
-    return Line(section="facts", text=f"{speaker}{clipped}", first_seq=source.seq, last_seq=source.seq)
+    return SummaryLine(section="facts", text=f"{speaker}{clipped}", first_seq=source.seq, last_seq=source.seq)
 
 
 def _half_of(sources: Sequence[Source], max_tokens: int, count_tokens: TokenCounter) -> int:
@@ -142,18 +176,18 @@ def _half_of(sources: Sequence[Source], max_tokens: int, count_tokens: TokenCoun
     return int(_SOURCE_SHARE * sum(map(count_tokens, said)))
 
 
-def _lines(chosen: Sequence[Candidate], days: dict[int, str]) -> Iterator[Line]:
+def _lines(chosen: Sequence[CandidateLine], days: dict[int, str]) -> Iterator[SummaryLine]:
     """The chosen pieces as lines, best first; those of one message and section share one."""
-    together: dict[tuple[Section, int, int], list[Candidate]] = {}
+    together: dict[tuple[Section, int, int], list[CandidateLine]] = {}
     for candidate in chosen:
         together.setdefault(candidate.key, []).append(candidate)
     for (section, first_seq, last_seq), pieces in together.items():
         text = _joined(sorted(pieces, key=lambda piece: piece.place))
         day = days.get(last_seq) if cues.is_relative_in_time(text) else None
-        yield Line(section=section, text=text, first_seq=first_seq, last_seq=last_seq, day=day)
+        yield SummaryLine(section=section, text=text, first_seq=first_seq, last_seq=last_seq, day=day)
 
 
-def _joined(pieces: Sequence[Candidate]) -> str:
+def _joined(pieces: Sequence[CandidateLine]) -> str:
     """The pieces as they stood, a gap marked, an item with the heading it needs."""
     text, before = "", None
     for piece in pieces:
@@ -163,9 +197,139 @@ def _joined(pieces: Sequence[Candidate]) -> str:
     return f"{pieces[0].speaker}{text}"
 
 
-def _between(before: Candidate | None, piece: Candidate) -> str:
+def _between(before: CandidateLine | None, piece: CandidateLine) -> str:
     if before is None:
         return ""
     if piece.place != before.place + 1:
         return " … "
     return " " if before.text.endswith(_ENDINGS) else "; "
+
+
+# Of a very long span only the pieces that look best are read closely. A summary of 1,000 tokens takes some 40.
+_READ_CLOSELY = 3_000
+_CLIP_CHARS: dict[Language, int] = {"en": 320, "zh": 130}
+_HEADING_CHARS = 50
+_SPEAKERS: dict[Language, dict[str, str]] = {
+    "en": {"human": "user", "ai": "assistant", "system": "instruction", "developer": "instruction"},
+    "zh": {
+        **{"user": "用户", "human": "用户", "assistant": "助手", "ai": "助手", "tool": "工具"},
+        **{"system": "指示", "developer": "指示"},
+    },
+}
+"""A line that begins with `system:` would open a turn in the eyes of the gate, and of a model."""
+_CODE_SKETCH: dict[Language, str] = {
+    "en": "code ({language}, {lines} lines): {names}",
+    "zh": "代码（{language}，{lines} 行）：{names}",
+}
+_CLAUSE_END = re.compile(r"[,;，；、。.!?！？)）]\s?")
+_DEFINED = re.compile(
+    r"^\s*(?:export |public |async |pub ){0,3}(?:def|class|function|interface|struct|func|fn|enum)\s+"
+    r"([A-Za-z_]\w{1,60})",
+    re.MULTILINE,
+)
+
+
+def make_candidates(
+    sources: Sequence[Source], facts: Sequence[Fact], language: Language
+) -> tuple[list[CandidateLine], list[CandidateLine]]:
+    """All that could be said, and of it what comes first: what was asked for, and what is still unanswered."""
+    said = list(statements_of(sources))
+    values = FactValues(sources, facts)
+    first = opening_request(said)
+    made = [
+        candidate
+        for one, salience in _best(said, values, first)
+        for candidate in _from_words(one, salience, values, language, opens=one is first)
+    ]
+    made += [_from_call(outcome, (outcome.last_seq / sources[-1].seq), values) for outcome in call_outcomes(sources)]
+    asked = [candidate for candidate in made if candidate.section == "goal"]
+    unanswered = [candidate for candidate in made if candidate.section == "open"]
+    return made, asked[:1] + unanswered[-1:]
+
+
+def speaker_label(source: Source, language: Language) -> str:
+    """Who said it, as a line opens with it."""
+    name = to_one_line(source.name or "") or _SPEAKERS[language].get(source.role, source.role)
+    return f"{name}{'：' if language == 'zh' else ': '}"
+
+
+def _best(said: Sequence[Statement], values: FactValues, first: Statement | None) -> Iterator[tuple[Statement, float]]:
+    salient = saliences(said)
+    at: Sequence[int] = range(len(said))
+    if len(said) > _READ_CLOSELY:
+        guesses = [
+            quick_score(one, salience, values.held_by(one.piece.text, one.source.seq)) + 9 * (one is first)
+            for one, salience in zip(said, salient, strict=True)
+        ]
+        at = sorted(heapq.nlargest(_READ_CLOSELY, at, key=guesses.__getitem__))
+    yield from ((said[place], salient[place]) for place in at)
+
+
+def _from_words(
+    one: Statement, salience: float, values: FactValues, language: Language, *, opens: bool
+) -> Iterator[CandidateLine]:
+    text = _code_sketch(one.piece.text, language) if one.piece.kind == "code" else _clipped(one.piece.text, language)
+    if not text:
+        return
+    first_seq, speaker = one.source.seq, speaker_label(one.source, language)
+    if one.question is not None:
+        asked = f"{speaker_label(one.question.source, language)}{_clipped(one.question.piece.text, language)}"
+        first_seq, speaker, text = one.question.source.seq, "", f"{asked} → {speaker}{text}"
+    facts = values.held_by(text, first_seq, one.source.seq)
+    section = "goal" if opens else section_of(one, holds_facts=bool(facts))
+    yield CandidateLine(
+        section=section,
+        text=text,
+        speaker=speaker,
+        first_seq=first_seq,
+        last_seq=one.source.seq,
+        place=one.place,
+        weight=score(one, section, salience),
+        facts=facts,
+        terms=frozenset(one.terms),
+        under=_heading(one.piece.under) if len(one.terms) <= SHORT_TERMS else "",
+    )
+
+
+def _from_call(outcome: CallOutcome, progress: float, values: FactValues) -> CandidateLine:
+    """What failed and what was changed weighs more than what was looked up."""
+    text = outcome_line(outcome)
+    own = 1.0 if outcome.failed else 1.2 if outcome.acts else 0.3
+    return CandidateLine(
+        section="tools",
+        text=text,
+        speaker="",
+        first_seq=outcome.first_seq,
+        last_seq=outcome.last_seq,
+        place=0,
+        weight=own + 0.2 * progress,
+        facts=values.held_by(text, outcome.first_seq, outcome.last_seq),
+        terms=frozenset(terms(text)),
+    )
+
+
+def _clipped(text: str, language: Language) -> str:
+    """The text on one line, cut at a clause where it is too long for one thought."""
+    line, limit = to_one_line(text), _CLIP_CHARS[language]
+    if len(line) <= limit:
+        return line
+    ends = [match.end() for match in _CLAUSE_END.finditer(line, limit // 2, limit)]
+    return f"{line[: ends[-1] if ends else limit].rstrip(' ,;，；、')}…"
+
+
+def _heading(text: str) -> str:
+    """A heading as it stands before an item: its first words."""
+    line = to_one_line(text).rstrip(" :：")
+    return line if len(line) <= _HEADING_CHARS else f"{line[:_HEADING_CHARS].rsplit(' ', 1)[0]}…"
+
+
+def _code_sketch(block: str, language: Language) -> str:
+    """A block by what it defines; one that defines nothing is not worth a line."""
+    names = list(dict.fromkeys(_DEFINED.findall(block)))
+    if not names:
+        return ""
+    fence, _, code = block.partition("\n")
+    written_in = fence.strip("`~ ").split(" ")[0] or "?"
+    return to_one_line(
+        _CODE_SKETCH[language].format(language=written_in, lines=code.count("\n"), names=", ".join(names[:8]))
+    )

@@ -14,14 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from everthread.compaction.facts import TAG, Fact, kept, rank_facts
-from everthread.compaction.fitting import cut_at_sentence, joined_within, mentions
-from everthread.compaction.sections import FACTS_SHARE, without_mentions
+from everthread.compaction.fact_ranking import SOURCE_TAG, rank_facts, split_kept
 from everthread.compaction.sources import Source, TokenCounter, speaker
-from everthread.text.foreign_syntax import has_role_marks, has_tool_syntax, is_dialogue
+from everthread.compaction.summary_format import FACTS_SHARE, cut_at_sentence, join_within, mention_list, strip_mentions
+from everthread.text.control_syntax import has_role_marks, has_tool_syntax, is_dialogue
+from everthread.text.facts import Fact
 from everthread.text.language import language_of_text, readable
 
-Reason = Literal["empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue", "too-short"]
+RejectionReason = Literal[
+    "empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue", "too-short"
+]
 
 # A text over twice the limit was not written to it; cutting more than half away would keep a beginning, no summary.
 _TOO_LONG = 2.0
@@ -44,7 +46,7 @@ _REFUSES = re.compile(
     r"|作为(?:一个|一名|一款)?(?:AI|人工智能|语言模型|大模型)",
     re.IGNORECASE,
 )
-_CITED = re.compile(rf"{TAG.pattern}\s*$")
+_CITED = re.compile(rf"{SOURCE_TAG.pattern}\s*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +66,12 @@ class Accepted:
 class Rejected:
     """A summary that may not, and why."""
 
-    reason: Reason
+    reason: RejectionReason
     detail: str
     kind: Literal["rejected"] = "rejected"
 
 
-def accept(
+def check_summary(
     summary_text: str,
     sources: Sequence[Source],
     facts: Sequence[Fact],
@@ -80,7 +82,7 @@ def accept(
     by_model: bool = False,
 ) -> Accepted | Rejected:
     """Judge a summary of these sources, which hold these facts, and complete it with those it dropped."""
-    prose = without_mentions(readable(summary_text).strip())
+    prose = strip_mentions(readable(summary_text).strip())
     tokens = count_tokens(prose)
     refused = _refusal(prose, sources, tokens, source_tokens, max_tokens)
     if refused is None and by_model:
@@ -96,7 +98,7 @@ def accept(
         text=text,
         tokens=count_tokens(text),
         facts_total=len(ranked),
-        facts_kept=len(kept(text, ranked)[0]),
+        facts_kept=len(split_kept(text, ranked)[0]),
         cut=not text.startswith(prose),
     )
 
@@ -104,7 +106,7 @@ def accept(
 def _refusal(
     prose: str, sources: Sequence[Source], tokens: int, source_tokens: int, max_tokens: int
 ) -> Rejected | None:
-    if not any(char.isalnum() for char in TAG.sub("", prose)):
+    if not any(char.isalnum() for char in SOURCE_TAG.sub("", prose)):
         return Rejected(reason="empty", detail="no words")
     if has_tool_syntax(prose) or _is_json(prose):
         return Rejected(reason="tool-syntax", detail="holds a tool call or is bare JSON")
@@ -135,12 +137,12 @@ def _completed(
 ) -> str:
     """The prose with the list of what it dropped; the prose is cut to make room for the list, not the other way."""
     language = language_of_text(prose)
-    wanted = mentions(kept(prose, ranked)[1], language, min(list_tokens, most_tokens // 2), count_tokens)
+    wanted = mention_list(split_kept(prose, ranked)[1], language, min(list_tokens, most_tokens // 2), count_tokens)
     text = cut_at_sentence(prose, most_tokens - (count_tokens(wanted) + 1 if wanted else 0), count_tokens)
     # The cut may have dropped better facts than were listed.
     room_tokens = min(list_tokens, most_tokens - count_tokens(text) - 1)
-    listed = mentions(kept(text, ranked)[1], language, room_tokens, count_tokens)
-    return joined_within(text, listed, most_tokens, count_tokens)
+    listed = mention_list(split_kept(text, ranked)[1], language, room_tokens, count_tokens)
+    return join_within(text, listed, most_tokens, count_tokens)
 
 
 def _is_json(text: str) -> bool:

@@ -1,7 +1,7 @@
-"""When to compact: the settings of it, and the decision, which is a pure function of what is known.
+"""The settings of compaction, and how they are read from a file, from variables and from the database.
 
 Settings stand at three levels, each over the one before it: the server's (file and environment), the
-conversation's, the request's. `merged` lays one over the other and refuses what makes no sense, with the field
+conversation's, the request's. `apply_settings` puts one over the other and refuses what makes no sense, with the field
 and the range that is allowed.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, cast, get_args, get_type_hints
 
-from everthread.context.budget import Budget, check_range
+from everthread.context.budget import check_range
 from everthread.context.window import WindowBounds
 from everthread.core.errors import Invalid
 
@@ -109,7 +109,7 @@ def check_trigger(trigger: object) -> Trigger:
     raise Invalid(f"must be one of {', '.join(get_args(Trigger))}, not {trigger!r}", field="trigger")
 
 
-def merged(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPolicy:
+def apply_settings(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPolicy:
     """The policy with these fields set; Invalid names an unknown field or a value out of range."""
     if not isinstance(changes, Mapping):
         raise Invalid(f"must be a dict of settings, not {type(changes).__name__}", field="compaction")
@@ -120,43 +120,59 @@ def merged(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPo
     return replace(policy, **changes)
 
 
-def laid_over(policy: CompactionPolicy, kept: Mapping[str, Any]) -> CompactionPolicy:
+def apply_stored_settings(policy: CompactionPolicy, kept: Mapping[str, Any]) -> CompactionPolicy:
     """The policy with settings that were valid when they were kept, as far as they still are: what was set below
     them since may not stop a turn."""
     try:
-        return merged(policy, kept)
+        return apply_settings(policy, kept)
     except Invalid:
         for name, value in kept.items():
             with suppress(Invalid):
-                policy = merged(policy, {name: value})
+                policy = apply_settings(policy, {name: value})
         return policy
 
 
-def as_mapping(policy: CompactionPolicy) -> dict[str, Any]:
+def policy_as_dict(policy: CompactionPolicy) -> dict[str, Any]:
     """The policy as plain values."""
     return asdict(policy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """What is known of a conversation when the question is asked."""
+LEGACY_VARIABLE = "MAX_MESSAGE_HISTORY"
+"""Known by this name to programs that had such a setting before; it is honoured wherever a database is opened."""
+SETTING_NAMES = tuple(field.name for field in fields(CompactionPolicy))
 
-    used_tokens: int
-    """What the next request would count to, before anything is left out of it."""
-    uncovered: int
-    """Messages that no summary stands for."""
-    freed_little: bool = False
-    """Whether the last compaction freed less than it should and no user turn has come since."""
-    is_asked_back: bool = False
-    """Whether a person has undone the compaction that would come next: none by itself before the hard mark."""
+_TYPES = get_type_hints(CompactionPolicy)
+_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
-def due(policy: CompactionPolicy, budget: Budget, load: Load) -> Trigger | None:
-    """Whether a compaction is due, and why. The hard mark is due whatever is switched off."""
-    if load.used_tokens > budget.limit:
-        return "hard_limit"
-    if not policy.enabled or load.freed_little or load.is_asked_back or load.uncovered <= policy.keep_recent:
-        return None
-    if load.used_tokens >= policy.threshold * budget.limit:
-        return "threshold"
-    return "messages" if load.uncovered > policy.message_mark else None
+def parse_setting(name: str, text: str) -> object:
+    """The value that the text of a variable means; text that means none is left for the policy to refuse."""
+    kind = _TYPES[name]
+    if kind is bool:
+        return _BOOLEANS.get(text.strip().lower(), text)
+    if kind not in (int, float):
+        return text
+    try:
+        return int(text) if kind is int else float(text)
+    except ValueError:
+        return text
+
+
+def policy_from_settings(values: Mapping[str, Any]) -> CompactionPolicy:
+    """The defaults with these values. A window too small for the default `keep_recent` lowers that."""
+    policy = CompactionPolicy()
+    most = values.get("max_message_history")
+    if "keep_recent" not in values and isinstance(most, int) and 1 < most <= policy.keep_recent:
+        values = {**values, "keep_recent": most - 1}
+    return apply_settings(policy, values)
+
+
+def policy_from_environment(environ: Mapping[str, str]) -> CompactionPolicy:
+    """What a program has that only opens a database: the defaults, and the one variable of that old name."""
+    text = environ.get(LEGACY_VARIABLE)
+    if not text:
+        return CompactionPolicy()
+    try:
+        return policy_from_settings({"max_message_history": parse_setting("max_message_history", text)})
+    except Invalid as problem:
+        raise Invalid(f"{problem} (set by {LEGACY_VARIABLE} in the environment)", field=LEGACY_VARIABLE) from None

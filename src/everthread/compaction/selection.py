@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from everthread.compaction.sections import Section
 from everthread.compaction.sources import TokenCounter
+from everthread.compaction.summary_format import Section
 from everthread.text.terms import overlap
 
 # Only the best are compared with each other; a summary of 1,000 tokens has some 40 lines.
@@ -27,7 +27,7 @@ _LEAST_WORTH = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CandidateLine:
     """A piece that may become a line, or part of one."""
 
     section: Section
@@ -54,7 +54,7 @@ class Candidate:
 class _Pool:
     """The candidates still to be had, with what the chosen ones have taken from their worth."""
 
-    def __init__(self, candidates: Sequence[Candidate], count_tokens: TokenCounter) -> None:
+    def __init__(self, candidates: Sequence[CandidateLine], count_tokens: TokenCounter) -> None:
         worthy = [c for c in candidates if c.weight + sum(c.facts.values()) >= _LEAST_WORTH]
         best = sorted(worthy, key=lambda c: (-c.weight - sum(c.facts.values()), c.first_seq, c.place))[:POOL_SIZE]
         self.left = {at: candidate for at, candidate in enumerate(best)}
@@ -78,7 +78,7 @@ class _Pool:
         own = candidate.weight * (1.0 - _REDUNDANCY * self.said_before[at])
         return float((own + new) / self.cost(at) ** _LENGTH_POWER)
 
-    def take(self, at: int) -> Candidate:
+    def take(self, at: int) -> CandidateLine:
         taken = self.left.pop(at)
         self.held.update(taken.facts)
         self.opened.add(taken.key)
@@ -88,15 +88,15 @@ class _Pool:
         return taken
 
 
-def choose(
-    candidates: Sequence[Candidate],
+def select_candidates(
+    candidates: Sequence[CandidateLine],
     *,
     room_tokens: int,
     shares: Mapping[Section, float],
     message_share: float = 1.0,
-    first: Sequence[Candidate] = (),
+    first: Sequence[CandidateLine] = (),
     count_tokens: TokenCounter,
-) -> list[Candidate]:
+) -> list[CandidateLine]:
     """The chosen candidates, best first, within the room, each section and each message within its share of it.
 
     Those in `first` are taken before any other, as far as they fit.
@@ -104,7 +104,7 @@ def choose(
     pool = _Pool(candidates, count_tokens)
     room = _Room(room_tokens, shares, message_share)
     wanted = [at for at, candidate in pool.left.items() if any(candidate is one for one in first)]
-    chosen: list[Candidate] = []
+    chosen: list[CandidateLine] = []
     while pool.left:
         at = _next(pool, room, wanted)
         if at is None:
@@ -122,11 +122,11 @@ class _Room:
         self.by_section = {section: int(share * tokens) for section, share in shares.items()}
         self.by_message: defaultdict[int, int] = defaultdict(lambda: int(message_share * tokens))
 
-    def fits(self, candidate: Candidate, cost: int) -> bool:
+    def fits(self, candidate: CandidateLine, cost: int) -> bool:
         by_section = self.by_section.get(candidate.section, self.tokens)
         return cost <= min(self.tokens, by_section, self.by_message[candidate.last_seq])
 
-    def use(self, candidate: Candidate, cost: int) -> None:
+    def use(self, candidate: CandidateLine, cost: int) -> None:
         self.tokens -= cost
         self.by_message[candidate.last_seq] -= cost
         if candidate.section in self.by_section:

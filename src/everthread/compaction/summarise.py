@@ -3,31 +3,40 @@
     the summary model, within its time limit → the same asked to be terse → the extractive summariser → its last resort
 
 Each attempt passes the gate or is noted with its reason. A model that fails, hangs, echoes or writes rubbish costs
-time and nothing else: the extractive summariser needs none and cannot fail. Secrets are taken out before any of them
-reads: also the list of facts that a model dropped is made from what is left.
+time and nothing else: the extractive summariser needs none and cannot fail. One that fails again and again is left
+alone for a while, so that no turn waits for it in vain. Secrets are taken out before any of them reads: also the list
+of facts that a model dropped is made from what is left.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Protocol
 
-from everthread.compaction.aside import aside, forsakable
+from everthread.compaction.background import run_abandonable, run_in_background
 from everthread.compaction.condense import condense, facts_of_summaries
-from everthread.compaction.extract import extract, terse
-from everthread.compaction.facts import Fact, facts_of, kept
-from everthread.compaction.gate import Accepted, Rejected, accept
-from everthread.compaction.kinds import Kind, kind_of
+from everthread.compaction.extract import extract, extract_openings
+from everthread.compaction.fact_ranking import facts_of_sources, split_kept
+from everthread.compaction.gate import Accepted, Rejected, check_summary
 from everthread.compaction.policy import CompactionPolicy
-from everthread.compaction.sources import Leaf, Source
-from everthread.compaction.transcript import Redact, redacted, transcript
+from everthread.compaction.sources import (
+    ChildSummary,
+    ConversationKind,
+    Redact,
+    Source,
+    conversation_kind,
+    redact_sources,
+    transcript,
+)
 from everthread.context.tokens import count_tokens
 from everthread.core.cancellation import cancel_count
 from everthread.core.errors import ModelError
+from everthread.text.facts import Fact
 
 
 class Summariser(Protocol):
@@ -37,11 +46,11 @@ class Summariser(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str: ...
+    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class SummaryFailure:
     """An attempt that came to nothing."""
 
     stage: str
@@ -60,7 +69,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class CheckedSummary:
     """A summary that passed the gate."""
 
     text: str
@@ -69,7 +78,7 @@ class Summary:
     model: str | None
     facts_total: int
     facts_kept: int
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[SummaryFailure, ...] = ()
 
 
 async def summarise(
@@ -79,17 +88,17 @@ async def summarise(
     *,
     model: Summariser | None = None,
     redact: Redact = str,
-) -> Summary | tuple[Failure, ...]:
+) -> CheckedSummary | tuple[SummaryFailure, ...]:
     """A summary of these messages; only failures when they are too short for anything to be shorter."""
-    sources = await aside(redacted, sources, redact)
-    facts = await aside(facts_of, sources)
-    kind = kind_of(sources) if policy.strategy == "auto" else policy.strategy
-    failures: list[Failure] = []
+    sources = await run_in_background(redact_sources, sources, redact)
+    facts = await run_in_background(facts_of_sources, sources)
+    kind = conversation_kind(sources) if policy.strategy == "auto" else policy.strategy
+    failures: list[SummaryFailure] = []
     text_limit = policy.leaf_max_tokens / max(source_tokens, 1)
     asked = "" if model is None else transcript(sources, share=text_limit)
     async for stage, text in _attempts(sources, facts, kind, policy, model, asked, failures):
-        judged = await aside(
-            accept,
+        judged = await run_in_background(
+            check_summary,
             text,
             sources,
             facts,
@@ -100,7 +109,7 @@ async def summarise(
         )
         if isinstance(judged, Accepted):
             by_model = stage.startswith("model") and model is not None
-            return Summary(
+            return CheckedSummary(
                 text=judged.text,
                 tokens=judged.tokens,
                 strategy=f"{stage}:{kind}",
@@ -113,18 +122,18 @@ async def summarise(
     return tuple(failures)
 
 
-def _refused(stage: str, judged: Rejected) -> Failure:
-    return Failure(stage=stage, reason=f"{judged.reason}: {judged.detail}")
+def _refused(stage: str, judged: Rejected) -> SummaryFailure:
+    return SummaryFailure(stage=stage, reason=f"{judged.reason}: {judged.detail}")
 
 
 async def _attempts(
     sources: Sequence[Source],
     facts: Sequence[Fact],
-    kind: Kind,
+    kind: ConversationKind,
     policy: CompactionPolicy,
     model: Summariser | None,
     asked: str,
-    failures: list[Failure],
+    failures: list[SummaryFailure],
 ) -> AsyncIterator[tuple[str, str]]:
     most = policy.summary_max_tokens
     if model is not None:
@@ -135,43 +144,43 @@ async def _attempts(
             yield stage, text
     yield (
         "extract",
-        await aside(extract, sources, max_tokens=most, count_tokens=count_tokens, kind=kind, facts=facts),
+        await run_in_background(extract, sources, max_tokens=most, count_tokens=count_tokens, kind=kind, facts=facts),
     )
-    yield "terse", terse(sources, max_tokens=most, count_tokens=count_tokens)
-    yield "terse", terse(sources, max_tokens=max(most // 8, 40), count_tokens=count_tokens)
+    yield "terse", extract_openings(sources, max_tokens=most, count_tokens=count_tokens)
+    yield "terse", extract_openings(sources, max_tokens=max(most // 8, 40), count_tokens=count_tokens)
 
 
 async def _asked(
     model: Summariser,
     stage: str,
     asked: str,
-    kind: Kind,
+    kind: ConversationKind,
     max_tokens: int,
     policy: CompactionPolicy,
-    failures: list[Failure],
+    failures: list[SummaryFailure],
 ) -> str | None:
     """The model's text, or None with the failure noted."""
     try:
         async with asyncio.timeout(policy.summary_timeout_seconds):
             text = await _answer(model, asked, kind, max_tokens, is_terse=stage == "model-terse")
     except TimeoutError:
-        failures.append(Failure(stage=stage, reason=f"timeout: no answer in {policy.summary_timeout_seconds} s"))
+        failures.append(SummaryFailure(stage=stage, reason=f"timeout: no answer in {policy.summary_timeout_seconds} s"))
     except ModelError as problem:
         cause = type(problem.__cause__ or problem).__name__
-        failures.append(Failure(stage=stage, reason=f"error: {problem}", cause=cause))
+        failures.append(SummaryFailure(stage=stage, reason=f"error: {problem}", cause=cause))
     else:
         if isinstance(text, str):
             return text
-        failures.append(Failure(stage=stage, reason=f"error: wrote {type(text).__name__}, not text"))
+        failures.append(SummaryFailure(stage=stage, reason=f"error: wrote {type(text).__name__}, not text"))
     return None
 
 
-async def _answer(model: Summariser, asked: str, kind: Kind, max_tokens: int, *, is_terse: bool) -> object:
+async def _answer(model: Summariser, asked: str, kind: ConversationKind, max_tokens: int, *, is_terse: bool) -> object:
     """What the model writes, if it does. It is somebody else's code: whatever it raises is a ModelError here."""
     before = cancel_count()
     try:
         call = partial(model.summarise, asked, kind=kind, max_tokens=max_tokens, is_terse=is_terse)
-        answer = call() if iscoroutinefunction(model.summarise) else await forsakable(call)
+        answer = call() if iscoroutinefunction(model.summarise) else await run_abandonable(call)
         return await answer if isawaitable(answer) else answer
     except ModelError:
         raise
@@ -183,7 +192,7 @@ async def _answer(model: Summariser, asked: str, kind: Kind, max_tokens: int, *,
         raise ModelError(f"the summary model raised {type(problem).__name__}") from problem
 
 
-def condensed(leaves: Sequence[Leaf], policy: CompactionPolicy) -> Summary | None:
+def condense_summaries(leaves: Sequence[ChildSummary], policy: CompactionPolicy) -> CheckedSummary | None:
     """One summary of several, without a model; None when it would not be shorter."""
     text = condense(leaves, max_tokens=policy.summary_max_tokens, count_tokens=count_tokens)
     tokens = count_tokens(text)
@@ -191,11 +200,32 @@ def condensed(leaves: Sequence[Leaf], policy: CompactionPolicy) -> Summary | Non
         return None
     facts = facts_of_summaries(leaves)
     known = len({fact.normal for fact in facts})
-    return Summary(
+    return CheckedSummary(
         text=text,
         tokens=tokens,
         strategy="condense",
         model=None,
         facts_total=known,
-        facts_kept=min(known, len({fact.normal for fact in kept(text, facts)[0]})),
+        facts_kept=min(known, len({fact.normal for fact in split_kept(text, facts)[0]})),
     )
+
+
+class CircuitBreaker:
+    """Counts failures in a row. Shared by all conversations of one open database."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._failures = 0
+        self._opened_at: float | None = None
+
+    def allows(self, policy: CompactionPolicy) -> bool:
+        """Whether the model may be asked; after the pause one attempt is let through."""
+        return self._opened_at is None or self._now() - self._opened_at >= policy.breaker_seconds
+
+    def note(self, policy: CompactionPolicy, *, failed: bool) -> None:
+        """How an attempt ended."""
+        self._failures = self._failures + 1 if failed else 0
+        if self._failures >= policy.breaker_failures:
+            self._opened_at = self._now()
+        elif not failed:
+            self._opened_at = None

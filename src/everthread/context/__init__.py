@@ -7,14 +7,14 @@ shown, `clamp` shows long things by reference, `fit` gets the rest within the bu
 
 from __future__ import annotations
 
-from everthread.context.budget import Budget, Calibration, calibrated, overflowed, with_calibration
+from everthread.context.budget import Budget, Calibration, apply_calibration, calibrate, calibrate_after_overflow
 from everthread.context.clamp import Clamp, ClampPolicy, Elision, clamp_message, elide, excerpt
-from everthread.context.fit import Fitted, fit
+from everthread.context.fit import FitResult, fit
 from everthread.context.message_format import Message, Provider
 from everthread.context.provider_rules import Violation, find_violations
 from everthread.context.repair import Repair, RepairReport, repair, repair_report
 from everthread.context.tokens import count_tokens, message_tokens
-from everthread.context.units import spans, units
+from everthread.context.units import unit_spans, units
 from everthread.context.window import (
     Omitted,
     Window,
@@ -22,7 +22,7 @@ from everthread.context.window import (
     WindowStart,
     coverage_end,
     cut_window,
-    jump,
+    jump_length,
     window_start,
 )
 
@@ -32,7 +32,7 @@ __all__ = [
     "Clamp",
     "ClampPolicy",
     "Elision",
-    "Fitted",
+    "FitResult",
     "Message",
     "Omitted",
     "Provider",
@@ -42,7 +42,9 @@ __all__ = [
     "Window",
     "WindowBounds",
     "WindowStart",
-    "calibrated",
+    "apply_calibration",
+    "calibrate",
+    "calibrate_after_overflow",
     "clamp_message",
     "count_tokens",
     "coverage_end",
@@ -51,13 +53,11 @@ __all__ = [
     "excerpt",
     "find_violations",
     "fit",
-    "jump",
+    "jump_length",
     "message_tokens",
-    "overflowed",
     "repair",
     "repair_report",
-    "spans",
+    "unit_spans",
     "units",
     "window_start",
-    "with_calibration",
 ]

@@ -21,8 +21,8 @@ import orjson
 from everthread.context.budget import Budget
 from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
 from everthread.context.fit import fit
-from everthread.context.ingredients import Ingredients, Stored
-from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields, digest, text_digest
+from everthread.context.ingredients import Ingredients, LogMessage
+from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields, messages_digest, text_digest
 from everthread.context.message_format import (
     Fields,
     Provider,
@@ -39,12 +39,12 @@ from everthread.context.quotes import (
     memory_block,
     quotes_within,
     recalled_block,
-    recollection,
-    record,
+    recalled_message,
+    record_message,
 )
 from everthread.context.repair import repair_report
 from everthread.context.tokens import has_media, message_tokens
-from everthread.context.units import spans
+from everthread.context.units import unit_spans
 from everthread.core.errors import ContextOverflow
 from everthread.core.jobs import NewJob
 
@@ -125,7 +125,7 @@ def assemble(
         omitted=omitted,
         repairs=tuple(f"{repair.kind}:{repair.call_id}" for repair in draft.repairs),
         tokens=sent.tokens,
-        digest=digest(sent.messages),
+        digest=messages_digest(sent.messages),
         standing=tuple((stored.seq, stored.entry_seq) for stored in given.standing),
         memory_ids=tuple(memory.id for memory in given.memories),
         reminded_ids=tuple(memory.id for memory in given.reminded),
@@ -214,7 +214,7 @@ class _Draft:
         laid += [(message, stored.seq) for stored in given.standing for message in to_openai(stored.payload)]
         recorded_at = len(laid) if quotes else None
         if quotes:
-            laid.append((record(quotes.blocks), None))
+            laid.append((record_message(quotes.blocks), None))
         asked_at = _newest_turn(given.window)
         recalled_at = None
         for at, stored in enumerate(given.window):
@@ -240,7 +240,7 @@ class _Draft:
         ]
         self.tokens = sum(self.sizes)
 
-    def _placed(self, at: int, stored: Stored) -> list[Fields]:
+    def _placed(self, at: int, stored: LogMessage) -> list[Fields]:
         """A message of the window. An instruction given in mid conversation will stand with the others at the start, so
         it says where it was given; the prompt of the start, sent again, does not."""
         told = to_openai(stored.payload)
@@ -293,7 +293,7 @@ class _Draft:
         others = [at for at in range(len(self.messages)) if at != self._record_at]
         rest = [self.messages[at] for at in others]
         done = fit(
-            [[rest[at] for at in span] for span in spans(rest)],
+            [[rest[at] for at in span] for span in unit_spans(rest)],
             _beside(budget, self.record_tokens),
             seqs=[self._first_seqs[at] for at in others],
             tokens=[self.sizes[at] for at in others],
@@ -399,10 +399,10 @@ class _Draft:
 
 def _recollected(given: Ingredients) -> Fields:
     recalled = [recalled_block(one).block for one in given.recalled]
-    return recollection(recalled, [memory_block(one).block for one in given.reminded])
+    return recalled_message(recalled, [memory_block(one).block for one in given.reminded])
 
 
-def _newest_turn(window: Sequence[Stored]) -> int | None:
+def _newest_turn(window: Sequence[LogMessage]) -> int | None:
     """Where the newest thing that a person says stands in the window."""
     return next((at for at in reversed(range(len(window))) if is_user_turn(window[at].payload)), None)
 

@@ -44,7 +44,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         check_range("window", self.window, 1, 100_000_000)
-        object.__setattr__(self, "output_reserve", reserve_of(self.window, self.output_reserve))
+        object.__setattr__(self, "output_reserve", output_reserve_of(self.window, self.output_reserve))
         check_range("output_reserve", self.output_reserve, 0, self.window - 1)
         check_range("tools_tokens", self.tools_tokens, 0, self.window)
         check_range("threshold", self.threshold, 0.05, 1.0)
@@ -71,7 +71,7 @@ class Budget:
         return max(0, self.limit - system_tokens)
 
 
-def reserve_of(window: int, given: int | None) -> int:
+def output_reserve_of(window: int, given: int | None) -> int:
     """What is kept free for the answer: what was asked for, or else as much as a window of this size bears."""
     return min(ORDINARY_RESERVE, window // 4) if given is None else given
 
@@ -94,7 +94,7 @@ class Calibration:
     samples: int = 0
 
 
-def calibrated(calibration: Calibration, *, counted: int, reported: int) -> Calibration:
+def calibrate(calibration: Calibration, *, counted: int, reported: int) -> Calibration:
     """After an answer: `counted` is our count of the request, `reported` the provider's usage for it.
 
     A report above the factor is believed at once, one below it moves the factor a fifth of the way. The first
@@ -109,7 +109,9 @@ def calibrated(calibration: Calibration, *, counted: int, reported: int) -> Cali
     return Calibration(factor=_within(factor), samples=calibration.samples + 1)
 
 
-def overflowed(calibration: Calibration, *, counted: int, room: int, reported: int | None = None) -> Calibration:
+def calibrate_after_overflow(
+    calibration: Calibration, *, counted: int, room: int, reported: int | None = None
+) -> Calibration:
     """After the provider refused a request as too long: `room` is what it had to fit into.
 
     The factor rises (so the limit falls) at least so far that the same request is over the limit next time, and
@@ -122,7 +124,7 @@ def overflowed(calibration: Calibration, *, counted: int, room: int, reported: i
     return Calibration(factor=factor, samples=calibration.samples + 1)
 
 
-def with_calibration(budget: Budget, calibration: Calibration) -> Budget:
+def apply_calibration(budget: Budget, calibration: Calibration) -> Budget:
     """The same budget, counted with what is known of the model."""
     return replace(budget, factor=calibration.factor)
 

@@ -26,13 +26,13 @@ from everthread.context.message_format import (
     Call,
     Fields,
     Message,
-    answers_of,
     as_json,
     as_text,
     calls_of,
     is_user_turn,
     map_strings,
     read_arguments,
+    results_of,
     with_calls,
 )
 from everthread.context.tokens import TokenCounter, count_tokens, message_tokens, payload_chars
@@ -101,7 +101,7 @@ def elide(
     clamps: list[Clamp] = []
     for index, message in enumerate(messages):
         seq = seqs[index] if seqs is not None else None
-        short = elided(message, is_old=index < old_before, seq=seq, policy=policy, count=count)
+        short = elide_message(message, is_old=index < old_before, seq=seq, policy=policy, count=count)
         shown.append(short)
         if short is not message:
             before, after = message_tokens(message, count), message_tokens(short, count)
@@ -110,7 +110,7 @@ def elide(
     return Elision(messages=tuple(shown), clamps=tuple(clamps))
 
 
-def elided(
+def elide_message(
     message: Message,
     *,
     is_old: bool,
@@ -121,8 +121,8 @@ def elided(
     """One message as the policy shows it; the very same object when it is short enough."""
     cap = policy.old_result_tokens if is_old else policy.result_tokens
     if isinstance(message.get("content"), list) and is_user_turn(message):
-        short: Message = without_media(message, seq=seq, above_bytes=0 if is_old else policy.media_bytes)
-    elif answers_of(message) and message_tokens(message, count) > cap:
+        short: Message = replace_media(message, seq=seq, above_bytes=0 if is_old else policy.media_bytes)
+    elif results_of(message) and message_tokens(message, count) > cap:
         short = clamp_results(message, cap, seq=seq, count=count)
     else:
         return message
@@ -133,11 +133,11 @@ def clamp_results(
     message: Message, max_tokens: int, *, seq: int | None = None, count: TokenCounter = count_tokens
 ) -> Fields:
     """The results a message carries, each within the tokens; what the user says beside them stays whole."""
-    light = without_media(message, seq=seq)
+    light = replace_media(message, seq=seq)
     cut = _cutter(max_tokens, seq, count)
     content = light.get("content")
-    if isinstance(content, list) and answers_of(message)[0].block is not None:
-        results = {answer.block for answer in answers_of(message)}
+    if isinstance(content, list) and results_of(message)[0].block is not None:
+        results = {answer.block for answer in results_of(message)}
         blocks = [_rewritten_block(block, cut) if at in results else block for at, block in enumerate(content)]
         return {**light, "content": blocks}
     return _rewritten(light, cut)
@@ -150,7 +150,7 @@ def clamp_message(
     its reasoning. Raises ContextOverflow when what cannot be shortened is more than that."""
     if message_tokens(message, count) <= max_tokens:
         return dict(message)
-    light = without_media(message, seq=seq)
+    light = replace_media(message, seq=seq)
     for draft in (light, _without_reasoning(light)):
         short = _shortened(draft, max_tokens, seq, count)
         if short is not None:
@@ -164,7 +164,7 @@ def clamp_message(
 # --- images and files ------------------------------------------------------------------------
 
 
-def without_media(message: Message, *, seq: int | None = None, above_bytes: int = 0) -> Fields:
+def replace_media(message: Message, *, seq: int | None = None, above_bytes: int = 0) -> Fields:
     """The message with a line of text in the place of each image and file (above a size)."""
     content = message.get("content")
     if not isinstance(content, list):
@@ -228,7 +228,7 @@ def _cutter(cap: int, seq: int | None, count: TokenCounter) -> Rewrite:
         if count(text) <= cap:
             return text
         if kind == "arguments":
-            return as_json(short_arguments(text, cap, seq=seq, count=count))
+            return as_json(shorten_arguments(text, cap, seq=seq, count=count))
         return excerpt(text, cap, seq=seq, count=count) or SHORTEST
 
     return cut
@@ -334,7 +334,7 @@ def _are_one(before: str, after: str) -> bool:
     return "\u200d" in (before, after) or after == "\ufe0f" or unicodedata.combining(after) != 0
 
 
-def short_arguments(
+def shorten_arguments(
     arguments: object, max_tokens: int, *, seq: int | None = None, count: TokenCounter = count_tokens
 ) -> Mapping[str, Any]:
     """A call's arguments as an object within the tokens: its long texts get shorter first; one that is long by its

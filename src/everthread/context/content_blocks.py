@@ -30,7 +30,7 @@ _SHOWN = frozenset({"text", "image", "image_url", "document", "file", "search_re
 _SERVER_TOOLS = re.compile(r"server_tool_use|mcp_tool_use|[a-z_]+_tool_result")
 """Anthropic's own tools write their calls and results into the assistant's message, and want them back."""
 
-TAKEN: Mapping[Provider, Mapping[str, frozenset[str]]] = {
+ACCEPTED: Mapping[Provider, Mapping[str, frozenset[str]]] = {
     "openai": {
         "system": _TEXT,
         "user": frozenset({"text", "image_url", "input_audio", "file", "tool_result"}),
@@ -50,7 +50,7 @@ _NAME_CHARS = 80
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
-def is_taken(block: Block, role: str, provider: Provider | None) -> bool:
+def is_accepted(block: Block, role: str, provider: Provider | None) -> bool:
     """Whether the provider (without one: each of them) takes such a block in a message of this role."""
     return all(_takes(one, block, role) for one in (PROVIDERS if provider is None else (provider,)))
 
@@ -58,15 +58,15 @@ def is_taken(block: Block, role: str, provider: Provider | None) -> bool:
 def _takes(provider: Provider, block: Block, role: str) -> bool:
     kind = block["type"]
     if kind == "image_url":
-        return kind in TAKEN[provider][role] and _address(block) is not None and is_mapping(block["image_url"])
+        return kind in ACCEPTED[provider][role] and _address(block) is not None and is_mapping(block["image_url"])
     if kind == "image":
-        return kind in TAKEN[provider][role] and is_mapping(block.get("source"))
+        return kind in ACCEPTED[provider][role] and is_mapping(block.get("source"))
     if provider == "anthropic" and role == "assistant" and _SERVER_TOOLS.fullmatch(kind):
         return True
-    return kind in TAKEN[provider][role]
+    return kind in ACCEPTED[provider][role]
 
 
-def block_for(block: Block, provider: Provider | None) -> Block:
+def convert_block(block: Block, provider: Provider | None) -> Block:
     """A block that is not taken, in the words of the provider (without one: OpenAI's), where it has any for it."""
     kind = block["type"]
     if kind in ("image", "image_url", "input_image"):
@@ -80,7 +80,7 @@ def block_for(block: Block, provider: Provider | None) -> Block:
     return block
 
 
-def in_words(block: Block) -> Fields:
+def describe_block(block: Block) -> Fields:
     """A text in the place of a block that cannot be sent: what it says, or that it is missing."""
     said = block.get("text") or block.get("content")
     if isinstance(said, str) and said.strip():
@@ -92,13 +92,13 @@ def in_words(block: Block) -> Fields:
 # --- images and files ------------------------------------------------------------------------
 
 
-def media_named(message: Message) -> list[str]:
+def media_labels(message: Message) -> list[str]:
     """Each image and file of a message by a word, for who reads text only: `[image]`, `[file: plan.pdf]`."""
     found: list[str] = []
     for block in blocks_of(message):
         kind = block.get("type")
         if kind == "tool_result":
-            found += media_named(block)
+            found += media_labels(block)
         elif kind in IMAGE_BLOCKS | FILE_BLOCKS:
             word, name = "image" if kind in IMAGE_BLOCKS else "file", _file_name(block)
             found.append(f"[{word}: {name}]" if name else f"[{word}]")

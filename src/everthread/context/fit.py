@@ -26,12 +26,12 @@ from everthread.context.clamp import (
     ClampPolicy,
     ClampReason,
     clamp_message,
-    elided,
+    elide_message,
     even_share,
 )
 from everthread.context.message_format import Message, is_system
 from everthread.context.tokens import TokenCounter, count_tokens, message_tokens
-from everthread.context.window import Omitted, questions
+from everthread.context.window import Omitted, user_turn_of_each
 from everthread.core.errors import ContextOverflow
 
 LARGEST_SHARE = 8
@@ -41,7 +41,7 @@ LARGEST_SHARE_NOW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class FitResult:
     """What is sent."""
 
     messages: tuple[Message, ...]
@@ -66,7 +66,7 @@ def fit(
     tokens: Sequence[int] | None = None,
     policy: ClampPolicy = DEFAULT_POLICY,
     count: TokenCounter = count_tokens,
-) -> Fitted:
+) -> FitResult:
     """The units within `budget.limit`. `pinned`, `seqs` and `tokens` (as `message_tokens` counts, where that is known)
     go by the position of a message in the units laid end to end. Raises ContextOverflow when the system prompt leaves
     no room."""
@@ -103,7 +103,7 @@ class _Draft:
         self.dropped: set[int] = set()
         self.pinned: set[int] = set()
         self.system = {at for at, unit in enumerate(units) if all(is_system(message) for message in unit)}
-        self.question_of = questions(self.messages, self.groups)
+        self.question_of = user_turn_of_each(self.messages, self.groups)
         self.newest = max(set(range(len(self.groups))) - self.system, default=None)
         self.turn = self.question_of[self.newest] if self.newest is not None else None
         self.room = limit - sum(self.tokens[index] for at in self.system for index in self.groups[at])
@@ -122,7 +122,7 @@ class _Draft:
         for number in self._older():
             for index in self.groups[number]:
                 message, seq = self.messages[index], self.seqs[index]
-                short = elided(message, is_old=True, seq=seq, policy=policy, count=self.count)
+                short = elide_message(message, is_old=True, seq=seq, policy=policy, count=self.count)
                 if short is not message:
                     self._show(index, short, "old")
                     yield True
@@ -156,7 +156,7 @@ class _Draft:
         for number in self._kept():
             yield from self._clamp_all(self.groups[number], self.room)
 
-    def fitted(self) -> Fitted:
+    def fitted(self) -> FitResult:
         if self.room <= 0 < self.total - self.limit:
             raise ContextOverflow(
                 f"the system prompt alone counts to {self.limit - self.room:,} tokens, the limit is {self.limit:,}. "
@@ -169,7 +169,7 @@ class _Draft:
             )
         shown = [index for number, group in enumerate(self.groups) if number not in self.dropped for index in group]
         left_out = sorted(index for number in self.dropped for index in self.groups[number])
-        return Fitted(
+        return FitResult(
             messages=tuple(self.messages[index] for index in shown),
             indexes=tuple(shown),
             clamped=tuple(self.clamps[index] for index in shown if index in self.clamps),

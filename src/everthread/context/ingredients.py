@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from everthread.context.clamp import text_reference
-from everthread.context.message_format import leading
+from everthread.context.message_format import count_leading_system
 from everthread.core import payloads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class LogMessage:
     """A message of the log, as assembling needs it."""
 
     seq: int
@@ -24,10 +24,10 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class RecalledPassage:
     """A passage of an earlier message that has to do with what is asked now."""
 
-    stored: Stored
+    stored: LogMessage
     start: int
     end: int
     """Where it stands in the message's text, by characters."""
@@ -41,7 +41,7 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class QuotedMemory:
     """A memory, as a request quotes it: by what of it never changes."""
 
     id: str
@@ -57,7 +57,7 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summed:
+class QuotedSummary:
     """A summary that stands for a stretch of the path."""
 
     id: str
@@ -73,18 +73,18 @@ class Ingredients:
     """Everything a request is made of."""
 
     system: str | None = None
-    standing: Sequence[Stored] = ()
+    standing: Sequence[LogMessage] = ()
     """System messages of the log that are before the window: they go into the system slot, after `system`."""
     tools: Sequence[Mapping[str, Any]] = ()
     """The schemas sent beside the messages; the budget has left room for them."""
-    memories: Sequence[Remembered] = ()
+    memories: Sequence[QuotedMemory] = ()
     """What is known of the user whatever is asked, as it was when the window last began anew."""
-    summaries: Sequence[Summed] = ()
-    pinned: Sequence[Stored] = ()
+    summaries: Sequence[QuotedSummary] = ()
+    pinned: Sequence[LogMessage] = ()
     """Pinned messages that are before the window."""
-    window: Sequence[Stored] = ()
-    recalled: Sequence[Recalled] = ()
-    reminded: Sequence[Remembered] = ()
+    window: Sequence[LogMessage] = ()
+    recalled: Sequence[RecalledPassage] = ()
+    reminded: Sequence[QuotedMemory] = ()
     """Memories that have to do with what is asked now, or are new."""
     passed_over: tuple[int, int] | None = None
     """The stretch between the summaries and the window, when the window had to jump."""
@@ -96,4 +96,4 @@ class Ingredients:
     def leading(self) -> int:
         """How many messages of the window are instructions that the path begins with."""
         is_later = self.summaries or self.standing or self.passed_over
-        return 0 if is_later else leading(stored.payload for stored in self.window)
+        return 0 if is_later else count_leading_system(stored.payload for stored in self.window)

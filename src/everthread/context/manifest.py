@@ -19,11 +19,11 @@ from everthread.context.budget import Budget
 RENDERER = 5
 """The version of the rendering; a manifest names it, so that a later one does not claim to show what was sent."""
 
-Revision = tuple[int, int]
+RevisionRef = tuple[int, int]
 """(seq, entry_seq) of a message: which revision was shown."""
 
 
-Passage = tuple[int, int, int, int]
+PassageRef = tuple[int, int, int, int]
 """(seq, entry_seq, start, end): which characters of a message's text were recalled."""
 
 
@@ -49,9 +49,9 @@ class Manifest:
     system_digest: str | None
     tools_digest: str | None
     summary_ids: tuple[str, ...]
-    pinned: tuple[Revision, ...]
-    window: tuple[Revision, ...]
-    recalled: tuple[Passage, ...]
+    pinned: tuple[RevisionRef, ...]
+    window: tuple[RevisionRef, ...]
+    recalled: tuple[PassageRef, ...]
     passed_over: tuple[int, int] | None
     old_before: int
     live_calls: tuple[str, ...]
@@ -62,7 +62,7 @@ class Manifest:
     repairs: tuple[str, ...]
     tokens: int
     digest: str
-    standing: tuple[Revision, ...] = ()
+    standing: tuple[RevisionRef, ...] = ()
     memory_ids: tuple[str, ...] = ()
     """Memories at the beginning, which only change with a compaction."""
     reminded_ids: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ _PIECE = 2_048
 """Characters of a text that are written at once: for each, orjson asks for eight bytes or more."""
 
 
-def digest(messages: Sequence[Mapping[str, Any]]) -> str:
+def messages_digest(messages: Sequence[Mapping[str, Any]]) -> str:
     """The hash of rendered messages as one JSON list with sorted keys, without ever holding that list as text."""
     hashed = sha256(b"[")
     for at, message in enumerate(messages):

@@ -38,11 +38,11 @@ SPOKEN_ROLES = frozenset({"user", "assistant", "tool"})
 _NEWER_ROLES = {"developer": "system", "function": "tool"}
 """`function` is how OpenAI wrote tool results before there were several calls in a message, each with an id."""
 
-MOST_LEADING = 8
+MAX_LEADING_SYSTEM = 8
 """System messages at the beginning of a path that hold for all of it."""
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """Where in its message a call is written down."""
 
     field: Literal["tool_calls", "invalid_tool_calls", "content"]
@@ -59,7 +59,7 @@ class Call(NamedTuple):
     name: str
     arguments: object
     """A JSON text in OpenAI's shape, an object in the others."""
-    places: tuple[Place, ...]
+    places: tuple[CallPlace, ...]
 
     @property
     def in_blocks_only(self) -> bool:
@@ -68,7 +68,7 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CallResult:
     """A tool result a message carries: the message itself, or one of its content blocks."""
 
     call_id: str
@@ -113,7 +113,7 @@ def role_of(message: Message) -> str:
     return _NEWER_ROLES.get(found, found)
 
 
-def inner(message: Message) -> Message:
+def unwrap(message: Message) -> Message:
     """The message without a serializer's envelope."""
     return message if "content" in message else payloads.fields(message)
 
@@ -123,19 +123,19 @@ def is_system(message: Message) -> bool:
     return role_of(message) == "system"
 
 
-def leading(messages: Iterable[Message]) -> int:
+def count_leading_system(messages: Iterable[Message]) -> int:
     """How many system messages a path begins with: they stand in every request, wherever the window is."""
-    return sum(1 for _ in takewhile(is_system, islice(messages, MOST_LEADING)))
+    return sum(1 for _ in takewhile(is_system, islice(messages, MAX_LEADING_SYSTEM)))
 
 
-def speaks_langchain(message: Message) -> bool:
+def is_langchain(message: Message) -> bool:
     """Whether the message is written in LangChain's words, so that what we add to it must be too."""
     return "role" not in message and isinstance(message.get("type"), str)
 
 
 def content_of(message: Message) -> object:
     """Its content as it stands: a text, a list of blocks, nothing, or something a provider refuses."""
-    return inner(message).get("content") if is_mapping(message) else None
+    return unwrap(message).get("content") if is_mapping(message) else None
 
 
 def blocks_of(message: Message) -> list[Block]:
@@ -148,7 +148,7 @@ def calls_of(message: Message) -> tuple[Call, ...]:
     """The calls an assistant message makes, in order, each once, valid or not."""
     if role_of(message) != "assistant":
         return ()
-    fields = inner(message)
+    fields = unwrap(message)
     is_listed = fields.get("tool_calls") or fields.get("invalid_tool_calls") or legacy_call(fields)
     if not is_listed and type(fields.get("content")) is str:
         return ()  # by far the most
@@ -164,7 +164,7 @@ def _listed(fields: Message, key: Literal["tool_calls", "invalid_tool_calls"]) -
     for index, entry in enumerate(listed if isinstance(listed, list) else ()):
         if is_mapping(entry):
             source, arguments = _said(entry)
-            yield Call(_text(entry.get("id")), _text(source.get("name")), arguments, (Place(key, index),))
+            yield Call(_text(entry.get("id")), _text(source.get("name")), arguments, (CallPlace(key, index),))
 
 
 def legacy_call(fields: Message) -> dict[str, Any] | None:
@@ -192,7 +192,7 @@ def _with_block_calls(listed: Sequence[Call], content: Sequence[object]) -> tupl
     for index, block in enumerate(content):
         if not is_mapping(block) or block.get("type") not in CALL_ID_KEYS:
             continue
-        place = Place("content", index)
+        place = CallPlace("content", index)
         call_id = _text(block.get(CALL_ID_KEYS[block["type"]]))
         mirrored = next((number for number, id in unmirrored.items() if id == call_id), None)
         if mirrored is not None:
@@ -204,16 +204,16 @@ def _with_block_calls(listed: Sequence[Call], content: Sequence[object]) -> tupl
     return tuple(calls)
 
 
-def answers_of(message: Message) -> tuple[Answer, ...]:
+def results_of(message: Message) -> tuple[CallResult, ...]:
     """The calls this message answers: one for a tool message, any number for a user message of blocks."""
     role = role_of(message)
     if role == "tool":
-        return (Answer(call_id=_text(inner(message).get("tool_call_id"))),)
+        return (CallResult(call_id=_text(unwrap(message).get("tool_call_id"))),)
     content = content_of(message)
     if role != "user" or not isinstance(content, list):
         return ()
     return tuple(
-        Answer(call_id=_text(block.get("tool_use_id")), block=index)
+        CallResult(call_id=_text(block.get("tool_use_id")), block=index)
         for index, block in enumerate(content)
         if is_mapping(block) and block.get("type") == "tool_result"
     )
@@ -221,7 +221,7 @@ def answers_of(message: Message) -> tuple[Answer, ...]:
 
 def is_user_turn(message: Message) -> bool:
     """Whether a person speaks here: a request may begin with it, a window may be cut before it."""
-    return role_of(message) == "user" and not answers_of(message)
+    return role_of(message) == "user" and not results_of(message)
 
 
 def thinking_of(message: Message) -> list[Block]:
@@ -241,7 +241,7 @@ def is_blank(block: Block) -> bool:
     return block.get("type") == "text" and not _text(block.get("text")).strip()
 
 
-def says_something(message: Message) -> bool:
+def has_content(message: Message) -> bool:
     """Whether anything would be left to send if reasoning and calls were taken away."""
     content = content_of(message)
     if isinstance(content, list):
@@ -299,7 +299,7 @@ def _openai_call(entry: Mapping[str, Any], call: Call) -> Fields:
 def with_calls(message: Message, calls: Sequence[Call]) -> Fields:
     """The message with each of these calls written in all its places."""
     changed: Fields = {}
-    listed = _langchain_call if speaks_langchain(message) else _openai_call
+    listed = _langchain_call if is_langchain(message) else _openai_call
     for call in calls:
         for place in call.places:
             column = changed.setdefault(place.field, list(message[place.field]))
@@ -308,25 +308,25 @@ def with_calls(message: Message, calls: Sequence[Call]) -> Fields:
     return {**message, **changed}
 
 
-def entry_at(message: Message, place: Place) -> Mapping[str, Any]:
+def entry_at(message: Message, place: CallPlace) -> Mapping[str, Any]:
     """A call as it is written down."""
     entry: Mapping[str, Any] = message[place.field][place.at]
     return entry
 
 
-def answer_message(caller: Message, call: Call, content: str) -> Fields:
+def result_message(caller: Message, call: Call, content: str) -> Fields:
     """A result for a call that has none, as a message in its caller's dialect."""
-    if speaks_langchain(caller):
+    if is_langchain(caller):
         return {"type": "tool", "content": content, "tool_call_id": call.id, "name": call.name, "status": "error"}
     return {"role": "tool", "tool_call_id": call.id, "content": content}
 
 
-def answer_block(call: Call, content: str) -> Fields:
+def result_block(call: Call, content: str) -> Fields:
     """The same as a content block, for callers that wrote their call as one."""
     return {"type": "tool_result", "tool_use_id": call.id, "content": content, "is_error": True}
 
 
-def with_answer_ids(message: Message, answers: Sequence[Answer]) -> Fields:
+def with_result_ids(message: Message, answers: Sequence[CallResult]) -> Fields:
     """The message with these results answering other ids: each keeps its place."""
     content = message.get("content")
     blocks = list(content) if isinstance(content, list) else []
@@ -342,11 +342,11 @@ def with_answer_ids(message: Message, answers: Sequence[Answer]) -> Fields:
 
 def user_message(neighbour: Message, content: str | list[Any]) -> Fields:
     """A message in the user's name, written like the one it stands beside."""
-    return {"type" if speaks_langchain(neighbour) else "role": _user_word(neighbour), "content": content}
+    return {"type" if is_langchain(neighbour) else "role": _user_word(neighbour), "content": content}
 
 
 def _user_word(neighbour: Message) -> str:
-    return "human" if speaks_langchain(neighbour) else "user"
+    return "human" if is_langchain(neighbour) else "user"
 
 
 def read_arguments(arguments: object) -> Mapping[str, Any] | None:
@@ -415,11 +415,11 @@ def to_openai(message: Message) -> list[Fields]:
     """The message as the API takes it; more than one where it carries results as blocks."""
     role = role_of(message)
     if role == "tool":
-        fields = inner(message)
+        fields = unwrap(message)
         return [{"role": "tool", "tool_call_id": fields.get("tool_call_id"), "content": _content(message)}]
     if role == "assistant":
         return [_assistant(message)]
-    if role == "user" and answers_of(message):
+    if role == "user" and results_of(message):
         return _results(message)
     return [_named({"role": role, "content": _content(message)}, message)]
 
@@ -439,7 +439,7 @@ def _assistant(message: Message) -> Fields:
 
 def _results(message: Message) -> list[Fields]:
     blocks: list[Any] = list(content_of(message) or ())  # type: ignore[call-overload]
-    answers = {answer.block: answer.call_id for answer in answers_of(message)}
+    answers = {answer.block: answer.call_id for answer in results_of(message)}
     results = [
         {"role": "tool", "tool_call_id": call_id, "content": _result_content(blocks[block])}
         for block, call_id in answers.items()
@@ -464,7 +464,7 @@ def _content(message: Message, *, without: frozenset[str] = frozenset()) -> Any:
 
 def _named(written: Fields, message: Message) -> Fields:
     """The speaker: by the API's field where it takes the name, else in front of what is said."""
-    name = inner(message).get("name")
+    name = unwrap(message).get("name")
     if not isinstance(name, str) or not name.strip():
         return written
     if _NAME.fullmatch(name):

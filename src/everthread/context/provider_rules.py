@@ -15,29 +15,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from everthread.context.content_blocks import is_taken
+from everthread.context.content_blocks import is_accepted
 from everthread.context.message_format import (
     SIGNED_BLOCKS,
-    Answer,
     Call,
+    CallResult,
     Message,
     Provider,
-    answers_of,
     blocks_of,
     calls_of,
     check_messages,
     check_provider,
     content_of,
     encodable,
+    has_content,
     is_blank,
+    is_langchain,
     is_message,
     is_signed,
     is_system,
     map_strings,
     read_arguments,
+    results_of,
     role_of,
-    says_something,
-    speaks_langchain,
 )
 
 
@@ -78,23 +78,23 @@ def _unreadable(messages: Sequence[Message]) -> Iterator[Violation]:
 CALL_ID_LENGTH = 40
 NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
-Found = Iterator[tuple[int, str]]
-Rule = Callable[[Sequence[Message]], Found]
+Findings = Iterator[tuple[int, str]]
+ProviderRule = Callable[[Sequence[Message]], Findings]
 
 
 # --- both providers --------------------------------------------------------------------------
 
 
-def unanswered_call(messages: Sequence[Message]) -> Found:
+def unanswered_call(messages: Sequence[Message]) -> Findings:
     """Every call has its result before anything else is said."""
     for index, calls, run in _callers(messages):
-        answered = Counter(answer.call_id for carrier in run for answer in answers_of(messages[carrier]))
+        answered = Counter(answer.call_id for carrier in run for answer in results_of(messages[carrier]))
         for call_id, times in Counter(call.id for call in calls).items():
             if answered[call_id] < times:
                 yield index, f"call {call_id!r} has no result directly after it"
 
 
-def orphan_result(messages: Sequence[Message]) -> Found:
+def orphan_result(messages: Sequence[Message]) -> Findings:
     """Every result follows the message that made its call."""
     expected: dict[int, set[str]] = {}
     for _, calls, run in _callers(messages):
@@ -105,18 +105,18 @@ def orphan_result(messages: Sequence[Message]) -> Found:
             yield index, f"result for {answer.call_id!r}, but the message before made no such call"
 
 
-def second_result(messages: Sequence[Message]) -> Found:
+def second_result(messages: Sequence[Message]) -> Findings:
     """A call has one result."""
     for _, _, run in _callers(messages):
         seen: set[str] = set()
         for carrier in run:
-            for answer in answers_of(messages[carrier]):
+            for answer in results_of(messages[carrier]):
                 if answer.call_id in seen:
                     yield carrier, f"second result for call {answer.call_id!r}"
                 seen.add(answer.call_id)
 
 
-def repeated_call_id(messages: Sequence[Message]) -> Found:
+def repeated_call_id(messages: Sequence[Message]) -> Findings:
     """Ids are unique inside a message."""
     for index, calls in _made(messages):
         for call_id, times in Counter(call.id for call in calls).items():
@@ -124,7 +124,7 @@ def repeated_call_id(messages: Sequence[Message]) -> Found:
                 yield index, f"{times} calls with the id {call_id!r}"
 
 
-def bad_call_name(messages: Sequence[Message]) -> Found:
+def bad_call_name(messages: Sequence[Message]) -> Findings:
     """Names are 1 to 64 letters, digits, `_` or `-`."""
     for index, calls in _made(messages):
         for call in calls:
@@ -132,7 +132,7 @@ def bad_call_name(messages: Sequence[Message]) -> Found:
                 yield index, f"call {call.id!r} has the name {call.name!r}"
 
 
-def bad_arguments(messages: Sequence[Message]) -> Found:
+def bad_arguments(messages: Sequence[Message]) -> Findings:
     """Arguments hold a JSON object: Anthropic takes nothing else, others parse it without asking."""
     for index, calls in _made(messages):
         for call in calls:
@@ -140,7 +140,7 @@ def bad_arguments(messages: Sequence[Message]) -> Found:
                 yield index, f"the arguments of call {call.id!r} are not a JSON object"
 
 
-def bad_content(messages: Sequence[Message]) -> Found:
+def bad_content(messages: Sequence[Message]) -> Findings:
     """Content is a text or a list of typed blocks; only an assistant with calls may have none."""
     for index, message in enumerate(messages):
         content = content_of(message)
@@ -154,14 +154,14 @@ def bad_content(messages: Sequence[Message]) -> Found:
             yield index, f"content is a {type(content).__name__}, not a text or a list of blocks"
 
 
-def empty_message(messages: Sequence[Message]) -> Found:
+def empty_message(messages: Sequence[Message]) -> Findings:
     """Somebody who speaks says something, or calls."""
     for index, message in enumerate(messages):
         if role_of(message) != "tool" and not calls_of(message) and not _is_said(message):
             yield index, f"the {role_of(message)} message has nothing in it"
 
 
-def unsendable_text(messages: Sequence[Message]) -> Found:
+def unsendable_text(messages: Sequence[Message]) -> Findings:
     """Half a surrogate pair cannot be written as UTF-8, so the request never leaves."""
     for index, message in enumerate(messages):
         if map_strings(message, encodable) is not message:
@@ -171,12 +171,12 @@ def unsendable_text(messages: Sequence[Message]) -> Found:
 # --- OpenAI ----------------------------------------------------------------------------------
 
 
-def call_not_openai(messages: Sequence[Message]) -> Found:
+def call_not_openai(messages: Sequence[Message]) -> Findings:
     """A call is `{"id", "type": "function", "function": {"name", "arguments": "…"}}`, and a list of calls is
     not empty. (Messages in LangChain's words are rewritten by its adapter.)"""
     for index, message in enumerate(messages):
         listed = message.get("tool_calls")
-        if listed is None or speaks_langchain(message) or role_of(message) != "assistant":
+        if listed is None or is_langchain(message) or role_of(message) != "assistant":
             continue
         if not isinstance(listed, list) or not listed:
             yield index, "tool_calls is not a list of at least one call"
@@ -191,7 +191,7 @@ def _is_openai_call(entry: object) -> bool:
     return isinstance(function, Mapping) and isinstance(function.get("arguments", function.get("input")), str)
 
 
-def call_id_length(messages: Sequence[Message]) -> Found:
+def call_id_length(messages: Sequence[Message]) -> Findings:
     """`string too long. Expected a string with maximum length 40`"""
     for index, calls in _made(messages):
         for call in calls:
@@ -199,7 +199,7 @@ def call_id_length(messages: Sequence[Message]) -> Found:
                 yield index, f"a call id has {len(call.id)} characters, allowed are 1 to {CALL_ID_LENGTH}"
 
 
-def bad_speaker_name(messages: Sequence[Message]) -> Found:
+def bad_speaker_name(messages: Sequence[Message]) -> Findings:
     r"""`string does not match pattern '^[^\s<|\\/>]+$'`"""
     for index, message in enumerate(messages):
         name = message.get("name")
@@ -213,14 +213,14 @@ def _is_refused(char: str) -> bool:
     return char.isspace() or char in "<|\\/>"
 
 
-def misplaced_image(messages: Sequence[Message]) -> Found:
+def misplaced_image(messages: Sequence[Message]) -> Findings:
     """`Image URLs are only allowed for messages with role 'user'`"""
     for index, message in enumerate(messages):
         if role_of(message) != "user" and any(block.get("type") == "image_url" for block in blocks_of(message)):
             yield index, f"a {role_of(message)} message carries an image"
 
 
-def block_not_openai(messages: Sequence[Message]) -> Found:
+def block_not_openai(messages: Sequence[Message]) -> Findings:
     """`Invalid value: 'image'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and
     'file'`"""
     for index, message in enumerate(messages):
@@ -232,7 +232,7 @@ def block_not_openai(messages: Sequence[Message]) -> Found:
 # --- Anthropic -------------------------------------------------------------------------------
 
 
-def late_system(messages: Sequence[Message]) -> Found:
+def late_system(messages: Sequence[Message]) -> Findings:
     """The system prompt is a field of the request, so nothing of it can stand among the messages."""
     spoken = False
     for index, message in enumerate(messages):
@@ -241,7 +241,7 @@ def late_system(messages: Sequence[Message]) -> Found:
         spoken = spoken or not is_system(message)
 
 
-def first_not_user(messages: Sequence[Message]) -> Found:
+def first_not_user(messages: Sequence[Message]) -> Findings:
     """`first message must use the "user" role`"""
     for index, message in enumerate(messages):
         if not is_system(message):
@@ -250,7 +250,7 @@ def first_not_user(messages: Sequence[Message]) -> Found:
             return
 
 
-def repeated_id_in_request(messages: Sequence[Message]) -> Found:
+def repeated_id_in_request(messages: Sequence[Message]) -> Findings:
     """`tool_use ids must be unique`: in the whole request."""
     seen: set[str] = set()
     for index, calls in _made(messages):
@@ -260,7 +260,7 @@ def repeated_id_in_request(messages: Sequence[Message]) -> Found:
         seen |= ids
 
 
-def bad_call_id(messages: Sequence[Message]) -> Found:
+def bad_call_id(messages: Sequence[Message]) -> Findings:
     """`tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'`"""
     for index, calls in _made(messages):
         for call in calls:
@@ -268,23 +268,23 @@ def bad_call_id(messages: Sequence[Message]) -> Found:
                 yield index, f"the call id {call.id!r} is empty or has characters other than letters, digits, _ -"
 
 
-def split_results(messages: Sequence[Message]) -> Found:
+def split_results(messages: Sequence[Message]) -> Findings:
     """Results as blocks stand all in the one user message after their call."""
     for index, _, run in _callers(messages):
-        carriers = [carrier for carrier in run if answers_of(messages[carrier])[0].block is not None]
+        carriers = [carrier for carrier in run if results_of(messages[carrier])[0].block is not None]
         if len(carriers) > 1:
             yield index, f"its results are spread over {len(carriers)} user messages"
 
 
-def results_not_first(messages: Sequence[Message]) -> Found:
+def results_not_first(messages: Sequence[Message]) -> Findings:
     """`tool_result` blocks come before what the user says in the same message."""
     for index, message in enumerate(messages):
-        places = [answer.block for answer in answers_of(message) if answer.block is not None]
+        places = [answer.block for answer in results_of(message) if answer.block is not None]
         if places != list(range(len(places))):
             yield index, "a tool result stands behind other content"
 
 
-def blank_text(messages: Sequence[Message]) -> Found:
+def blank_text(messages: Sequence[Message]) -> Findings:
     """`text content blocks must contain non-whitespace text`"""
     for index, message in enumerate(messages):
         content = content_of(message)
@@ -294,14 +294,14 @@ def blank_text(messages: Sequence[Message]) -> Found:
             yield index, "a text block is empty or white space only"
 
 
-def block_not_anthropic(messages: Sequence[Message]) -> Found:
+def block_not_anthropic(messages: Sequence[Message]) -> Findings:
     """`Input tag 'reasoning' found using 'type' does not match any of the expected tags`"""
     for index, message in enumerate(messages):
         for kind in _refused(message, "anthropic"):
             yield index, f"a {role_of(message)} message holds a block of the type {kind!r}, or one it cannot read"
 
 
-def bad_thinking(messages: Sequence[Message]) -> Found:
+def bad_thinking(messages: Sequence[Message]) -> Findings:
     """Reasoning comes first in its message, is signed, and is not the last word."""
     for index, message in enumerate(messages):
         blocks = blocks_of(message)
@@ -316,7 +316,7 @@ def bad_thinking(messages: Sequence[Message]) -> Found:
             yield index, "thinking is the last block"
 
 
-def trailing_space(messages: Sequence[Message]) -> Found:
+def trailing_space(messages: Sequence[Message]) -> Findings:
     """`final assistant content cannot end with trailing whitespace`"""
     if messages and role_of(messages[-1]) == "assistant" and not calls_of(messages[-1]):
         content = content_of(messages[-1])
@@ -326,7 +326,7 @@ def trailing_space(messages: Sequence[Message]) -> Found:
             yield len(messages) - 1, "the last assistant message ends in white space"
 
 
-SHARED_RULES: tuple[Rule, ...] = (
+SHARED_RULES: tuple[ProviderRule, ...] = (
     unanswered_call,
     orphan_result,
     second_result,
@@ -337,8 +337,14 @@ SHARED_RULES: tuple[Rule, ...] = (
     empty_message,
     unsendable_text,
 )
-OPENAI_RULES: tuple[Rule, ...] = (call_not_openai, call_id_length, bad_speaker_name, misplaced_image, block_not_openai)
-ANTHROPIC_RULES: tuple[Rule, ...] = (
+OPENAI_RULES: tuple[ProviderRule, ...] = (
+    call_not_openai,
+    call_id_length,
+    bad_speaker_name,
+    misplaced_image,
+    block_not_openai,
+)
+ANTHROPIC_RULES: tuple[ProviderRule, ...] = (
     late_system,
     first_not_user,
     repeated_id_in_request,
@@ -362,9 +368,9 @@ def _made(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...]]]
             yield index, calls
 
 
-def _answers(messages: Sequence[Message]) -> Iterator[tuple[int, Answer]]:
+def _answers(messages: Sequence[Message]) -> Iterator[tuple[int, CallResult]]:
     for index, message in enumerate(messages):
-        for answer in answers_of(message):
+        for answer in results_of(message):
             yield index, answer
 
 
@@ -373,7 +379,7 @@ def _callers(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...
     results."""
     for index, calls in _made(messages):
         end = index + 1
-        while end < len(messages) and answers_of(messages[end]):
+        while end < len(messages) and results_of(messages[end]):
             end += 1
             if _says_more(messages[end - 1]):
                 break
@@ -382,13 +388,13 @@ def _callers(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...
 
 def _says_more(carrier: Message) -> bool:
     """Whether a message of result blocks holds other content too: what follows it follows a user's word."""
-    answers = answers_of(carrier)
+    answers = results_of(carrier)
     return answers[0].block is not None and len(answers) < len(blocks_of(carrier))
 
 
 def _is_said(message: Message) -> bool:
     """A refusal is said beside the content; reasoning is not said."""
-    return says_something(message) or bool(message.get("refusal"))
+    return has_content(message) or bool(message.get("refusal"))
 
 
 def _refused(message: Message, provider: Provider) -> Iterator[str]:
@@ -397,11 +403,11 @@ def _refused(message: Message, provider: Provider) -> Iterator[str]:
     for block in blocks_of(message):
         if not isinstance(block.get("type"), str):
             continue  # `bad_content` says so
-        if not is_taken(block, role_of(message), provider):
+        if not is_accepted(block, role_of(message), provider):
             yield block["type"]
         elif block["type"] == "tool_result":
             inner = [one for one in blocks_of(block) if isinstance(one.get("type"), str)]
-            yield from (one["type"] for one in inner if not is_taken(one, "tool", "anthropic"))
+            yield from (one["type"] for one in inner if not is_accepted(one, "tool", "anthropic"))
 
 
 def _all_blocks(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from everthread.context.clamp import excerpt
-from everthread.context.ingredients import Ingredients, Recalled, Remembered, Stored, Summed
+from everthread.context.ingredients import Ingredients, LogMessage, QuotedMemory, QuotedSummary, RecalledPassage
 from everthread.context.message_format import Fields, encodable
 from everthread.context.tokens import count_tokens, message_tokens
 from everthread.core import payloads
@@ -38,7 +38,7 @@ _ATTRIBUTE_CHARACTERS = 64
 """A speaker's name is a name, not a text."""
 
 
-def quoted(tag: str, text: str, **where: object) -> str:
+def quote(tag: str, text: str, **where: object) -> str:
     """The text between tags that say where it is from."""
     attributes = "".join(f' {name}="{_attribute(value)}"' for name, value in where.items() if value is not None)
     return f"<{tag}{attributes}>\n{_FORGED.sub('&lt;', encodable(text)).strip()}\n</{tag}>"
@@ -49,7 +49,7 @@ def _attribute(value: object) -> str:
     return line.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def quoted_tokens(block: str, text: str, text_tokens: int | None) -> int:
+def quote_tokens(block: str, text: str, text_tokens: int | None) -> int:
     """What a block counts to: its tags counted, its text too unless that was counted before and stands there as it
     was. Counting is most of what a request with many summaries costs."""
     if text_tokens is None or not text:
@@ -65,9 +65,9 @@ def _tag_tokens(tag: str) -> int:
 
 
 @cache
-def frame_tokens() -> int:
+def record_frame_tokens() -> int:
     """What the record counts to without its blocks."""
-    return message_tokens(record(()))
+    return message_tokens(record_message(()))
 
 
 def given_at(content: Any, seq: int) -> Any:
@@ -78,14 +78,14 @@ def given_at(content: Any, seq: int) -> Any:
     return f"{where} {content}" if isinstance(content, str) and content.strip() else content
 
 
-def recollection(blocks: Sequence[str], memories: Sequence[str] = ()) -> Fields:
+def recalled_message(blocks: Sequence[str], memories: Sequence[str] = ()) -> Fields:
     """All that is recalled for the newest question, as one message in the user's name."""
     told = [MEMORY_INTRODUCTION, *memories] if memories else []
     said = [RECALLED_INTRODUCTION, *blocks] if blocks else []
     return {"role": "user", "content": "\n".join([*told, *said])}
 
 
-def record(blocks: Sequence[str]) -> Fields:
+def record_message(blocks: Sequence[str]) -> Fields:
     """All that is quoted before the window, as one message in the user's name."""
     return {"role": "user", "content": "\n".join([INTRODUCTION, "<record>", *blocks, "</record>"])}
 
@@ -100,7 +100,7 @@ PINNED_TOKENS = 1_000
 """A pinned message above this is an excerpt: it is carried in every request from then on."""
 
 
-class Quoted(NamedTuple):
+class QuotedBlock(NamedTuple):
     """A quotation between its tags, and what it counts to with the line break after it."""
 
     block: str
@@ -111,19 +111,19 @@ _SHOWN_ID_CHARACTERS = 8
 
 
 @cache
-def _introduction() -> Quoted:
+def _introduction() -> QuotedBlock:
     """What stands before memories. Counted when it is first needed: the vocabulary takes 70 ms to load."""
-    return Quoted(MEMORY_INTRODUCTION, count_tokens(MEMORY_INTRODUCTION) + 1)
+    return QuotedBlock(MEMORY_INTRODUCTION, count_tokens(MEMORY_INTRODUCTION) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes:
     """What the record quotes; false when it is nothing."""
 
-    memories: tuple[Remembered, ...] = ()
-    summaries: tuple[Summed, ...] = ()
-    pinned: tuple[Stored, ...] = ()
-    quoted: tuple[Quoted, ...] = ()
+    memories: tuple[QuotedMemory, ...] = ()
+    summaries: tuple[QuotedSummary, ...] = ()
+    pinned: tuple[LogMessage, ...] = ()
+    quoted: tuple[QuotedBlock, ...] = ()
     """What is said before the memories, and they; the summaries; the pinned messages."""
 
     def __bool__(self) -> bool:
@@ -136,7 +136,7 @@ class Quotes:
     @property
     def tokens(self) -> int:
         """What the record counts to: its parts together, which is what the whole does or a little more."""
-        return frame_tokens() + sum(one.tokens for one in self.quoted)
+        return record_frame_tokens() + sum(one.tokens for one in self.quoted)
 
     @property
     def memory_tokens(self) -> int:
@@ -159,7 +159,7 @@ def quotes_within(given: Ingredients, room: int | None = None) -> Quotes:
             [(summary, summary_block(summary)) for summary in summaries],
             [(stored, pinned_block(stored, cap)) for stored in pinned],
         )
-    left = room - frame_tokens()
+    left = room - record_frame_tokens()
     known = _newest(
         ((memory, memory_block(memory)) for memory in reversed(memories)), left // 4 - _introduction().tokens
     )
@@ -170,7 +170,7 @@ def quotes_within(given: Ingredients, room: int | None = None) -> Quotes:
     return _quotes(known, told or _in_part(summaries[-1:], left), pins)
 
 
-def _in_part(newest: Sequence[Summed], room: int) -> list[tuple[Summed, Quoted]]:
+def _in_part(newest: Sequence[QuotedSummary], room: int) -> list[tuple[QuotedSummary, QuotedBlock]]:
     """The newest summary by as much as there is room for, where it is not for the whole: a summary is as long as the
     policy says, whatever model it was first made for."""
     for summary in newest:
@@ -183,9 +183,9 @@ def _in_part(newest: Sequence[Summed], room: int) -> list[tuple[Summed, Quoted]]
 
 
 def _quotes(
-    memories: Sequence[tuple[Remembered, Quoted]],
-    summaries: Sequence[tuple[Summed, Quoted]],
-    pinned: Sequence[tuple[Stored, Quoted]],
+    memories: Sequence[tuple[QuotedMemory, QuotedBlock]],
+    summaries: Sequence[tuple[QuotedSummary, QuotedBlock]],
+    pinned: Sequence[tuple[LogMessage, QuotedBlock]],
 ) -> Quotes:
     told = [_introduction(), *(one for _, one in memories)] if memories else []
     return Quotes(
@@ -196,8 +196,8 @@ def _quotes(
     )
 
 
-def _newest(newest_first: Iterable[tuple[Source, Quoted]], room: int) -> list[tuple[Source, Quoted]]:
-    kept: list[tuple[Source, Quoted]] = []
+def _newest(newest_first: Iterable[tuple[Source, QuotedBlock]], room: int) -> list[tuple[Source, QuotedBlock]]:
+    kept: list[tuple[Source, QuotedBlock]] = []
     for source, one in newest_first:
         room -= one.tokens
         if room < 0:
@@ -206,54 +206,54 @@ def _newest(newest_first: Iterable[tuple[Source, Quoted]], room: int) -> list[tu
     return kept[::-1]
 
 
-def memory_block(memory: Remembered) -> Quoted:
-    block = quoted(
+def memory_block(memory: QuotedMemory) -> QuotedBlock:
+    block = quote(
         "memory",
         memory.text,
-        id=short(memory.id),
+        id=short_id(memory.id),
         message=memory.message,
-        conversation=None if memory.conversation is None else short(memory.conversation),
+        conversation=None if memory.conversation is None else short_id(memory.conversation),
         noted=memory.noted or None,
     )
-    return Quoted(block, quoted_tokens(block, memory.text, memory.tokens) + 1)
+    return QuotedBlock(block, quote_tokens(block, memory.text, memory.tokens) + 1)
 
 
-def short(id: str) -> str:
+def short_id(id: str) -> str:
     """An id as a model is shown it: the end of a long one, which is enough to tell it from the others."""
     return id if len(id) <= _SHOWN_ID_CHARACTERS else id[-_SHOWN_ID_CHARACTERS:]
 
 
-def memories_tokens(memories: Sequence[Remembered]) -> int:
+def memories_tokens(memories: Sequence[QuotedMemory]) -> int:
     """What memories count to with what is said before them."""
     return sum(memory_block(one).tokens for one in memories) + _introduction().tokens if memories else 0
 
 
 @lru_cache(maxsize=512)
-def summary_block(summary: Summed) -> Quoted:
+def summary_block(summary: QuotedSummary) -> QuotedBlock:
     """The same in every request until it is condensed, so it is remembered: stores clear that when they erase."""
-    block = quoted("summary", summary.text, messages=f"{summary.first_seq}-{summary.last_seq}")
-    return Quoted(block, quoted_tokens(block, summary.text, summary.tokens) + 1)
+    block = quote("summary", summary.text, messages=f"{summary.first_seq}-{summary.last_seq}")
+    return QuotedBlock(block, quote_tokens(block, summary.text, summary.tokens) + 1)
 
 
-def recalled_block(recalled: Recalled) -> Quoted:
+def recalled_block(recalled: RecalledPassage) -> QuotedBlock:
     stored = recalled.stored
-    block = quoted(
+    block = quote(
         "recalled",
         recalled.text,
         message=stored.seq,
         speaker=payloads.name(stored.payload) or payloads.role(stored.payload),
         said=stored.said or None,
     )
-    return Quoted(block, count_tokens(block) + 1)
+    return QuotedBlock(block, count_tokens(block) + 1)
 
 
-def pinned_block(stored: Stored, max_tokens: int) -> Quoted:
+def pinned_block(stored: LogMessage, max_tokens: int) -> QuotedBlock:
     text = payloads.text(stored.payload)
-    block = quoted(
+    block = quote(
         "pinned",
         text if stored.tokens <= max_tokens else excerpt(text, max(max_tokens, 1), seq=stored.seq),
         message=stored.seq,
         speaker=payloads.name(stored.payload) or payloads.role(stored.payload),
         said=stored.said or None,
     )
-    return Quoted(block, count_tokens(block) + 1)
+    return QuotedBlock(block, count_tokens(block) + 1)

@@ -15,15 +15,21 @@ from typing import Any, cast
 
 import orjson
 
-from everthread.compaction.policy import CompactionPolicy, Load, Trigger, due, laid_over, merged
+from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
 from everthread.context.budget import Budget
-from everthread.context.ingredients import Ingredients, Recalled, Remembered, Stored, Summed
+from everthread.context.ingredients import Ingredients, LogMessage, QuotedMemory, QuotedSummary, RecalledPassage
 from everthread.context.manifest import Manifest
-from everthread.context.message_format import MOST_LEADING, Provider, is_system, is_user_turn, leading
-from everthread.context.units import spans
-from everthread.context.window import WindowBounds, jump
+from everthread.context.message_format import (
+    MAX_LEADING_SYSTEM,
+    Provider,
+    count_leading_system,
+    is_system,
+    is_user_turn,
+)
+from everthread.context.units import unit_spans
+from everthread.context.window import WindowBounds, jump_length
 from everthread.core import payloads
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
@@ -51,13 +57,13 @@ class View:
     policy: CompactionPolicy
     row: Sequence[Compaction]
     """The summaries in use, oldest first."""
-    window: Sequence[Stored]
+    window: Sequence[LogMessage]
     """The messages no summary stands for, as far as the window reaches."""
     opened_with: int
     """How many messages the window had when its start last moved."""
     passed_over: tuple[int, int] | None
-    pinned: Sequence[Stored]
-    standing: Sequence[Stored]
+    pinned: Sequence[LogMessage]
+    standing: Sequence[LogMessage]
     """System messages before the window: those the path begins with, and pinned ones."""
     uncovered: int
     """Messages after the summaries, deleted ones counted."""
@@ -82,29 +88,31 @@ class View:
         return self.outlook.segments[-1].last if self.outlook.segments else 0
 
 
-def policy_of(base: CompactionPolicy, outlook: Outlook, request: Mapping[str, Any] | None = None) -> CompactionPolicy:
+def effective_policy(
+    base: CompactionPolicy, outlook: Outlook, request: Mapping[str, Any] | None = None
+) -> CompactionPolicy:
     """The server's settings, then the conversation's, then the request's."""
     policy = base
     for level in outlook.policies:
         if level is not None:
-            policy = laid_over(policy, orjson.loads(level))
-    return merged(policy, request) if request else policy
+            policy = apply_stored_settings(policy, orjson.loads(level))
+    return apply_settings(policy, request) if request else policy
 
 
-async def look(
+async def read_view(
     store: Store, ref: Ref, branch: BranchName, base: CompactionPolicy, request: Mapping[str, Any] | None = None
 ) -> View:
     """Read what a view of this path is made from."""
     outlook = await store.views.inputs(ref, branch)
-    policy = policy_of(base, outlook, request)
+    policy = effective_policy(base, outlook, request)
     row = outlook.row
     covered = row[-1].last_seq if row else 0
     uncovered = max(0, outlook.leaf_depth - outlook.covered_depth)
-    jumped = jump(uncovered, policy.bounds)
+    jumped = jump_length(uncovered, policy.bounds)
     wanted = uncovered - jumped
     leaf = outlook.segments[-1].last if outlook.segments else 0
     query = PathQuery(branch=leaf, after=covered, limit=wanted + _LOOK_BACK, newest_first=True)
-    read = [stored(place, newest) for place, newest in (await store.log.path(ref, query))[::-1]]
+    read = [to_log_message(place, newest) for place, newest in (await store.log.path(ref, query))[::-1]]
     begin = max(0, len(read) - wanted)
     start = _landing(read, begin, policy.bounds)
     anchor = await _anchor(store, ref, query, read, start)
@@ -126,18 +134,18 @@ async def look(
     )
 
 
-def _landing(read: Sequence[Stored], begin: int, bounds: WindowBounds) -> int:
+def _landing(read: Sequence[LogMessage], begin: int, bounds: WindowBounds) -> int:
     """Where the window starts: the first user's turn near `begin`, else a unit there. Only messages that were there
     when it jumped decide, so it stays until the next jump."""
     if begin == 0:
         return 0
-    starts = [span.start for span in spans([one.payload for one in read])]
+    starts = [span.start for span in unit_spans([one.payload for one in read])]
     near = [start for start in starts if begin <= start <= begin + bounds.slack and start < len(read)]
     turns = [start for start in near if is_user_turn(read[start].payload)]
     return (turns or near or [max(start for start in starts if start <= begin)])[0]
 
 
-async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[Stored], start: int) -> list[Stored]:
+async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[LogMessage], start: int) -> list[LogMessage]:
     """In a long run of tools: the user's turn it belongs to, which says what the run is for."""
     if start == 0 or is_user_turn(read[start].payload):
         return []
@@ -145,17 +153,19 @@ async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[Store
     if turns:
         return turns[-1:]
     earlier = await store.log.path(ref, replace(query, before=read[0].seq, limit=_LONG_RUN))
-    run = (stored(place, newest) for place, newest in earlier if newest.role == "user")
+    run = (to_log_message(place, newest) for place, newest in earlier if newest.role == "user")
     return list(islice((one for one in run if is_user_turn(one.payload)), 1))
 
 
-async def _leading(store: Store, ref: Ref, leaf: int) -> list[Stored]:
+async def _leading(store: Store, ref: Ref, leaf: int) -> list[LogMessage]:
     """The system messages that the path begins with, each in its newest revision."""
-    first = [stored(*pair) for pair in await store.log.path(ref, PathQuery(branch=leaf, limit=MOST_LEADING))]
-    return first[: leading(one.payload for one in first)]
+    first = [
+        to_log_message(*pair) for pair in await store.log.path(ref, PathQuery(branch=leaf, limit=MAX_LEADING_SYSTEM))
+    ]
+    return first[: count_leading_system(one.payload for one in first)]
 
 
-def _standing(in_window: set[int], *found: Sequence[Stored]) -> list[Stored]:
+def _standing(in_window: set[int], *found: Sequence[LogMessage]) -> list[LogMessage]:
     """Instructions hold however far the window has moved on."""
     by_seq = {one.seq: one for some in found for one in some if is_system(one.payload) and one.seq not in in_window}
     return [by_seq[seq] for seq in sorted(by_seq)]
@@ -167,19 +177,19 @@ def _opened_with(bounds: WindowBounds, row: Sequence[Compaction], jumped: int, p
     return row[-1].new_count - 1 if row else 0
 
 
-def _pinned_before(outlook: Outlook, in_window: set[int]) -> list[Stored]:
+def _pinned_before(outlook: Outlook, in_window: set[int]) -> list[LogMessage]:
     return [
-        stored(place, newest)
+        to_log_message(place, newest)
         for place, newest in outlook.pinned
         if place.seq not in in_window and is_on(outlook.segments, place.branch, place.seq)
     ]
 
 
-def stored(place: Entry, newest: Entry) -> Stored:
+def to_log_message(place: Entry, newest: Entry) -> LogMessage:
     """A message of the log, as contexts and compactions take it."""
     payload = payload_of(newest)
     said = payloads.said_at(payload) or from_micros(place.created_at)
-    return Stored(
+    return LogMessage(
         seq=place.seq,
         entry_seq=newest.seq,
         payload=payload,
@@ -194,7 +204,7 @@ def render(
     *,
     system: str | None = None,
     tools: Sequence[Mapping[str, Any]] = (),
-    recalled: Sequence[Recalled] = (),
+    recalled: Sequence[RecalledPassage] = (),
     known: Known | None = None,
     provider: Provider | None = None,
 ) -> Context:
@@ -216,13 +226,13 @@ def render(
     return assemble(given, budget, provider=provider)
 
 
-def _outside(view: View, recalled: Sequence[Recalled]) -> list[Recalled]:
+def _outside(view: View, recalled: Sequence[RecalledPassage]) -> list[RecalledPassage]:
     """Without what the view shows anyway."""
     return [one for one in recalled if one.stored.seq not in view.seqs]
 
 
-def _summed(compaction: Compaction) -> Summed:
-    return Summed(
+def _summed(compaction: Compaction) -> QuotedSummary:
+    return QuotedSummary(
         id=compaction.id,
         first_seq=compaction.first_seq,
         last_seq=compaction.last_seq,
@@ -235,43 +245,6 @@ def _old_before(view: View) -> int:
     """How many messages of the window are old. Those that were when its start last moved: the request began anew
     then, and until it does again its beginning must not change."""
     return max(0, view.opened_with - view.policy.keep_recent)
-
-
-# -- whether a compaction is due -----------------------------------------------------------------------------------
-
-
-def load_of(view: View, context: Context) -> Load:
-    """What is known when the question is whether a compaction is due."""
-    return Load(
-        used_tokens=context.wanted_tokens,
-        uncovered=view.uncovered,
-        freed_little=_freed_little(view, context.wanted_tokens),
-        is_asked_back=view.outlook.is_asked_back,
-    )
-
-
-def _freed_little(view: View, used_tokens: int) -> bool:
-    """Whether another one would be as vain as the last. A window that had to jump over messages waits for nobody."""
-    if not view.row or view.row[-1].level > 1 or view.passed_over is not None:
-        return False
-    last = view.row[-1]
-    freed = last.tokens_before - last.tokens_after
-    has_new_turn = any(is_user_turn(one.payload) for one in view.window[last.new_count - 1 :])
-    return freed < view.policy.least_freed * (used_tokens + freed) and not has_new_turn
-
-
-def is_due(view: View, context: Context, budget: Budget, *, system_tokens: int = 0) -> Trigger | None:
-    """Whether a compaction is due for this view, and why; `system_tokens` where the system prompt is not in it."""
-    load = load_of(view, context)
-    return due(view.policy, budget, replace(load, used_tokens=load.used_tokens + system_tokens))
-
-
-def next_look(view: View) -> int:
-    """How many messages the path must have for the next look to be worth it."""
-    covered = view.outlook.leaf_depth - view.uncovered
-    if view.uncovered <= view.policy.message_mark:
-        return covered + view.policy.message_mark + 1
-    return view.outlook.leaf_depth + view.policy.bounds.step  # something holds it back: not at every message
 
 
 # -- what was shown ------------------------------------------------------------------------------------------------
@@ -298,7 +271,7 @@ class SeenContext:
         return self.manifest.renderer != manifests.RENDERER
 
 
-async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
+async def render_again(store: Store, ref: Ref, id: str) -> SeenContext:
     """Render a kept manifest again."""
     kept = manifests.load(await store.views.manifest(ref, id))
     shared = await store.views.prompts(ref, [one for one in (kept.system_digest, kept.tools_digest) if one])
@@ -334,7 +307,7 @@ async def seen(store: Store, ref: Ref, id: str) -> SeenContext:
     )
 
 
-async def _memories(store: Store, ref: Ref, ids: Sequence[str]) -> dict[str, Remembered]:
+async def _memories(store: Store, ref: Ref, ids: Sequence[str]) -> dict[str, QuotedMemory]:
     """These memories as they were quoted, those that were erased left out."""
     if not ids:
         return {}
@@ -342,15 +315,17 @@ async def _memories(store: Store, ref: Ref, ids: Sequence[str]) -> dict[str, Rem
     return {note.id: as_quoted(as_memory(note, ref.owner), ref) for note in await store.notes.list(ref.owner, query)}
 
 
-def _passage(stored: Stored, start: int, end: int) -> Recalled:
-    return Recalled(stored=stored, start=start, end=end)
+def _passage(stored: LogMessage, start: int, end: int) -> RecalledPassage:
+    return RecalledPassage(stored=stored, start=start, end=end)
 
 
-async def _revisions(store: Store, ref: Ref, wanted: Sequence[manifests.Revision]) -> tuple[list[Stored], list[int]]:
+async def _revisions(
+    store: Store, ref: Ref, wanted: Sequence[manifests.RevisionRef]
+) -> tuple[list[LogMessage], list[int]]:
     """These revisions, and the seqs of those that were erased."""
     found = {
         entry.seq: entry for entry in await store.log.find(ref, seqs=sorted({seq for pair in wanted for seq in pair}))
     }
     whole = [(seq, entry) for seq, entry in wanted if seq in found and entry in found and not found[entry].is_erased]
     gone = [pair[0] for pair in wanted if pair not in whole]
-    return [stored(found[seq], found[entry]) for seq, entry in whole], gone
+    return [to_log_message(found[seq], found[entry]) for seq, entry in whole], gone

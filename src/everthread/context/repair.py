@@ -30,24 +30,24 @@ from everthread.context.message_format import (
     Fields,
     Message,
     Provider,
-    answer_block,
-    answer_message,
-    answers_of,
     as_json,
     calls_of,
     check_messages,
     check_provider,
+    has_content,
     is_message,
     is_system,
     read_arguments,
+    result_block,
+    result_message,
+    results_of,
     role_of,
-    says_something,
     user_message,
-    with_answer_ids,
     with_calls,
+    with_result_ids,
 )
-from everthread.context.repair_message import MendKind, mend
-from everthread.context.units import Pairing, Ref, pair
+from everthread.context.repair_message import MessageRepairKind, repair_message
+from everthread.context.units import CallRef, Pairing, pair_results
 
 OPENING = "[the conversation starts with the assistant]"
 
@@ -69,9 +69,9 @@ def repair_report(
     """`repair`, with an account of what was done."""
     check_provider(provider)
     check_messages(messages)
-    ledger = Ledger()
+    ledger = RepairLog()
     system, spoken = _system_slot(list(_mended(messages, provider, ledger)), ledger)
-    spoken = Answering(spoken, frozenset(live_calls), ledger).answered()
+    spoken = CallRepair(spoken, frozenset(live_calls), ledger).answered()
     spoken = list(_without_empty(spoken, ledger))
     spoken = _opened(_trimmed(spoken, ledger), ledger)
     view = [*system, *spoken]
@@ -82,13 +82,13 @@ def repair_report(
     )
 
 
-def _mended(messages: Sequence[Message], provider: Provider | None, ledger: Ledger) -> Iterator[Item]:
+def _mended(messages: Sequence[Message], provider: Provider | None, ledger: RepairLog) -> Iterator[ViewItem]:
     for index, message in enumerate(messages):
         if not is_message(message):
-            ledger.note("unknown_role", Item({}, (index,)))
+            ledger.note("unknown_role", ViewItem({}, (index,)))
             continue
-        mended = mend(message, provider=provider)
-        item = Item(mended.message, (index,))
+        mended = repair_message(message, provider=provider)
+        item = ViewItem(mended.message, (index,))
         for kind, call_id in mended.done:
             ledger.note(kind, item, call_id)
         yield item
@@ -97,7 +97,7 @@ def _mended(messages: Sequence[Message], provider: Provider | None, ledger: Ledg
 # --- the system slot -------------------------------------------------------------------------
 
 
-def _system_slot(items: list[Item], ledger: Ledger) -> tuple[list[Item], list[Item]]:
+def _system_slot(items: list[ViewItem], ledger: RepairLog) -> tuple[list[ViewItem], list[ViewItem]]:
     """Standing instructions first, and the rest.
 
     What stands at the start stays, in its order. An instruction in mid conversation is usually the same prompt
@@ -105,7 +105,7 @@ def _system_slot(items: list[Item], ledger: Ledger) -> tuple[list[Item], list[It
     that name at the start.
     """
     leading = next((at for at, item in enumerate(items) if not is_system(item.message)), len(items))
-    newest: dict[object, Item] = {}
+    newest: dict[object, ViewItem] = {}
     for item in items[leading:]:
         if is_system(item.message):
             name = item.message.get("name")
@@ -118,13 +118,13 @@ def _system_slot(items: list[Item], ledger: Ledger) -> tuple[list[Item], list[It
     return _distinct([*items[:leading], *newest.values()], ledger), spoken
 
 
-def _distinct(system: list[Item], ledger: Ledger) -> list[Item]:
+def _distinct(system: list[ViewItem], ledger: RepairLog) -> list[ViewItem]:
     """One instruction per name; those without a name are told apart by what they say."""
-    kept: dict[str, Item] = {}
+    kept: dict[str, ViewItem] = {}
     for item in system:
         name = item.message.get("name")
         key = f"name {name}" if name else f"text {as_json(item.message.get('content'))}"
-        if not says_something(item.message):
+        if not has_content(item.message):
             ledger.note("empty_message", item)
             continue
         if key in kept:
@@ -136,16 +136,16 @@ def _distinct(system: list[Item], ledger: Ledger) -> list[Item]:
 # --- the ends --------------------------------------------------------------------------------
 
 
-def _without_empty(items: list[Item], ledger: Ledger) -> Iterator[Item]:
+def _without_empty(items: list[ViewItem], ledger: RepairLog) -> Iterator[ViewItem]:
     for item in items:
         message = item.message
-        if role_of(message) == "tool" or calls_of(message) or says_something(message):
+        if role_of(message) == "tool" or calls_of(message) or has_content(message):
             yield item
         else:
             ledger.note("empty_message", item)
 
 
-def _trimmed(items: list[Item], ledger: Ledger) -> list[Item]:
+def _trimmed(items: list[ViewItem], ledger: RepairLog) -> list[ViewItem]:
     """Anthropic refuses a last assistant message that ends in white space."""
     if not items or role_of(items[-1].message) != "assistant" or calls_of(items[-1].message):
         return items
@@ -163,16 +163,16 @@ def _trimmed(items: list[Item], ledger: Ledger) -> list[Item]:
     return [*items[:-1], replace(last, message={**last.message, "content": trimmed})]
 
 
-def _opened(items: list[Item], ledger: Ledger) -> list[Item]:
+def _opened(items: list[ViewItem], ledger: RepairLog) -> list[ViewItem]:
     """Anthropic wants the first message from the user."""
     if not items or role_of(items[0].message) == "user":
         return items
     ledger.note("opened", items[0])
-    return [Item(user_message(items[0].message, OPENING), ()), *items]
+    return [ViewItem(user_message(items[0].message, OPENING), ()), *items]
 
 
 RepairKind = (
-    MendKind
+    MessageRepairKind
     | Literal[
         "interrupted",  # a call of a dead run, answered by us
         "orphan_result",  # a result without a call, left out
@@ -211,7 +211,7 @@ class RepairReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ViewItem:
     """A message of the view, and the positions in the input it comes from."""
 
     message: Fields
@@ -219,12 +219,12 @@ class Item:
 
 
 @dataclass(slots=True)
-class Ledger:
+class RepairLog:
     """What has been done so far."""
 
     repairs: list[Repair] = field(default_factory=list)
 
-    def note(self, kind: RepairKind, item: Item, call_id: str = "") -> None:
+    def note(self, kind: RepairKind, item: ViewItem, call_id: str = "") -> None:
         self.repairs.append(Repair(kind=kind, index=item.sources[0] if item.sources else 0, call_id=call_id))
 
 
@@ -235,24 +235,24 @@ CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 """OpenAI takes up to 40 characters; Anthropic takes no others."""
 
 
-class Answering:
+class CallRepair:
     """Puts every result right after its call. A group that is in order is left exactly as it is; one that is
     not is rebuilt in the order of its calls."""
 
-    def __init__(self, items: list[Item], live: frozenset[str], ledger: Ledger) -> None:
+    def __init__(self, items: list[ViewItem], live: frozenset[str], ledger: RepairLog) -> None:
         self.items = items
         self.ledger = ledger
         self.calls = [calls_of(item.message) for item in items]
-        self.answers = [answers_of(item.message) for item in items]
-        self.pairing: Pairing = pair([item.message for item in items])
+        self.answers = [results_of(item.message) for item in items]
+        self.pairing: Pairing = pair_results([item.message for item in items])
         self.live = _live_refs(self.calls, self.pairing, live)
         self.ids = _unique_ids(self.calls, self.live)
         self.call_of = {answer: call for call, answer in self.pairing.answers.items()}
         self.placed: set[int] = set()
         """Messages that were already written, beside their call."""
 
-    def answered(self) -> list[Item]:
-        out: list[Item] = []
+    def answered(self) -> list[ViewItem]:
+        out: list[ViewItem] = []
         for at, item in enumerate(self.items):
             if self.calls[at]:
                 out.extend(self._group(at))
@@ -265,7 +265,7 @@ class Answering:
         self._note_unplaced()
         return out
 
-    def _group(self, at: int) -> Iterator[Item]:
+    def _group(self, at: int) -> Iterator[ViewItem]:
         """A caller, and all its results."""
         run = self._run_after(at)
         yield self._renamed(at)
@@ -273,9 +273,9 @@ class Answering:
             self.placed.update(run)
             yield from map(self._with_ids, run)
             return
-        blocks: list[Item] = []
+        blocks: list[ViewItem] = []
         for slot, call in enumerate(self._sent_calls(at)):
-            ref = Ref(at, slot)
+            ref = CallRef(at, slot)
             if ref in self.pairing.answers:
                 result = self._found(self.pairing.answers[ref], run)
             elif ref in self.live:
@@ -289,7 +289,7 @@ class Answering:
         if blocks:
             yield self._carrier(at, run, blocks)
 
-    def _found(self, answer: Ref, run: range) -> Item:
+    def _found(self, answer: CallRef, run: range) -> ViewItem:
         """A result that is there: a message, or a block of one."""
         item = self._with_ids(answer.message)
         told = self.answers[answer.message][answer.slot]
@@ -300,26 +300,26 @@ class Answering:
         self.placed.add(answer.message)
         return item
 
-    def _made(self, at: int, call: Call, former_id: str) -> Item:
+    def _made(self, at: int, call: Call, former_id: str) -> ViewItem:
         """A result for a call that never got one."""
         self.ledger.note("interrupted", self.items[at], former_id)
         was_invalid = set(read_arguments(call.arguments) or ()) == {INVALID_ARGUMENTS}
         excuse = NOT_RUN if was_invalid else INTERRUPTED
         if call.in_blocks_only:
-            return Item(answer_block(call, excuse), ())
-        return Item(answer_message(self.items[at].message, call, excuse), ())
+            return ViewItem(result_block(call, excuse), ())
+        return ViewItem(result_message(self.items[at].message, call, excuse), ())
 
-    def _carrier(self, at: int, run: range, blocks: list[Item]) -> Item:
+    def _carrier(self, at: int, run: range, blocks: list[ViewItem]) -> ViewItem:
         """Results as blocks: all in one user message, before whatever the user says in it."""
         results = [block.message for block in blocks]
         sources = {source for block in blocks for source in block.sources}
         host = next((carrier for carrier in run if self.answers[carrier][0].block is not None), None)
         if host is None:
-            return Item(user_message(self.items[at].message, list(results)), tuple(sorted(sources)))
+            return ViewItem(user_message(self.items[at].message, list(results)), tuple(sorted(sources)))
         self.placed.add(host)
         item = self.items[host]
         content = [*results, *self._said_beside(host)]
-        return Item({**item.message, "content": content}, tuple(sorted({*sources, *item.sources})))
+        return ViewItem({**item.message, "content": content}, tuple(sorted({*sources, *item.sources})))
 
     def _run_after(self, at: int) -> range:
         """The messages directly after a caller that carry results, up to the first that says more."""
@@ -331,8 +331,10 @@ class Answering:
         return range(at + 1, end)
 
     def _in_order(self, at: int, run: range) -> bool:
-        expected = {Ref(at, slot) for slot in range(len(self.calls[at]))} - self.live
-        found = [self.call_of.get(Ref(carrier, slot)) for carrier in run for slot in range(len(self.answers[carrier]))]
+        expected = {CallRef(at, slot) for slot in range(len(self.calls[at]))} - self.live
+        found = [
+            self.call_of.get(CallRef(carrier, slot)) for carrier in run for slot in range(len(self.answers[carrier]))
+        ]
         answered = {ref for ref in found if ref is not None and ref.message == at}
         carriers = [carrier for carrier in run if self.answers[carrier][0].block is not None]
         return (
@@ -354,15 +356,15 @@ class Answering:
             return []
         return [block for at, block in enumerate(content) if at not in taken]
 
-    def _leftover(self, at: int) -> Iterator[Item]:
+    def _leftover(self, at: int) -> Iterator[ViewItem]:
         said = self._said_beside(at)
         if said:
             yield replace(self.items[at], message={**self.items[at].message, "content": said})
 
     def _sent_calls(self, at: int) -> list[Call]:
-        return [call._replace(id=self.ids[Ref(at, slot)]) for slot, call in enumerate(self.calls[at])]
+        return [call._replace(id=self.ids[CallRef(at, slot)]) for slot, call in enumerate(self.calls[at])]
 
-    def _renamed(self, at: int) -> Item:
+    def _renamed(self, at: int) -> ViewItem:
         item, sent = self.items[at], self._sent_calls(at)
         if all(before.id == after.id for before, after in zip(self.calls[at], sent, strict=True)):
             return item
@@ -371,15 +373,15 @@ class Answering:
                 self.ledger.note("renamed_call", item, before.id)
         return replace(item, message=with_calls(item.message, sent))
 
-    def _with_ids(self, carrier: int) -> Item:
+    def _with_ids(self, carrier: int) -> ViewItem:
         """A carrier whose results answer the ids their calls now have."""
         item = self.items[carrier]
         changed = []
         for slot, answer in enumerate(self.answers[carrier]):
-            call = self.call_of.get(Ref(carrier, slot))
+            call = self.call_of.get(CallRef(carrier, slot))
             if call is not None and self.ids[call] != answer.call_id:
                 changed.append(replace(answer, call_id=self.ids[call]))
-        return replace(item, message=with_answer_ids(item.message, changed)) if changed else item
+        return replace(item, message=with_result_ids(item.message, changed)) if changed else item
 
     def _note_unplaced(self) -> None:
         for ref in sorted(self.pairing.orphans | self.pairing.repeats):
@@ -388,19 +390,19 @@ class Answering:
             self.ledger.note(kind, self.items[ref.message], call_id)
 
 
-def _is_block(item: Item) -> bool:
+def _is_block(item: ViewItem) -> bool:
     return item.message.get("type") == "tool_result"
 
 
-def _live_refs(calls: Sequence[Sequence[Call]], pairing: Pairing, live: frozenset[str]) -> frozenset[Ref]:
+def _live_refs(calls: Sequence[Sequence[Call]], pairing: Pairing, live: frozenset[str]) -> frozenset[CallRef]:
     """The calls that are still running: the newest of each live id, if it has no result yet."""
     newest = {
-        call.id: Ref(at, slot) for at, made in enumerate(calls) for slot, call in enumerate(made) if call.id in live
+        call.id: CallRef(at, slot) for at, made in enumerate(calls) for slot, call in enumerate(made) if call.id in live
     }
     return frozenset(ref for ref in newest.values() if ref not in pairing.answers)
 
 
-def _unique_ids(calls: Sequence[Sequence[Call]], live: frozenset[Ref]) -> dict[Ref, str]:
+def _unique_ids(calls: Sequence[Sequence[Call]], live: frozenset[CallRef]) -> dict[CallRef, str]:
     """An id for every call that no other call of the request has. A live call keeps its own: its result is
     still to come."""
     ids = {ref: calls[ref.message][ref.slot].id for ref in live}
@@ -408,7 +410,7 @@ def _unique_ids(calls: Sequence[Sequence[Call]], live: frozenset[Ref]) -> dict[R
     copies: Counter[str] = Counter()
     for at, made in enumerate(calls):
         for slot, call in enumerate(made):
-            ref = Ref(at, slot)
+            ref = CallRef(at, slot)
             if ref not in ids:
                 ids[ref] = _free_id(call, taken, copies)
                 taken.add(ids[ref])

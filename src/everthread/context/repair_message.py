@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from everthread.context.content_blocks import block_for, in_words, is_taken
+from everthread.context.content_blocks import convert_block, describe_block, is_accepted
 from everthread.context.message_format import (
     IMAGE_BLOCKS,
     INVALID_ARGUMENTS,
@@ -29,19 +29,19 @@ from everthread.context.message_format import (
     encodable,
     entry_at,
     is_blank,
+    is_langchain,
     is_signed,
     legacy_call,
     map_strings,
     read_arguments,
     role_of,
-    speaks_langchain,
     thinking_of,
     with_calls,
 )
 from everthread.core import payloads
 from everthread.core.payloads import is_mapping
 
-MendKind = Literal[
+MessageRepairKind = Literal[
     "unwrapped",  # taken out of a serializer's envelope
     "content_reshaped",  # content of a type no provider takes, written as text
     "blank_left_out",  # a text block without a visible character
@@ -61,23 +61,23 @@ IMAGE_LEFT_OUT = "[image left out: only a user message may carry one]"
 
 
 @dataclass(slots=True)
-class Mended:
+class MessageDraft:
     """The message, and what was done to it: (kind, call id or nothing)."""
 
     message: Fields
-    done: list[tuple[MendKind, str]] = field(default_factory=list)
+    done: list[tuple[MessageRepairKind, str]] = field(default_factory=list)
 
-    def set(self, key: str, value: object, why: MendKind) -> None:
+    def set(self, key: str, value: object, why: MessageRepairKind) -> None:
         self.message = {**self.message, key: value}
         self.note(why)
 
-    def note(self, why: MendKind, call_id: str = "") -> None:
+    def note(self, why: MessageRepairKind, call_id: str = "") -> None:
         self.done.append((why, call_id))
 
 
-def mend(message: Message, *, provider: Provider | None = None) -> Mended:
+def repair_message(message: Message, *, provider: Provider | None = None) -> MessageDraft:
     """The message as every provider (or the one named) takes it; the input is left as it was."""
-    draft = Mended(_flat(message))
+    draft = MessageDraft(_flat(message))
     if draft.message.keys() != message.keys():
         draft.note("unwrapped")
     _mend_legacy(draft)
@@ -98,7 +98,7 @@ def _flat(message: Message) -> Fields:
     return {**inner, "type": {"user": "human", "assistant": "ai"}.get(role, role)}
 
 
-def _mend_legacy(draft: Mended) -> None:
+def _mend_legacy(draft: MessageDraft) -> None:
     """OpenAI's older words for a call and its result, `function_call` and the role `function`."""
     told = draft.message
     if role_of(told) == "assistant" and not told.get("tool_calls") and (call := legacy_call(told)) is not None:
@@ -112,7 +112,7 @@ def _mend_legacy(draft: Mended) -> None:
         draft.note("call_reshaped")
 
 
-def _mend_surrogates(draft: Mended) -> None:
+def _mend_surrogates(draft: MessageDraft) -> None:
     whole = map_strings(draft.message, encodable)
     if whole is not draft.message:
         draft.message = whole
@@ -122,7 +122,7 @@ def _mend_surrogates(draft: Mended) -> None:
 # --- content ---------------------------------------------------------------------------------
 
 
-def _mend_content(draft: Mended) -> None:
+def _mend_content(draft: MessageDraft) -> None:
     content = draft.message.get("content")
     if content is None:
         _mend_absent(draft)
@@ -136,7 +136,7 @@ def _mend_content(draft: Mended) -> None:
         draft.set("content", "", "blank_left_out")
 
 
-def _mend_absent(draft: Mended) -> None:
+def _mend_absent(draft: MessageDraft) -> None:
     """OpenAI keeps a refusal beside the content, and takes a tool message only with a content."""
     refusal = draft.message.get("refusal")
     if role_of(draft.message) == "tool":
@@ -147,7 +147,7 @@ def _mend_absent(draft: Mended) -> None:
         draft.note("content_reshaped")
 
 
-def _sound_blocks(blocks: list[Any], draft: Mended) -> list[Any]:
+def _sound_blocks(blocks: list[Any], draft: MessageDraft) -> list[Any]:
     sound = []
     for block in blocks:
         whole = _sound_block(block, draft)
@@ -158,7 +158,7 @@ def _sound_blocks(blocks: list[Any], draft: Mended) -> list[Any]:
     return sound
 
 
-def _sound_block(block: object, draft: Mended) -> Mapping[str, Any]:
+def _sound_block(block: object, draft: MessageDraft) -> Mapping[str, Any]:
     if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
         draft.note("content_reshaped")
         said = block.get("text") if isinstance(block, Mapping) else block
@@ -171,7 +171,7 @@ def _sound_block(block: object, draft: Mended) -> Mapping[str, Any]:
     return block
 
 
-def _sound_result(block: Mapping[str, Any], draft: Mended) -> Mapping[str, Any]:
+def _sound_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str, Any]:
     content = block["content"]
     if not isinstance(content, list):
         draft.note("content_reshaped")
@@ -180,19 +180,19 @@ def _sound_result(block: Mapping[str, Any], draft: Mended) -> Mapping[str, Any]:
     return block if inner == content and inner else {**block, "content": inner or ""}
 
 
-def _mend_thinking(draft: Mended, provider: Provider | None) -> None:
+def _mend_thinking(draft: MessageDraft, provider: Provider | None) -> None:
     """Whole or not at all: a signature covers the reasoning as it was, where it was."""
     content = draft.message.get("content")
     if not isinstance(content, list):
         return
-    is_kept = provider == "anthropic" and thinking_is_sound(draft.message)
+    is_kept = provider == "anthropic" and has_valid_thinking(draft.message)
     refused = REASONING_BLOCKS - SIGNED_BLOCKS if is_kept else REASONING_BLOCKS
     said = [block for block in content if block.get("type") not in refused]
     if len(said) < len(content):
         draft.set("content", said or "", "thinking_left_out")
 
 
-def thinking_is_sound(message: Message) -> bool:
+def has_valid_thinking(message: Message) -> bool:
     """Anthropic's rule: signed, before everything else, and never the last word."""
     thinking = thinking_of(message)
     if not thinking:
@@ -206,7 +206,7 @@ def thinking_is_sound(message: Message) -> bool:
     )
 
 
-def _mend_blocks(draft: Mended, provider: Provider | None) -> None:
+def _mend_blocks(draft: MessageDraft, provider: Provider | None) -> None:
     content = draft.message.get("content")
     if isinstance(content, list):
         blocks = [_taken_block(block, role_of(draft.message), provider, draft) for block in content]
@@ -214,28 +214,30 @@ def _mend_blocks(draft: Mended, provider: Provider | None) -> None:
             draft.message = {**draft.message, "content": blocks}
 
 
-def _taken_block(block: Mapping[str, Any], role: str, provider: Provider | None, draft: Mended) -> Mapping[str, Any]:
+def _taken_block(
+    block: Mapping[str, Any], role: str, provider: Provider | None, draft: MessageDraft
+) -> Mapping[str, Any]:
     """The block as it can be sent, or a line in its place."""
-    if is_taken(block, role, provider):
+    if is_accepted(block, role, provider):
         is_result = block["type"] == "tool_result" and isinstance(block.get("content"), list)
         return _taken_result(block, draft) if is_result else block
-    whole = block_for(block, provider)
-    if is_taken(whole, role, provider):
+    whole = convert_block(block, provider)
+    if is_accepted(whole, role, provider):
         draft.note("block_rewritten")
         return whole
     is_image = whole["type"] in IMAGE_BLOCKS
     draft.note("image_left_out" if is_image else "block_left_out")
-    return {"type": "text", "text": IMAGE_LEFT_OUT} if is_image else in_words(whole)
+    return {"type": "text", "text": IMAGE_LEFT_OUT} if is_image else describe_block(whole)
 
 
-def _taken_result(block: Mapping[str, Any], draft: Mended) -> Mapping[str, Any]:
+def _taken_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str, Any]:
     """A result as a block is written in Anthropic's way, whoever it goes to: so is what it holds."""
     inner = [_taken_block(one, "tool", "anthropic", draft) for one in block["content"]]
     is_same = all(new is old for new, old in zip(inner, block["content"], strict=True))
     return block if is_same else {**block, "content": inner}
 
 
-def _mend_name(draft: Mended) -> None:
+def _mend_name(draft: MessageDraft) -> None:
     name = draft.message.get("name")
     if name is None or role_of(draft.message) == "tool":
         return
@@ -249,7 +251,7 @@ def _mend_name(draft: Mended) -> None:
 # --- calls -----------------------------------------------------------------------------------
 
 
-def _mend_calls(draft: Mended) -> None:
+def _mend_calls(draft: MessageDraft) -> None:
     calls = calls_of(draft.message)
     if not calls and not {"tool_calls", "invalid_tool_calls"} & draft.message.keys():
         return
@@ -264,7 +266,7 @@ def _mend_calls(draft: Mended) -> None:
     _lift_invalid_calls(draft)
 
 
-def _sound_call(call: Call, draft: Mended) -> Call:
+def _sound_call(call: Call, draft: MessageDraft) -> Call:
     sound = call
     if not CALL_NAME.fullmatch(call.name):
         name = re.sub(r"[^a-zA-Z0-9_-]+", "_", call.name)[:64] or "unknown_tool"
@@ -278,7 +280,7 @@ def _sound_call(call: Call, draft: Mended) -> Call:
     return sound
 
 
-def _lift_invalid_calls(draft: Mended) -> None:
+def _lift_invalid_calls(draft: MessageDraft) -> None:
     """LangChain sends its invalid calls to OpenAI as calls all the same, so they stand with the others and
     are answered like them. An empty list is refused by OpenAI and usual in LangChain."""
     listed = draft.message.get("tool_calls")
@@ -291,7 +293,7 @@ def _lift_invalid_calls(draft: Mended) -> None:
         draft.message = {**draft.message, "invalid_tool_calls": []}
     if listed is None and not sound:
         return
-    if sound or speaks_langchain(draft.message):
+    if sound or is_langchain(draft.message):
         draft.message = {**draft.message, "tool_calls": sound}
     else:
         draft.message = {key: value for key, value in draft.message.items() if key != "tool_calls"}

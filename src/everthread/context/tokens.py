@@ -24,12 +24,12 @@ from everthread.context.message_format import (
     IMAGE_BLOCKS,
     Block,
     Message,
-    answers_of,
     as_json,
     as_text,
     blocks_of,
     calls_of,
     content_of,
+    results_of,
 )
 from everthread.core import payloads
 
@@ -134,7 +134,7 @@ BASE64_CHARS_PER_TOKEN = 40
 
 def message_tokens(message: Message, count: TokenCounter = count_tokens) -> int:
     """What a whole message counts to: content, calls, results, reasoning, images by a fixed estimate."""
-    total = MESSAGE_TOKENS + len(answers_of(message)) * ANSWER_TOKENS
+    total = MESSAGE_TOKENS + len(results_of(message)) * ANSWER_TOKENS
     total += _content_tokens(content_of(message), count)
     for call in calls_of(message):
         total += CALL_TOKENS + count(call.name) + count(as_text(call.arguments))

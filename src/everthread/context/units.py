@@ -19,26 +19,26 @@ from dataclasses import dataclass, field
 from everthread.context.message_format import (
     REASONING_BLOCKS,
     Message,
-    answers_of,
     blocks_of,
     calls_of,
     check_messages,
+    has_content,
+    results_of,
     role_of,
-    says_something,
 )
 
 
 def units(messages: Sequence[Message]) -> list[list[Message]]:
     """The messages in atomic groups: joined together again they are the input, in its order."""
-    return [[messages[index] for index in span] for span in spans(messages)]
+    return [[messages[index] for index in span] for span in unit_spans(messages)]
 
 
-def spans(messages: Sequence[Message]) -> list[range]:
+def unit_spans(messages: Sequence[Message]) -> list[range]:
     """The same groups as index ranges. What stands between a call and a late result of it is part of the
     group: only `repair` moves messages, this only says where a cut is safe."""
     check_messages(messages)
     reach = list(range(len(messages)))
-    for call, answer in pair(messages).answers.items():
+    for call, answer in pair_results(messages).answers.items():
         reach[call.message] = max(reach[call.message], answer.message)
     for index in range(len(messages) - 1):
         if _only_reasons(messages[index]) and role_of(messages[index + 1]) == "assistant":
@@ -61,13 +61,13 @@ def _merged(reach: list[int]) -> list[range]:
 
 def _only_reasons(message: Message) -> bool:
     """Reasoning streamed as a message of its own belongs to the message that follows from it."""
-    if role_of(message) != "assistant" or calls_of(message) or says_something(message):
+    if role_of(message) != "assistant" or calls_of(message) or has_content(message):
         return False
     return any(block.get("type") in REASONING_BLOCKS for block in blocks_of(message))
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Ref:
+class CallRef:
     """The `slot`-th call (or answer) of the `message`-th message."""
 
     message: int
@@ -78,30 +78,30 @@ class Ref:
 class Pairing:
     """Every call with its answer, and the answers that belong to no call."""
 
-    answers: dict[Ref, Ref] = field(default_factory=dict)
+    answers: dict[CallRef, CallRef] = field(default_factory=dict)
     """call → answer"""
-    orphans: set[Ref] = field(default_factory=set)
+    orphans: set[CallRef] = field(default_factory=set)
     """answers to a call that is not there"""
-    repeats: set[Ref] = field(default_factory=set)
+    repeats: set[CallRef] = field(default_factory=set)
     """answers to a call that has one"""
 
 
-def pair(messages: Sequence[Message]) -> Pairing:
+def pair_results(messages: Sequence[Message]) -> Pairing:
     """Match every result with its call; total, in one pass over the messages."""
     pairing = Pairing()
-    open_calls: dict[str, list[Ref]] = {}
-    newest_caller: list[Ref] = []
-    without_id: list[tuple[Ref, list[Ref]]] = []
+    open_calls: dict[str, list[CallRef]] = {}
+    newest_caller: list[CallRef] = []
+    without_id: list[tuple[CallRef, list[CallRef]]] = []
     for position, message in enumerate(messages):
         calls = calls_of(message)
         if calls:
-            newest_caller = [Ref(position, slot) for slot in range(len(calls))]
-            by_id: dict[str, list[Ref]] = {}
+            newest_caller = [CallRef(position, slot) for slot in range(len(calls))]
+            by_id: dict[str, list[CallRef]] = {}
             for ref, call in zip(newest_caller, calls, strict=True):
                 by_id.setdefault(call.id, []).append(ref)
             open_calls.update(by_id)
-        for slot, answer in enumerate(answers_of(message)):
-            ref = Ref(position, slot)
+        for slot, answer in enumerate(results_of(message)):
+            ref = CallRef(position, slot)
             if answer.call_id:
                 _settle(pairing, ref, open_calls.get(answer.call_id, ()))
             else:
@@ -111,7 +111,7 @@ def pair(messages: Sequence[Message]) -> Pairing:
     return pairing
 
 
-def _settle(pairing: Pairing, answer: Ref, candidates: Iterable[Ref]) -> None:
+def _settle(pairing: Pairing, answer: CallRef, candidates: Iterable[CallRef]) -> None:
     known = False
     for call in candidates:
         if call not in pairing.answers:

@@ -20,7 +20,7 @@ from typing import Literal
 from everthread.context.budget import check_range
 from everthread.context.message_format import Message, is_system, is_user_turn
 from everthread.context.tokens import TokenCounter, count_tokens, message_tokens
-from everthread.context.units import spans
+from everthread.context.units import unit_spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ def window_start(
     every turn until the next jump or compaction.
     """
     covered = min(max(covered, 0), len(messages))
-    starts = [span.start for span in spans(messages)]
-    jumped = covered + jump(len(messages) - covered, bounds)
+    starts = [span.start for span in unit_spans(messages)]
+    jumped = covered + jump_length(len(messages) - covered, bounds)
     if jumped == covered:
         index = max((start for start in starts if start <= covered), default=0)
         index = covered if covered == len(messages) else index
@@ -77,7 +77,7 @@ def window_start(
     return WindowStart(index=index, anchor=_anchor(messages, index))
 
 
-def jump(uncovered: int, bounds: WindowBounds = DEFAULT_BOUNDS) -> int:
+def jump_length(uncovered: int, bounds: WindowBounds = DEFAULT_BOUNDS) -> int:
     """How many uncovered messages a window passes over: none while they are within the bound, then whole steps."""
     over = uncovered - bounds.max_message_history
     return 0 if over <= 0 else -(-over // bounds.step) * bounds.step
@@ -87,7 +87,7 @@ def coverage_end(messages: Sequence[Message], *, covered: int = 0, bounds: Windo
     """Where a compaction that lands now should end its coverage: at least `keep_recent` messages stay, it ends
     before a user's turn if one is near, else between units; `covered` again when there is nothing to cover."""
     newest = len(messages) - bounds.keep_recent
-    starts = [span.start for span in spans(messages) if covered < span.start <= newest]
+    starts = [span.start for span in unit_spans(messages) if covered < span.start <= newest]
     turns = [start for start in starts if is_user_turn(messages[start]) and start >= newest - bounds.slack]
     return max(turns or starts, default=covered)
 
@@ -193,8 +193,8 @@ class _Cut:
         self.max_messages = max_messages
         self.max_tokens = max_tokens
         self.measure = measure
-        self.groups = spans(messages)
-        self.question_of = questions(messages, self.groups)
+        self.groups = unit_spans(messages)
+        self.question_of = user_turn_of_each(messages, self.groups)
         self.kept: set[int] = set()
         self.taken: deque[int] = deque()
         """Those of the kept that are there for being new, oldest first."""
@@ -285,7 +285,7 @@ class _Cut:
         return "over_tokens" if over_tokens else None
 
 
-def questions(messages: Sequence[Message], groups: Sequence[range]) -> list[int | None]:
+def user_turn_of_each(messages: Sequence[Message], groups: Sequence[range]) -> list[int | None]:
     """For every group the number of the group with the user's turn it belongs to (itself, if it is one)."""
     found: list[int | None] = []
     newest: int | None = None

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from everthread.compaction.later import Found
-from everthread.context.read_view import policy_of
+from everthread.compaction.due import DueCompaction
+from everthread.context.read_view import effective_policy
 from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
 from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, Work
@@ -39,7 +39,7 @@ def chores(runtime: Runtime) -> Mapping[str, Work]:
 async def _compact(runtime: Runtime, job: Job) -> None:
     """Compact a conversation if it still is due. What was erased meanwhile has nothing left to do."""
     try:
-        await runtime.compaction.compact_if_due(job.ref, Found.of(job.details))
+        await runtime.compaction.compact_if_due(job.ref, DueCompaction.of(job.details))
     except (NotFound, Erased):
         return
 
@@ -75,7 +75,7 @@ def _title_by_rules(first: Sequence[Message]) -> str | None:
 async def _remember(runtime: Runtime, job: Job) -> None:
     """Read what was said since the last time. The rules read also where a model fails."""
     try:
-        policy = policy_of(runtime.policy, await runtime.store.views.inputs(job.ref, None))
+        policy = effective_policy(runtime.policy, await runtime.store.views.inputs(job.ref, None))
         if not policy.extract_memories:
             return
         model = runtime.summariser_for(policy)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 
-from everthread.context.ingredients import Recalled, Stored
+from everthread.context.ingredients import LogMessage, RecalledPassage
 from everthread.context.quotes import recalled_block
-from everthread.context.read_view import View, stored
+from everthread.context.read_view import View, to_log_message
 from everthread.core import payloads
 from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
@@ -30,7 +30,7 @@ _TURN_REACH = 12
 """How far back the user's turn is looked for that an answer belongs to."""
 
 
-async def recall_episodes(sources: Sources, ref: Ref, view: View, query: str) -> tuple[Sequence[Recalled], bool]:
+async def recall_episodes(sources: Sources, ref: Ref, view: View, query: str) -> tuple[Sequence[RecalledPassage], bool]:
     """The parts of the best episodes that fit into the policy's cap, in the order in which they were said; and whether
     some messages could not be found by meaning yet."""
     left = view.policy.recalled_max_tokens
@@ -48,7 +48,7 @@ async def recall_episodes(sources: Sources, ref: Ref, view: View, query: str) ->
         at_least=_ENOUGH_WITH_RARE_WORDS,
     )
     episodes = await _make_episodes(sources, ref, view, result)
-    kept: dict[int, Recalled] = {}
+    kept: dict[int, RecalledPassage] = {}
     for one in (passage for episode in episodes for passage in episode if passage.stored.seq not in in_view):
         tokens = recalled_block(one).tokens
         if one.stored.seq not in kept and tokens <= left:
@@ -57,10 +57,10 @@ async def recall_episodes(sources: Sources, ref: Ref, view: View, query: str) ->
     return [kept[seq] for seq in sorted(kept)], result.is_behind
 
 
-async def _make_episodes(sources: Sources, ref: Ref, view: View, result: RecallResult) -> list[list[Recalled]]:
+async def _make_episodes(sources: Sources, ref: Ref, view: View, result: RecallResult) -> list[list[RecalledPassage]]:
     """Each with what was found first, then what belongs to it."""
-    by_turn: dict[int, list[Recalled]] = {}
-    others: dict[int, list[Recalled]] = {}
+    by_turn: dict[int, list[RecalledPassage]] = {}
+    others: dict[int, list[RecalledPassage]] = {}
     least = _MIN_SCORE_SHARE * result.ranking[0].score if result.ranking else 0.0
     hits = [hit for hit in result.ranking[:_MAX_HITS] if not hit.is_neighbour_only and hit.score >= least]
     turns = _TurnReader(sources.store, ref, view, result.messages.values())
@@ -121,7 +121,7 @@ class _TurnReader:
                 return one.seq
         return None
 
-    async def turn_of(self, message: Placed) -> list[Recalled]:
+    async def turn_of(self, message: Placed) -> list[RecalledPassage]:
         """What the user said, the message, and the answer after it."""
         self._asked.append(message.depth)
         earlier, later = self._side_by_side(message) or await self._along_path(message.seq)
@@ -130,11 +130,11 @@ class _TurnReader:
         itself = earlier[:1] if answers else []
         answer = [one for one in later if payloads.role(one.payload) == "assistant"]
         parts = [*opening, *itself, *answer]
-        return [Recalled(stored=one, start=0, end=len(payloads.text(one.payload))) for one in parts]
+        return [RecalledPassage(stored=one, start=0, end=len(payloads.text(one.payload))) for one in parts]
 
-    def _side_by_side(self, message: Placed) -> tuple[list[Stored], list[Stored]] | None:
+    def _side_by_side(self, message: Placed) -> tuple[list[LogMessage], list[LogMessage]] | None:
         """The message and those before it up to the user's, newest first, and the one after it; None if not known."""
-        earlier: list[Stored] = []
+        earlier: list[LogMessage] = []
         for depth in range(message.depth, max(0, message.depth - _TURN_REACH), -1):
             one = self._known(depth)
             if one is None:
@@ -147,19 +147,19 @@ class _TurnReader:
         after = self._known(message.depth + 1)
         return None if after is None else (earlier, [after])
 
-    def _known(self, depth: int) -> Stored | None:
+    def _known(self, depth: int) -> LogMessage | None:
         one = self._by_depth.get(depth)
-        return None if one is None or one.entry.seq != one.seq else stored(one.entry, one.entry)
+        return None if one is None or one.entry.seq != one.seq else to_log_message(one.entry, one.entry)
 
-    async def _along_path(self, seq: int) -> tuple[list[Stored], list[Stored]]:
+    async def _along_path(self, seq: int) -> tuple[list[LogMessage], list[LogMessage]]:
         leaf = self._view.leaf_seq
         before = PathQuery(branch=leaf, before=seq + 1, limit=_TURN_REACH, newest_first=True)
         after = PathQuery(branch=leaf, after=seq, limit=1)
         earlier, later = await self._store.log.path(self._ref, before), await self._store.log.path(self._ref, after)
-        return [stored(*pair) for pair in earlier], [stored(*pair) for pair in later]
+        return [to_log_message(*pair) for pair in earlier], [to_log_message(*pair) for pair in later]
 
 
-def _passage(whole: Recalled, hit: RankedMessage) -> Recalled:
+def _passage(whole: RecalledPassage, hit: RankedMessage) -> RecalledPassage:
     """The passage that was found; of a tool call, which has no text of its own, what was said with it."""
     span = hit.span if hit.span.start < whole.end else PassageSpan(0, min(whole.end, WHOLE_TOKENS * 4))
-    return Recalled(stored=whole.stored, start=span.start, end=min(span.end, whole.end))
+    return RecalledPassage(stored=whole.stored, start=span.start, end=min(span.end, whole.end))

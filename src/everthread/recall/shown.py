@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from everthread.context.ingredients import Remembered
+from everthread.context.ingredients import QuotedMemory
 from everthread.context.quotes import memories_tokens, memory_block
 from everthread.core.memories import Memory, MemoryState
 from everthread.core.nouns import Ref
@@ -32,12 +32,12 @@ class Known:
     hits: Sequence[Memory] = ()
     """What has to do with the question, best first."""
 
-    def standing(self, compacted_at: datetime | None, room_tokens: int) -> list[Remembered]:
+    def standing(self, compacted_at: datetime | None, room_tokens: int) -> list[QuotedMemory]:
         """What stands at the beginning until the next compaction, oldest first."""
         since = compacted_at or self.begun_at
         return self._fitting(self._stood(since), room_tokens)
 
-    def reminded(self, compacted_at: datetime | None, room_tokens: int, in_view: Collection[int]) -> list[Remembered]:
+    def reminded(self, compacted_at: datetime | None, room_tokens: int, in_view: Collection[int]) -> list[QuotedMemory]:
         """What is new since then, or has to do with the question; the newest, or else the best, last."""
         stood = {one.id for one in self._stood(compacted_at or self.begun_at)}
         news = [one for one in self.pinned if one.is_live and one.id not in stood]
@@ -50,9 +50,9 @@ class Known:
             one for one in self.pinned if one.pinned_at is not None and one.pinned_at <= since and _held(one, since)
         ]
 
-    def _fitting(self, wanted: Iterable[Memory], room_tokens: int) -> list[Remembered]:
+    def _fitting(self, wanted: Iterable[Memory], room_tokens: int) -> list[QuotedMemory]:
         """As many as go into the room, by rank, the first of them last."""
-        kept: list[Remembered] = []
+        kept: list[QuotedMemory] = []
         left = room_tokens
         for one in wanted:
             quoted = as_quoted(one, self.ref)
@@ -73,11 +73,11 @@ def _held(memory: Memory, since: datetime) -> bool:
     return memory.is_live
 
 
-def as_quoted(memory: Memory, ref: Ref) -> Remembered:
+def as_quoted(memory: Memory, ref: Ref) -> QuotedMemory:
     """A memory as a request of this conversation quotes it."""
     source = memory.source
     is_here = source is not None and source.conversation == ref.id
-    return Remembered(
+    return QuotedMemory(
         id=memory.id,
         text=memory.text,
         tokens=memory.tokens,

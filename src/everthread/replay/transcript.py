@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from everthread.compaction.facts import Fact, facts_of
-from everthread.compaction.plan import sources
+from everthread.compaction.fact_ranking import facts_of_sources
+from everthread.compaction.sources import sources_from
 from everthread.context import read_view
 from everthread.context.message_format import is_user_turn, to_openai
 from everthread.context.tokens import message_tokens
@@ -15,6 +15,7 @@ from everthread.core.entries import Entry
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
 from everthread.core.ports import PathQuery, Store
+from everthread.text.facts import Fact
 
 _PAGE: Final = 500
 ProgressCallback = Callable[[int], None]
@@ -85,8 +86,8 @@ async def read_transcript(
 
 def _measure(place: Entry, newest: Entry, known: dict[str, Fact]) -> TranscriptMessage:
     """One message; its facts are added to `known`."""
-    stored = read_view.stored(place, newest)
-    found = facts_of(sources([stored]))
+    stored = read_view.to_log_message(place, newest)
+    found = facts_of_sources(sources_from([stored]))
     for fact in found:
         known.setdefault(fact.normal, fact)
     return TranscriptMessage(

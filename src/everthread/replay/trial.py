@@ -11,10 +11,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
-from everthread.compaction.facts import kept
+from everthread.compaction.due import due_trigger
+from everthread.compaction.fact_ranking import split_kept
+from everthread.compaction.intents import KeepCompaction
 from everthread.compaction.policy import CompactionPolicy
-from everthread.compaction.record import KeepCompaction
-from everthread.compaction.view import shown
+from everthread.compaction.summary_row import summary_row
 from everthread.context import read_view
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
@@ -43,7 +44,7 @@ class _TrialViews:
 
     async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
         real = await self._store.views.inputs(ref, branch)
-        row = shown(self.made, real.segments)
+        row = summary_row(self.made, real.segments)
         last = await self._store.log.find(ref, seqs=[row[-1].last_seq]) if row else ()
         depth = last[0].depth if last else 0
         return replace(real, row=row, covered_depth=depth, is_asked_back=False, policies=(None, None))
@@ -118,14 +119,14 @@ class Trial:
             over_limit=0,
             compactions=len(trial_store.views.made),
             facts_total=len(facts),
-            facts_kept=0 if last is None else len(kept(_text(last.messages), facts)[0]),
+            facts_kept=0 if last is None else len(split_kept(_text(last.messages), facts)[0]),
         )
 
     async def _request(self, store: Store, conversation: Conversation, policy: CompactionPolicy, seq: int) -> Context:
         """The request when this message was the newest; what is due then is done before the next one."""
-        view = await read_view.look(store, self.ref, seq, policy)
+        view = await read_view.read_view(store, self.ref, seq, policy)
         made = read_view.render(view, self.budget)
-        due = read_view.is_due(view, made, self.budget)
+        due = due_trigger(view, made, self.budget)
         if due == "hard_limit":
             return await conversation.context(branch=seq, budget=self.budget)
         if due is not None:

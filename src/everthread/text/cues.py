@@ -169,7 +169,7 @@ def decides(sentence: str) -> bool:
     return bool(_DECISION().search(sentence))
 
 
-def stands(sentence: str) -> bool:
+def is_lasting(sentence: str) -> bool:
     """It says something of the speaker that will still hold: who they are, what they want, what was wrong."""
     return bool(_STANDING().search(sentence))
 
@@ -219,7 +219,7 @@ def is_boilerplate(sentence: str) -> bool:
     return bool(_BOILERPLATE().search(sentence))
 
 
-def tells(sentence: str) -> bool:
+def reports_event(sentence: str) -> bool:
     """The speaker reports what they did or are about to do."""
     return bool(_TELLING().search(sentence))
 

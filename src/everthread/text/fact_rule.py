@@ -25,7 +25,7 @@ def _said(match: Match) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class FactRule:
     """One way of telling a fact: the whole match, or its group `fact` where what stands around it is no part of it."""
 
     kind: FactKind
@@ -49,7 +49,7 @@ def _compiled(written: str) -> re.Pattern[str]:
     return re.compile(written)
 
 
-def rule(
+def fact_rule(
     kind: FactKind,
     sign: str,
     pattern: str,
@@ -57,9 +57,9 @@ def rule(
     normal: Callable[[Match], str] = _said,
     guard: Callable[[Match], bool] | None = None,
     in_code: bool = False,
-) -> Rule:
+) -> FactRule:
     """A rule from its pattern as text."""
-    return Rule(kind=kind, sign=sign, written=pattern, normal=normal, guard=guard, in_code=in_code)
+    return FactRule(kind=kind, sign=sign, written=pattern, normal=normal, guard=guard, in_code=in_code)
 
 
 def _holds(*marks: str) -> Sign:

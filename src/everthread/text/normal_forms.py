@@ -80,7 +80,7 @@ def date(year: str | None, month: str | None, day: str | None) -> str:
     return f"{_year(year)}-{month_day}" if month_day else _year(year)
 
 
-def dates_within(date: str) -> tuple[str, ...]:
+def vaguer_dates(date: str) -> tuple[str, ...]:
     """The vaguer dates that a date also says: 2024-05-03 holds May 3, May 2024 and 2024."""
     full = re.fullmatch(r"(\d{4})-(\d{2})(?:-(\d{2}))?", date)
     if not full:

@@ -49,7 +49,7 @@ _LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((\S{1,500}?)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class TextPiece:
     """A sentence, a list item, a heading or a whole code block, stripped of its markup."""
 
     kind: PieceKind
@@ -58,19 +58,19 @@ class Piece:
     """Of an item: the heading or the introducing line that it belongs to."""
 
 
-def split_sentences(text: str) -> list[Piece]:
+def split_sentences(text: str) -> list[TextPiece]:
     """The pieces of a text in their order. Nothing but markup, blank space and rules of tables is lost."""
-    pieces: list[Piece] = []
+    pieces: list[TextPiece] = []
     heading = introduced = ""
     for kind, block in _blocks(readable(text)):
         if kind == "code":
-            pieces.append(Piece(kind="code", text=block))
+            pieces.append(TextPiece(kind="code", text=block))
             continue
         plain = _plain(block)
         under = (introduced or heading) if kind == "item" else ""
         long = kind == "prose" or len(plain) > _LONG_ITEM_CHARS
         texts = list(_sentences(plain)) if long else [plain] if plain else []
-        pieces.extend(Piece(kind=kind, text=sentence, under=under) for sentence in texts)
+        pieces.extend(TextPiece(kind=kind, text=sentence, under=under) for sentence in texts)
         if kind == "heading":
             heading, introduced = plain, ""
         elif kind == "prose" and texts:

@@ -48,7 +48,7 @@ def _pairs(run: str) -> Iterable[str]:
     return (run[at : at + 2] for at in range(len(run) - 1)) if len(run) > 1 else (run,)
 
 
-def weigh(documents: Iterable[Iterable[str]]) -> dict[str, float]:
+def tf_idf_weights(documents: Iterable[Iterable[str]]) -> dict[str, float]:
     """Each term's weight in these documents: said often, but not everywhere (tf-idf over the whole)."""
     times: Counter[str] = Counter()
     within: Counter[str] = Counter()

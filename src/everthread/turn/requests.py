@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from everthread.context.assemble import Context
-from everthread.context.quotes import quoted
+from everthread.context.quotes import quote
 from everthread.context.tokens import count_tokens
 from everthread.turn import skills
 from everthread.turn.scene import Scene
@@ -93,7 +93,7 @@ def passages_block(state: AppState, most_tokens: int) -> str:
     lines: list[str] = []
     left = most_tokens
     for passage in state.get("retrieval_results") or ():
-        line = quoted("found", passage["text"], id=passage["id"], source=passage["source"])
+        line = quote("found", passage["text"], id=passage["id"], source=passage["source"])
         left -= count_tokens(line)
         if left < 0:
             break

@@ -12,6 +12,7 @@ import pytest
 
 import everthread
 from everthread import Budget, Context, Conversation
+from everthread.compaction.due import due_trigger
 from everthread.context import read_view
 from tests.contracts.views import IMAGE, call, check, result, tight
 
@@ -61,8 +62,8 @@ async def test_in_95_of_100_turns_between_compactions_a_request_extends_the_one_
             kept, broken = kept + is_extension, broken + (not is_extension)
         before = context
         await conv.append(answer(rng, number))
-        view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
-        due = read_view.is_due(view, read_view.render(view, budget, system="Be brief."), budget)
+        view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
+        due = due_trigger(view, read_view.render(view, budget, system="Be brief."), budget)
         if due is not None:
             await conv.compact(trigger=due)
     assert kept + broken > 100

@@ -8,7 +8,7 @@ import pytest
 
 import everthread
 from everthread import Budget, CompactionPolicy, Conversation
-from everthread.context.ingredients import Ingredients, Summed
+from everthread.context.ingredients import Ingredients, QuotedSummary
 from everthread.context.quotes import quotes_within
 from tests.contracts.views import check, live, tell, text_of, tight
 
@@ -51,7 +51,7 @@ async def test_a_tiny_request_leaves_a_summary_of_the_policys_size(conv: Convers
 @pytest.mark.parametrize("room", [170, 300, 900])
 def test_a_summary_that_is_too_long_for_a_request_is_shown_in_part(room: int) -> None:
     older, newest = (
-        Summed(id=id, first_seq=1, last_seq=9, text="".join(LONG.format(n=n) for n in range(at, at + 40)))
+        QuotedSummary(id=id, first_seq=1, last_seq=9, text="".join(LONG.format(n=n) for n in range(at, at + 40)))
         for id, at in (("a", 0), ("b", 100))
     )
     told = quotes_within(Ingredients(summaries=[older, newest]), room)

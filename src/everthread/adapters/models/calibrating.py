@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from everthread.context.budget import Calibration, calibrated, overflowed
+from everthread.context.budget import Calibration, calibrate, calibrate_after_overflow
 from everthread.core.errors import StoreError
 from everthread.core.ports import Calibrations
 
@@ -32,12 +32,12 @@ class Counting:
 
     async def heard(self, *, counted: int, reported: int) -> None:
         """The provider's own count of a request."""
-        self.known = calibrated(self.known, counted=counted, reported=reported)
+        self.known = calibrate(self.known, counted=counted, reported=reported)
         await self._keep()
 
     async def refused(self, *, counted: int, room: int) -> None:
         """The provider found a request too long."""
-        self.known = overflowed(self.known, counted=counted, room=room)
+        self.known = calibrate_after_overflow(self.known, counted=counted, room=room)
         await self._keep()
 
     async def _keep(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from everthread.compaction.kinds import Kind
+from everthread.compaction.sources import ConversationKind
 from everthread.compaction.summarise import Summariser
 from everthread.core.errors import EverthreadError, MissingExtra, ModelError
 
@@ -39,7 +39,7 @@ class NamedSummariser:
         self.name = name
         self._base_url = base_url
 
-    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
+    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
         """As the model does; ModelError when there is no such model, too."""
         model = await self._model()
         return await model.summarise(text, kind=kind, max_tokens=max_tokens, is_terse=is_terse)

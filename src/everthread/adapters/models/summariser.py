@@ -28,7 +28,7 @@ from everthread.adapters.models.prompt import (
     without_delimiters,
 )
 from everthread.adapters.models.providers import addressed, check_key
-from everthread.compaction.kinds import Kind
+from everthread.compaction.sources import ConversationKind
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 
 _CONFIG: Final = RunnableConfig(
@@ -48,7 +48,7 @@ class ModelSummariser:
         self._chat = chat
         self.name = name or _name_of(chat)
 
-    async def summarise(self, text: str, *, kind: Kind, max_tokens: int, is_terse: bool) -> str:
+    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
         """What the model writes, without its thoughts; ModelError when it fails."""
         language = language_of_transcript(text)
         messages: list[BaseMessage] = [

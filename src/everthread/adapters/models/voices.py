@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from everthread.adapters.models.calibrating import Counting
 from everthread.adapters.models.failing import pause_asked_for, translated
 from everthread.adapters.models.pieces import pieces
-from everthread.context.budget import Budget, with_calibration
+from everthread.context.budget import Budget, apply_calibration
 from everthread.context.message_format import Provider
 from everthread.core.errors import EverthreadError, ModelTimeout
 
@@ -68,7 +68,7 @@ class AskedModel:
     @property
     def budget(self) -> Budget:
         known = self.counting.known
-        return self.window if self.is_exact and not known.samples else with_calibration(self.window, known)
+        return self.window if self.is_exact and not known.samples else apply_calibration(self.window, known)
 
     @property
     def uses_tools(self) -> bool:

@@ -48,7 +48,7 @@ async def current(console: Console, _rest: str) -> str:
         return f"{NOTHING_YET}\nmodel      {model}"
     found = await session.conversation.refresh()
     policy = await session.et.compaction_config.get(found)
-    view = await read_view.look(session.et.store, Ref(found.owner, found.id), None, policy)
+    view = await read_view.read_view(session.et.store, Ref(found.owner, found.id), None, policy)
     return "\n".join(
         [
             f"session    {found.id}  {one_line(found.title or '')}",
@@ -66,7 +66,7 @@ async def context(console: Console, _: str) -> str:
         return NOTHING_YET
     voice = await session.agent.models.voice(session.model, None)
     policy = await session.et.compaction_config.get(session.conversation)
-    view = await read_view.look(session.et.store, Ref(session.owner, session.conversation.id), None, policy)
+    view = await read_view.read_view(session.et.store, Ref(session.owner, session.conversation.id), None, policy)
     made = read_view.render(view, voice.budget)
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
     left_out = len(made.omitted)

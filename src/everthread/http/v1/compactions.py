@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
 from everthread.compaction.compactor import CompactionOutcome
-from everthread.compaction.policy import CompactionPolicy, as_mapping
+from everthread.compaction.policy import CompactionPolicy, policy_as_dict
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
 from everthread.core.errors import NotFound
@@ -231,4 +231,4 @@ async def set_policy_here(et: EverthreadDep, conversation: ConversationDep, chan
 
 
 def _policy(policy: CompactionPolicy) -> dict[str, Any]:
-    return as_mapping(policy)
+    return policy_as_dict(policy)

@@ -9,9 +9,10 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from everthread.compaction.due import due_trigger
 from everthread.context import read_view
 from everthread.context.assemble import Context
-from everthread.context.budget import Budget, reserve_of
+from everthread.context.budget import Budget, output_reserve_of
 from everthread.context.tokens import message_tokens
 from everthread.core.nouns import Ref
 from everthread.history.arguments import check_branch
@@ -75,15 +76,15 @@ async def get_context(
     messages: Annotated[bool, Query(description="Whether to show the request itself.")] = False,
 ) -> Response:
     """What a model would see now, and how full that is; nothing is changed."""
-    budget = Budget(window=window, output_reserve=reserve_of(window, reserve), factor=factor)
+    budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve), factor=factor)
     policy = await et.compaction_config.get(conversation)
     ref = Ref(conversation.owner, conversation.id)
-    view = await read_view.look(et.store, ref, check_branch(branch), policy)
+    view = await read_view.read_view(et.store, ref, check_branch(branch), policy)
     made = read_view.render(view, budget)
     shown = {
         **context_out(made),
         "mark_tokens": int(policy.threshold * made.limit),
-        "due": read_view.is_due(view, made, budget),
+        "due": due_trigger(view, made, budget),
         "uncovered": view.uncovered,
         "window": window,
         "output_reserve": budget.output_reserve,

@@ -9,7 +9,7 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from everthread import agent_tools
-from everthread.context.quotes import quoted
+from everthread.context.quotes import quote
 from everthread.turn.tools.desk import Desk
 from everthread.turn.tools.past import text_of
 from everthread.turn.tools.shaping import as_tool
@@ -61,7 +61,7 @@ async def kb_search(
         return f"Nothing was found. Knowledge bases: {known}." if known else "There are no documents."
     found = [hit.passage for hit in hits]
     blocks = [
-        quoted("found", one.text, source=" · ".join(filter(None, [one.title, one.heading])), id=one.document_id)
+        quote("found", one.text, source=" · ".join(filter(None, [one.title, one.heading])), id=one.document_id)
         for one in found
     ]
     return "\n".join([_DATA, *blocks])

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from everthread.adapters.stores.layout import is_indexed, revisions_of, uses_in, words_of
-from everthread.compaction.view import shown
+from everthread.compaction.summary_row import summary_row
 from everthread.core.checkpoints import (
     CheckpointChanges,
     CheckpointNeeds,
@@ -215,7 +215,7 @@ class ConversationRow:
 
     def compactions_for(self, query: CompactionQuery) -> Sequence[Compaction]:
         """Those that a question is about, oldest first."""
-        told = {one.id for one in shown(self.compactions.values(), query.path)}
+        told = {one.id for one in summary_row(self.compactions.values(), query.path)}
         return [
             one
             for one in sorted(self.compactions.values(), key=age)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from everthread.adapters.jobs.memory import MemoryJobs
 from everthread.adapters.stores.memory.rows import MemoryDatabase, age
-from everthread.compaction.view import shown
+from everthread.compaction.summary_row import summary_row
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Flag
 from everthread.core.errors import NotFound
@@ -30,7 +30,7 @@ class MemoryViews:
         row = self._database.row(ref)
         named = row.by_seq([branch]) if isinstance(branch, int) else []
         found = path_segments(row.branches, row.head, branch, named)
-        told = shown(row.compactions.values(), found)
+        told = summary_row(row.compactions.values(), found)
         covered = told[-1].last_seq if told else 0
         return Outlook(
             entry_count=len(row.entries),

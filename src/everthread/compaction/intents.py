@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from everthread.compaction.policy import AUTOMATIC
-from everthread.compaction.view import on_path, shown
+from everthread.compaction.summary_row import on_path, summary_row
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Mark, Revision
@@ -66,7 +66,7 @@ class KeepCompaction:
         return entry.how == Revision.REPLACE and is_on(self.path, entry.branch, entry.revises)
 
     def _fits(self, known: Sequence[Compaction]) -> bool:
-        row = shown(known, self.path)
+        row = summary_row(known, self.path)
         if self.compaction.children:
             ids = [compaction.id for compaction in row]
             return all(child in ids for child in self.compaction.children)

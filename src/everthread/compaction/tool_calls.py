@@ -11,8 +11,8 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everthread.compaction.sections import one_line
-from everthread.compaction.sources import CallSketch, Source
+from everthread.compaction.sources import Source, SourceCall
+from everthread.compaction.summary_format import to_one_line
 
 _ARGUMENTS_CHARS = 100
 _RESULT_CHARS = 120
@@ -38,10 +38,10 @@ _ACTING = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CallOutcome:
     """A call and its result, or either alone where the span holds only one."""
 
-    call: CallSketch | None
+    call: SourceCall | None
     result: Source | None
     first_seq: int
     last_seq: int
@@ -69,38 +69,40 @@ class Outcome:
         return named or "tool"
 
 
-def outcomes(sources: Sequence[Source]) -> list[Outcome]:
+def call_outcomes(sources: Sequence[Source]) -> list[CallOutcome]:
     """Every call of the span with its result, in order; equal calls with equal results count once."""
-    waiting: defaultdict[str, deque[tuple[CallSketch, int]]] = defaultdict(deque)
-    found: list[Outcome] = []
+    waiting: defaultdict[str, deque[tuple[SourceCall, int]]] = defaultdict(deque)
+    found: list[CallOutcome] = []
     for source in sources:
         for call in source.calls:
             waiting[call.call_id or call.name].append((call, source.seq))
         if source.is_tool_result:
             answered, seq = _claim(waiting, source)
-            found.append(Outcome(call=answered, result=source, first_seq=min(seq, source.seq), last_seq=source.seq))
-    left = [Outcome(call=call, result=None, first_seq=s, last_seq=s) for queue in waiting.values() for call, s in queue]
+            found.append(CallOutcome(call=answered, result=source, first_seq=min(seq, source.seq), last_seq=source.seq))
+    left = [
+        CallOutcome(call=call, result=None, first_seq=s, last_seq=s) for queue in waiting.values() for call, s in queue
+    ]
     return _without_repeats(sorted([*found, *left], key=lambda outcome: (outcome.last_seq, outcome.first_seq)))
 
 
-def _claim(waiting: dict[str, deque[tuple[CallSketch, int]]], result: Source) -> tuple[CallSketch | None, int]:
+def _claim(waiting: dict[str, deque[tuple[SourceCall, int]]], result: Source) -> tuple[SourceCall | None, int]:
     for key in (result.call_id, result.tool_name):
         if key and waiting.get(key):
             return waiting[key].popleft()
     return None, result.seq
 
 
-def _without_repeats(found: list[Outcome]) -> list[Outcome]:
-    last: dict[str, Outcome] = {}
+def _without_repeats(found: list[CallOutcome]) -> list[CallOutcome]:
+    last: dict[str, CallOutcome] = {}
     for outcome in found:
-        line = sketch(outcome)
+        line = outcome_line(outcome)
         before = last.pop(line, None)
         last[line] = outcome if before is None else _again(before, outcome)
     return list(last.values())
 
 
-def _again(before: Outcome, outcome: Outcome) -> Outcome:
-    return Outcome(
+def _again(before: CallOutcome, outcome: CallOutcome) -> CallOutcome:
+    return CallOutcome(
         call=outcome.call,
         result=outcome.result,
         first_seq=outcome.first_seq,
@@ -109,11 +111,11 @@ def _again(before: Outcome, outcome: Outcome) -> Outcome:
     )
 
 
-def sketch(outcome: Outcome) -> str:
+def outcome_line(outcome: CallOutcome) -> str:
     """The line of a call, without its seq."""
     arguments = _sketched(outcome.call.arguments, _ARGUMENTS_CHARS) if outcome.call else ""
     times = f" ×{outcome.repeats}" if outcome.repeats > 1 else ""
-    called = f"{one_line(outcome.tool)}({arguments}){times}" if outcome.call else one_line(outcome.tool)
+    called = f"{to_one_line(outcome.tool)}({arguments}){times}" if outcome.call else to_one_line(outcome.tool)
     if outcome.result is None:
         return f"{called} → ?"
     given = outcome.call.arguments if outcome.call else ""
@@ -127,8 +129,8 @@ def _sketched(text: str, limit: int, *, given: str = "", failed: bool = False) -
     said = text.strip()
     fields = _fields(said, given) if said[:1] in ("{", "[") else None
     if fields is None:
-        return one_line(_telling(said[:_READ_CHARS], limit, failed=failed))
-    return one_line(_joined(fields, limit))
+        return to_one_line(_telling(said[:_READ_CHARS], limit, failed=failed))
+    return to_one_line(_joined(fields, limit))
 
 
 def _fields(said: str, given: str) -> list[str] | None:
@@ -151,13 +153,13 @@ def _scalars(value: object, name: str, depth: int) -> Iterator[tuple[int, str, s
         for key, inner in value.items():
             yield from _scalars(inner, str(key), depth + 1)
     elif isinstance(value, list) and value and all(isinstance(inner, str | int | float) for inner in value):
-        yield depth, name, one_line("/".join(str(inner) for inner in value)[:_VALUE_CHARS])
+        yield depth, name, to_one_line("/".join(str(inner) for inner in value)[:_VALUE_CHARS])
     elif isinstance(value, list):
         for inner in value[:8]:
             yield from _scalars(inner, name, depth)
     else:
         text = value if isinstance(value, str) else json.dumps(value)
-        yield depth, name, one_line(text[:_VALUE_CHARS])
+        yield depth, name, to_one_line(text[:_VALUE_CHARS])
 
 
 def _joined(fields: list[str], limit: int) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from everthread.compaction.breaker import Breaker
 from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.summarise import CircuitBreaker
 
 POLICY = CompactionPolicy(breaker_failures=3, breaker_seconds=60.0)
 
@@ -17,7 +17,7 @@ class Clock:
 
 def test_after_three_failures_in_a_row_it_is_not_asked_for_a_minute() -> None:
     clock = Clock()
-    breaker = Breaker(clock)
+    breaker = CircuitBreaker(clock)
     for _ in range(2):
         breaker.note(POLICY, failed=True)
         assert breaker.allows(POLICY)
@@ -31,7 +31,7 @@ def test_after_three_failures_in_a_row_it_is_not_asked_for_a_minute() -> None:
 
 def test_one_more_failure_after_the_pause_opens_it_again() -> None:
     clock = Clock()
-    breaker = Breaker(clock)
+    breaker = CircuitBreaker(clock)
     for _ in range(3):
         breaker.note(POLICY, failed=True)
     clock.now = 60.0
@@ -44,7 +44,7 @@ def test_one_more_failure_after_the_pause_opens_it_again() -> None:
 
 
 def test_a_success_in_between_begins_the_count_anew() -> None:
-    breaker = Breaker(Clock())
+    breaker = CircuitBreaker(Clock())
     for failed in (True, True, False, True, True):
         breaker.note(POLICY, failed=failed)
     assert breaker.allows(POLICY)

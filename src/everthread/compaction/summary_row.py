@@ -16,7 +16,7 @@ def on_path(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[
     return [one for one in compactions if one.is_live and is_on(path, one.branch, one.last_seq)]
 
 
-def shown(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Compaction]:
+def summary_row(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Compaction]:
     """The highest of them, oldest first, as far as they follow each other without a hole."""
     valid = on_path(compactions, path)
     condensed = {child for compaction in valid for child in compaction.children}
@@ -32,7 +32,7 @@ def shown(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Co
     return row
 
 
-def one_below(row: Sequence[Compaction], known: Mapping[str, Compaction], level: int) -> list[Compaction]:
+def expand_to_level(row: Sequence[Compaction], known: Mapping[str, Compaction], level: int) -> list[Compaction]:
     """The same stretch in more detail: each summary above the level replaced by those it was made from, as far as
     they are known."""
     told: list[Compaction] = []
@@ -42,14 +42,14 @@ def one_below(row: Sequence[Compaction], known: Mapping[str, Compaction], level:
     return told
 
 
-def to_condense(row: Sequence[Compaction], fan_in: int) -> list[Compaction]:
+def choose_to_condense(row: Sequence[Compaction], fan_in: int) -> list[Compaction]:
     """The oldest of the lowest level that has more than `fan_in` neighbours in a row; else none."""
     runs = [list(run) for _, run in groupby(row, key=lambda compaction: compaction.level)]
     full = [run for run in runs if len(run) > fan_in]
     return min(full, key=lambda run: run[0].level)[:fan_in] if full else []
 
 
-def to_make_room(row: Sequence[Compaction], room_tokens: int) -> list[Compaction]:
+def choose_to_make_room(row: Sequence[Compaction], room_tokens: int) -> list[Compaction]:
     """All but the newest (of two, both), when the summaries together are over the room; else none. For the hard
     mark: their levels may differ."""
     if len(row) < 2 or sum(compaction.tokens_after for compaction in row) <= room_tokens:
@@ -57,7 +57,7 @@ def to_make_room(row: Sequence[Compaction], room_tokens: int) -> list[Compaction
     return list(row[:-1] if len(row) > 2 else row)
 
 
-def resumes_at(compactions: Iterable[Compaction], path: Sequence[Segment], covered: int) -> int | None:
+def gap_end(compactions: Iterable[Compaction], path: Sequence[Segment], covered: int) -> int | None:
     """Where summaries go on after a stretch that lost its own (a message in it was changed): the seq of the last
     message of that stretch. None when there are none further on."""
     return min((one.after_seq for one in on_path(compactions, path) if one.after_seq > covered), default=None)

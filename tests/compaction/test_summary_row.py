@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from everthread.compaction.view import one_below, resumes_at, shown, to_condense, to_make_room
+from everthread.compaction.summary_row import (
+    choose_to_condense,
+    choose_to_make_room,
+    expand_to_level,
+    gap_end,
+    summary_row,
+)
 from everthread.core.compactions import Compaction
 from everthread.core.log import Segment
 
@@ -31,49 +37,49 @@ A, B, C, D = leaf(1, 10), leaf(11, 20), leaf(21, 30), leaf(31, 40)
 
 
 def test_the_row_goes_as_far_as_there_is_no_hole() -> None:
-    assert shown([A, B, D], PATH) == [A, B]
-    assert shown([B, C], PATH) == []
-    assert shown([D, C, B, A], PATH) == [A, B, C, D]
+    assert summary_row([A, B, D], PATH) == [A, B]
+    assert summary_row([B, C], PATH) == []
+    assert summary_row([D, C, B, A], PATH) == [A, B, C, D]
 
 
 def test_the_undone_and_the_invalid_are_not_in_it() -> None:
-    assert shown([A, replace(B, undone_at=NOW), C], PATH) == [A]
-    assert shown([A, B, replace(C, invalid_at=NOW)], PATH) == [A, B]
+    assert summary_row([A, replace(B, undone_at=NOW), C], PATH) == [A]
+    assert summary_row([A, B, replace(C, invalid_at=NOW)], PATH) == [A, B]
 
 
 def test_a_parent_stands_in_the_place_of_its_children() -> None:
     parent = over(A, B)
-    assert shown([A, B, C, parent], PATH) == [parent, C]
-    assert shown([A, B, C, replace(parent, undone_at=NOW)], PATH) == [A, B, C]
+    assert summary_row([A, B, C, parent], PATH) == [parent, C]
+    assert summary_row([A, B, C, replace(parent, undone_at=NOW)], PATH) == [A, B, C]
     known = {one.id: one for one in (A, B, C, parent)}
-    assert one_below([parent, C], known, 1) == [A, B, C]
-    assert one_below([parent, C], known, 2) == [parent, C]
+    assert expand_to_level([parent, C], known, 1) == [A, B, C]
+    assert expand_to_level([parent, C], known, 2) == [parent, C]
 
 
 def test_a_branch_uses_a_summary_only_if_it_has_all_of_its_messages() -> None:
     other = leaf(21, 50, branch=1)
-    assert shown([A, B, other], [Segment(0, 0, 25), Segment(1, 25, 60)]) == [A, B, other]
-    assert shown([A, B, C], [Segment(0, 0, 25), Segment(1, 25, 60)]) == [A, B]
-    assert shown([A, B, other], PATH) == [A, B]
+    assert summary_row([A, B, other], [Segment(0, 0, 25), Segment(1, 25, 60)]) == [A, B, other]
+    assert summary_row([A, B, C], [Segment(0, 0, 25), Segment(1, 25, 60)]) == [A, B]
+    assert summary_row([A, B, other], PATH) == [A, B]
 
 
 def test_only_neighbours_of_one_level_are_condensed_the_lowest_first() -> None:
-    assert to_condense([A, B], 2) == []
-    assert to_condense([A, B, C], 2) == [A, B]
+    assert choose_to_condense([A, B], 2) == []
+    assert choose_to_condense([A, B, C], 2) == [A, B]
     high = leaf(1, 10, level=2)
-    assert to_condense([high, B, C, D], 2) == [B, C]
+    assert choose_to_condense([high, B, C, D], 2) == [B, C]
     apart = [A, leaf(11, 20, level=2), C, leaf(31, 40, level=2), leaf(41, 50)]
-    assert to_condense(apart, 2) == []
+    assert choose_to_condense(apart, 2) == []
 
 
 def test_room_is_made_of_all_but_the_newest() -> None:
-    assert to_make_room([A, B, C], 300) == []
-    assert to_make_room([A, B, C], 299) == [A, B]
-    assert to_make_room([A, B], 150) == [A, B]
-    assert to_make_room([A], 1) == []
+    assert choose_to_make_room([A, B, C], 300) == []
+    assert choose_to_make_room([A, B, C], 299) == [A, B]
+    assert choose_to_make_room([A, B], 150) == [A, B]
+    assert choose_to_make_room([A], 1) == []
 
 
 def test_summaries_resume_after_a_stretch_that_lost_its_own() -> None:
-    assert resumes_at([A, C, D], PATH, covered=10) == 20
-    assert resumes_at([A, B], PATH, covered=20) is None
-    assert resumes_at([A, replace(C, invalid_at=NOW), D], PATH, covered=10) == 30
+    assert gap_end([A, C, D], PATH, covered=10) == 20
+    assert gap_end([A, B], PATH, covered=20) is None
+    assert gap_end([A, replace(C, invalid_at=NOW), D], PATH, covered=10) == 30

@@ -50,7 +50,7 @@ def is_dialogue(text: str) -> bool:
     return len(speakers) >= 3 and len(set(speakers)) >= 2
 
 
-def disarmed(text: str) -> str:
+def neutralise(text: str) -> str:
     """The text with such syntax spelled so that nothing reads it as such; all else as it was."""
     for pattern in (_TOOL_SYNTAX, _ROLE_MARKS):
         if pattern.search(text):

@@ -1,12 +1,12 @@
-"""Facts are found by plain rules, compare in any spelling, and are ranked as someone who goes on needs them."""
+"""Facts are found by plain rules and compare in any spelling."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 
-from everthread.compaction import CallSketch, Source, facts_of, find_facts, kept, rank_facts
-from tests.compaction.spans import assistant, result, spans, texts, user
+from everthread.text.facts import find_facts
+from tests.compaction.spans import texts
 
 
 def _found(text: str) -> set[tuple[str, str]]:
@@ -153,69 +153,8 @@ def test_large_numbers_that_differ_in_the_last_digit_differ() -> None:
     assert find_facts("12345678901234")[0].normal != find_facts("12345678901235")[0].normal
 
 
-def test_what_a_summary_still_says_is_kept_in_whatever_spelling() -> None:
-    facts = find_facts("on 3 May 2024 we paid 1,000 km to Jane Smith")
-    assert [fact.text for fact in kept("Jane smith, 1000 km, 2024-05-03", facts)[1]] == []
-
-
-def test_a_part_of_a_longer_number_or_word_does_not_keep_a_fact() -> None:
-    facts = find_facts("15% of port 801 went to Anna")
-    assert kept("150% of 9310 went to Annabelle", facts)[0] == []
-
-
-def test_a_full_date_holds_the_day_and_the_month_it_names() -> None:
-    facts = find_facts("5月3日") + find_facts("in May 2024")
-    assert kept("by 2024-05-03", facts) == (facts, [])
-
-
-def test_the_seq_of_a_line_keeps_no_fact() -> None:
-    facts = find_facts("see #12")
-    assert kept("- we looked at it [#12, 2024-05-03]", facts)[1] == facts
-
-
-def test_a_fact_is_counted_once_however_often_it_is_said() -> None:
-    sources = [user(1, "port 9310"), assistant(2, "9310 it is")]
-    assert [fact.normal for fact in rank_facts(facts_of(sources), sources)] == ["9310"]
-
-
-def test_arguments_of_calls_hold_facts() -> None:
-    sources = [assistant(3, "", CallSketch(name="book", arguments='{"id": "JG7FMM"}'))]
-    assert [(fact.text, fact.seq) for fact in facts_of(sources)] == [("JG7FMM", 3)]
-
-
-def test_what_a_user_said_ranks_before_what_others_did() -> None:
-    sources = [user(1, "it is 4711"), assistant(2, "I think 5822"), result(3, "t", "6933")]
-    assert [fact.text for fact in rank_facts(facts_of(sources), sources)][:1] == ["4711"]
-
-
-def test_of_equal_facts_the_rarer_and_the_newer_rank_first() -> None:
-    sources = [user(1, "room 401"), user(2, "room 402"), user(3, "room 402"), user(4, "room 403")]
-    assert [fact.text for fact in rank_facts(facts_of(sources), sources)] == ["403", "401", "402"]
-
-
-def test_a_repeated_fact_points_to_where_a_user_said_it_last() -> None:
-    sources = [user(1, "port 9310"), user(2, "port 9310"), assistant(3, "9310, yes")]
-    assert [fact.seq for fact in rank_facts(facts_of(sources), sources)] == [2]
-
-
 @given(texts())
 def test_every_fact_stands_in_the_text(text: str) -> None:
     for fact in find_facts(text):
         assert fact.text in text
         assert fact.normal
-
-
-@given(texts())
-def test_a_text_keeps_all_its_own_facts(text: str) -> None:
-    assert kept(text, find_facts(text))[1] == []
-
-
-@given(spans())
-def test_ranking_gives_every_fact_of_any_span_once_and_those_of_users_first(sources: list[Source]) -> None:
-    facts = facts_of(sources)
-    ranked = rank_facts(facts, sources)
-    assert {fact.normal for fact in ranked} == {fact.normal for fact in facts}
-    assert len(ranked) == len({fact.normal for fact in ranked})
-    users = {source.seq for source in sources if source.role in ("user", "human")}
-    said_by_user = [fact.seq in users for fact in ranked]
-    assert said_by_user == sorted(said_by_user, reverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from everthread.text import normal_forms as forms
-from everthread.text.fact_rule import Match, Rule, rule
+from everthread.text.fact_rule import FactRule, Match, fact_rule
 
 MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
@@ -118,24 +118,26 @@ def _is_no_index(match: Match) -> bool:
     return len(match[0]) >= 3 and not is_line_number
 
 
-DATES: tuple[Rule, ...] = (
-    rule("date", "digit", r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?!\d)(?!-\d)", normal=_date),
-    rule("date", "digit", r"(?<![\d/])(?P<y>(?:19|20)\d\d)[/.](?P<m>\d{1,2})[/.](?P<d>\d{1,2})(?![\d/])", normal=_date),
-    rule("date", "digit", r"(?<![\d/.])\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])"),
-    rule(
+DATES: tuple[FactRule, ...] = (
+    fact_rule("date", "digit", r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?!\d)(?!-\d)", normal=_date),
+    fact_rule(
+        "date", "digit", r"(?<![\d/])(?P<y>(?:19|20)\d\d)[/.](?P<m>\d{1,2})[/.](?P<d>\d{1,2})(?![\d/])", normal=_date
+    ),
+    fact_rule("date", "digit", r"(?<![\d/.])\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])"),
+    fact_rule(
         "date",
         "digit",
         rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)?[ -](?P<m>{MONTH})\b(?:,?[ -](?P<y>\d{{4}})\b)?",
         normal=_date,
     ),
-    rule(
+    fact_rule(
         "date",
         "digit",
         rf"\b(?P<m>{MONTH})[ -](?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? ?-?(?P<y>\d{{4}})\b)?",
         normal=_date,
     ),
-    rule("date", "digit", rf"\b(?P<m>{MONTH}),?[ -](?P<y>(?:19|20)\d\d)\b", normal=_date),
-    rule(
+    fact_rule("date", "digit", rf"\b(?P<m>{MONTH}),?[ -](?P<y>(?:19|20)\d\d)\b", normal=_date),
+    fact_rule(
         "date",
         "chinese",
         r"(?P<y>\d{4}|\d{2}|[一二][〇零一二三四五六七八九]{3})年"
@@ -143,36 +145,36 @@ DATES: tuple[Rule, ...] = (
         normal=_date,
         guard=_says_a_year,
     ),
-    rule(
+    fact_rule(
         "date",
         "chinese",
         rf"(?<!\d)(?P<m>{_CN_MONTH})月(?![亮饼子经薪租供])(?:份|(?P<d>{_CN_DAY})[日号]?)?",
         normal=_date,
         guard=_says_a_month,
     ),
-    rule("date", "chinese", r"(?<!\d)(?P<d>[12]?\d|3[01])[日号](?![线楼门院机位店桌床本子码])", normal=_date),
+    fact_rule("date", "chinese", r"(?<!\d)(?P<d>[12]?\d|3[01])[日号](?![线楼门院机位店桌床本子码])", normal=_date),
 )
 
-TIMES: tuple[Rule, ...] = (
-    rule(
+TIMES: tuple[FactRule, ...] = (
+    fact_rule(
         "time",
         "digit",
         r"(?<![A-Za-z0-9_.:])(?P<h>1[0-2]|0?\d)(?::(?P<min>[0-5]\d))? ?(?P<half>[aApP](?:\.[mM]\.|[mM]\b))",
         normal=_time,
     ),
-    rule(
+    fact_rule(
         "time",
         "digit",
         rf"(?<![\d.:：])(?P<half>{_CN_HALF})?(?P<h>[01]?\d|2[0-4])[:：](?P<min>[0-5]\d)(?::[0-5]\d)?(?![\d:：])",
         normal=_time,
     ),
-    rule(
+    fact_rule(
         "time",
         "chinese",
         rf"(?P<half>{_CN_HALF})(?P<h>{_CN_HOUR})点(?P<min>半|一刻|三刻|[0-5]?\d(?!\d|%))?分?",
         normal=_time,
     ),
-    rule(
+    fact_rule(
         "time",
         "chinese",
         rf"(?<![\d.])(?P<h>{_CN_HOUR})点(?P<min>半|一刻|三刻|[0-5]\d)?(?:分|钟|整)?",
@@ -181,56 +183,58 @@ TIMES: tuple[Rule, ...] = (
     ),
 )
 
-MONEY: tuple[Rule, ...] = (
-    rule(
+MONEY: tuple[FactRule, ...] = (
+    fact_rule(
         "money",
         "currency",
         rf"(?P<cur>US\$|HK\$|[$€£¥￥])\s?(?P<n>{_NUM})(?:\s?(?P<scale>[kKMwW](?!\w)|million|billion|万|亿|千))?",
         normal=_money,
     ),
-    rule(
+    fact_rule(
         "money",
         "digit",
         rf"(?<![\d.])(?P<n>{_NUM})\s?(?P<scale>[kKMwW]|million|billion|万|亿|千|百)?\s?"
         r"(?P<cur>块钱|块|元|人民币|美元|美金|日元|欧元|港币|(?:USD|CNY|RMB|EUR|GBP|dollars?|euros?|yuan|bucks|pounds)\b)",
         normal=_money,
     ),
-    rule(
+    fact_rule(
         "money", "chinese number", rf"(?P<n>{_CN})(?P<cur>块钱|块|元|美元|日元|欧元)", normal=_money, guard=_is_counted
     ),
 )
 
-NUMBERS: tuple[Rule, ...] = (
-    rule("number", "chinese", rf"百分之(?P<n>{_CN}|{_NUM})", normal=_percent),
-    rule(
+NUMBERS: tuple[FactRule, ...] = (
+    fact_rule("number", "chinese", rf"百分之(?P<n>{_CN}|{_NUM})", normal=_percent),
+    fact_rule(
         "number",
         "digit",
         rf"{_ALONE}(?P<n>{_NUM})(?P<scale>[kKwW]|万|亿|千)?\s?(?P<unit>{_CN_UNITS}|[%％℃°])",
         normal=_quantity,
     ),
-    rule("number", "chinese", rf"{_ALONE}(?P<n>{_NUM})(?P<scale>[万亿])", normal=_scaled),
-    rule(
+    fact_rule("number", "chinese", rf"{_ALONE}(?P<n>{_NUM})(?P<scale>[万亿])", normal=_scaled),
+    fact_rule(
         "number",
         "digit",
         rf"{_ALONE}(?P<n>{_NUM})(?:(?P<scale>[kKM])(?!\w))?[ -]?"
         rf"(?!(?i:{_NOT_UNITS}))(?P<unit>[A-Za-zµ]{{1,16}})(?![\w(.]\w)",
         normal=_quantity,
     ),
-    rule("number", "digit", rf"(?<![\w.])(?P<n>{_NUM})(?:st|nd|rd|th)\b", normal=_ordinal),
-    rule(
+    fact_rule("number", "digit", rf"(?<![\w.])(?P<n>{_NUM})(?:st|nd|rd|th)\b", normal=_ordinal),
+    fact_rule(
         "number",
         "counted",
         rf"(?i:\b(?P<n>{'|'.join(forms.NUMBER_WORDS)})) (?P<unit>{_COUNTED})\b",
         normal=_quantity,
         guard=_is_more_than_one,
     ),
-    rule(
+    fact_rule(
         "number",
         "chinese number",
         rf"(?<![第每某那这哪零〇一二两三四五六七八九十百千万亿几])(?P<n>{_CN})(?P<unit>{_CN_UNITS}半?)",
         normal=_quantity,
         guard=_is_counted,
     ),
-    rule("number", "chinese number", _CN, normal=_number, guard=_is_amount),
-    rule("number", "digit", rf"(?<![A-Za-z0-9_.])-?(?:{_NUM})(?![A-Za-z_]|\.\d)", normal=_number, guard=_is_no_index),
+    fact_rule("number", "chinese number", _CN, normal=_number, guard=_is_amount),
+    fact_rule(
+        "number", "digit", rf"(?<![A-Za-z0-9_.])-?(?:{_NUM})(?![A-Za-z_]|\.\d)", normal=_number, guard=_is_no_index
+    ),
 )

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from everthread.compaction import CallSketch, Source
-from everthread.compaction.outcomes import outcomes, sketch
+from everthread.compaction import Source, SourceCall
+from everthread.compaction.tool_calls import call_outcomes, outcome_line
 from tests.compaction.spans import assistant, result, spans
 
 
 def _lines(*sources: Source) -> list[str]:
-    return [sketch(outcome) for outcome in outcomes(sources)]
+    return [outcome_line(outcome) for outcome in call_outcomes(sources)]
 
 
-def _call(name: str, arguments: str, call_id: str | None = None) -> CallSketch:
-    return CallSketch(name=name, arguments=arguments, call_id=call_id)
+def _call(name: str, arguments: str, call_id: str | None = None) -> SourceCall:
+    return SourceCall(name=name, arguments=arguments, call_id=call_id)
 
 
 def test_arguments_and_result_are_told_by_their_fields() -> None:
@@ -39,9 +39,9 @@ def test_without_ids_results_come_in_the_order_of_the_calls() -> None:
 
 
 def test_a_call_without_a_result_says_so() -> None:
-    (outcome,) = outcomes([assistant(1, "", _call("deploy", "{}"))])
+    (outcome,) = call_outcomes([assistant(1, "", _call("deploy", "{}"))])
     assert outcome.unanswered
-    assert sketch(outcome) == "deploy() → ?"
+    assert outcome_line(outcome) == "deploy() → ?"
 
 
 def test_a_result_without_a_call_is_told_too() -> None:
@@ -50,8 +50,8 @@ def test_a_result_without_a_call_is_told_too() -> None:
 
 def test_the_same_call_with_the_same_result_is_told_once() -> None:
     pairs = [(assistant(seq, "", _call("ping", "{}")), result(seq + 1, "ping", "pong")) for seq in (1, 3, 5)]
-    (outcome,) = outcomes([source for pair in pairs for source in pair])
-    assert sketch(outcome) == "ping() ×3 → pong"
+    (outcome,) = call_outcomes([source for pair in pairs for source in pair])
+    assert outcome_line(outcome) == "ping() ×3 → pong"
     assert (outcome.first_seq, outcome.last_seq) == (5, 6)
 
 
@@ -73,7 +73,7 @@ def test_a_traceback_is_told_by_its_last_line() -> None:
     ],
 )
 def test_a_failure_is_told_from_a_result(text: str, failed: bool) -> None:
-    (outcome,) = outcomes([result(1, "run", text)])
+    (outcome,) = call_outcomes([result(1, "run", text)])
     assert outcome.failed is failed
 
 
@@ -90,7 +90,7 @@ def test_a_long_result_is_one_short_line() -> None:
 
 @given(spans())
 def test_every_call_and_result_of_any_span_is_told_on_one_line(sources: list[Source]) -> None:
-    told = outcomes(sources)
+    told = call_outcomes(sources)
     events = sum(len(source.calls) + source.is_tool_result for source in sources)
     assert sum(outcome.repeats for outcome in told) <= events <= 2 * sum(outcome.repeats for outcome in told)
-    assert all(len(sketch(outcome).splitlines()) == 1 for outcome in told)
+    assert all(len(outcome_line(outcome).splitlines()) == 1 for outcome in told)

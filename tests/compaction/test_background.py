@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from everthread.compaction.aside import aside
+from everthread.compaction.background import run_in_background
 
 
 async def test_threads_change_hands_more_often_while_something_is_worked_on_and_no_longer() -> None:
     before = sys.getswitchinterval()
-    seen = await asyncio.gather(*(aside(sys.getswitchinterval) for _ in range(3)))
+    seen = await asyncio.gather(*(run_in_background(sys.getswitchinterval) for _ in range(3)))
     assert all(interval < before for interval in seen)
     assert sys.getswitchinterval() == pytest.approx(before)
 
@@ -20,5 +20,5 @@ async def test_threads_change_hands_more_often_while_something_is_worked_on_and_
 async def test_an_error_arrives_and_leaves_the_interpreter_as_it_was() -> None:
     before = sys.getswitchinterval()
     with pytest.raises(ZeroDivisionError):
-        await aside(divmod, 1, 0)
+        await run_in_background(divmod, 1, 0)
     assert sys.getswitchinterval() == pytest.approx(before)

@@ -23,13 +23,13 @@ _at_work = 0
 _before = 0.0
 
 
-async def aside(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_in_background(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run it in a thread that lets the others go first."""
-    with _lively():
+    with _short_switch_interval():
         return await asyncio.to_thread(work, *args, **kwargs)
 
 
-async def forsakable(work: Callable[[], R]) -> R:
+async def run_abandonable(work: Callable[[], R]) -> R:
     """Run what may block for ever in a thread that nobody waits for once this is cancelled, not even at the end of the
     process: that of a pool would be joined there."""
     loop = asyncio.get_running_loop()
@@ -53,7 +53,7 @@ def _hand_over(loop: asyncio.AbstractEventLoop, done: asyncio.Future[R], settle:
 
 
 @contextmanager
-def _lively() -> Iterator[None]:
+def _short_switch_interval() -> Iterator[None]:
     global _at_work, _before
     with _guard:
         if not _at_work:

@@ -9,7 +9,7 @@ import pytest
 
 import everthread
 from everthread import Budget, Conversation
-from everthread.compaction.policy import Load
+from everthread.compaction.due import Load, measure_load
 from everthread.context import read_view
 from tests.contracts.talk import says
 from tests.contracts.views import call, result, tell
@@ -26,10 +26,10 @@ async def conv() -> AsyncIterator[Conversation]:
 
 async def load(conv: Conversation, *, freed: int) -> Load:
     """What is known when the last compaction had freed so many tokens."""
-    view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
+    view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
     last = replace(view.row[-1], tokens_before=freed + 10, tokens_after=10)
     view = replace(view, row=[*view.row[:-1], last])
-    return read_view.load_of(view, read_view.render(view, Budget()))
+    return measure_load(view, read_view.render(view, Budget()))
 
 
 async def test_a_compaction_that_freed_little_of_the_request_is_followed_by_none(conv: Conversation) -> None:
@@ -53,7 +53,7 @@ async def test_an_undone_compaction_is_asked_back_until_its_messages_are_summed_
     last = [one async for one in conv.compactions()][-1]
     assert not (await load(conv, freed=10)).is_asked_back
     await conv.undo_compaction(last.id)
-    view = await read_view.look(conv._store, conv._ref, None, conv._runtime.policy)
-    assert read_view.load_of(view, read_view.render(view, Budget())).is_asked_back
+    view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
+    assert measure_load(view, read_view.render(view, Budget())).is_asked_back
     await conv.compact()
     assert not (await load(conv, freed=10)).is_asked_back

@@ -1,0 +1,104 @@
+"""Whether a compaction is due: a pure decision from what is known of a view, and the job of making it later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.context.assemble import Context
+from everthread.context.budget import Budget
+from everthread.context.message_format import is_user_turn
+from everthread.context.read_view import View
+from everthread.core.jobs import COMPACT, NewJob
+from everthread.core.log import BranchName
+
+UNLIMITED = Budget(window=100_000_000, output_reserve=0)
+"""For who does not know the model: no token mark is ever passed, only that of messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueCompaction:
+    """What somebody knew who found a compaction due."""
+
+    budget: Budget = UNLIMITED
+    system_tokens: int = 0
+    """What the system prompt counted to: it is not kept, and the same mark is to be passed again."""
+    branch: BranchName = None
+    compaction: Mapping[str, Any] | None = None
+    """The request's own settings."""
+
+    @property
+    def known_budget(self) -> Budget | None:
+        return None if self.budget == UNLIMITED else self.budget
+
+    def as_job(self) -> NewJob:
+        return NewJob(kind=COMPACT, details=asdict(self))
+
+    @classmethod
+    def of(cls, details: Mapping[str, Any]) -> DueCompaction:
+        """From a job; an append's has no details."""
+        return cls(**{**details, "budget": Budget(**details["budget"])}) if details else cls()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What is known of a conversation when the question is asked."""
+
+    used_tokens: int
+    """What the next request would count to, before anything is left out of it."""
+    uncovered: int
+    """Messages that no summary stands for."""
+    freed_little: bool = False
+    """Whether the last compaction freed less than it should and no user turn has come since."""
+    is_asked_back: bool = False
+    """Whether a person has undone the compaction that would come next: none by itself before the hard mark."""
+
+
+def decide_trigger(policy: CompactionPolicy, budget: Budget, load: Load) -> Trigger | None:
+    """Whether a compaction is due, and why. The hard mark is due whatever is switched off."""
+    if load.used_tokens > budget.limit:
+        return "hard_limit"
+    if not policy.enabled or load.freed_little or load.is_asked_back or load.uncovered <= policy.keep_recent:
+        return None
+    if load.used_tokens >= policy.threshold * budget.limit:
+        return "threshold"
+    return "messages" if load.uncovered > policy.message_mark else None
+
+
+# -- whether a compaction is due -----------------------------------------------------------------------------------
+
+
+def measure_load(view: View, context: Context) -> Load:
+    """What is known when the question is whether a compaction is due."""
+    return Load(
+        used_tokens=context.wanted_tokens,
+        uncovered=view.uncovered,
+        freed_little=_freed_little(view, context.wanted_tokens),
+        is_asked_back=view.outlook.is_asked_back,
+    )
+
+
+def _freed_little(view: View, used_tokens: int) -> bool:
+    """Whether another one would be as vain as the last. A window that had to jump over messages waits for nobody."""
+    if not view.row or view.row[-1].level > 1 or view.passed_over is not None:
+        return False
+    last = view.row[-1]
+    freed = last.tokens_before - last.tokens_after
+    has_new_turn = any(is_user_turn(one.payload) for one in view.window[last.new_count - 1 :])
+    return freed < view.policy.least_freed * (used_tokens + freed) and not has_new_turn
+
+
+def due_trigger(view: View, context: Context, budget: Budget, *, system_tokens: int = 0) -> Trigger | None:
+    """Whether a compaction is due for this view, and why; `system_tokens` where the system prompt is not in it."""
+    load = measure_load(view, context)
+    return decide_trigger(view.policy, budget, replace(load, used_tokens=load.used_tokens + system_tokens))
+
+
+def compaction_check_at(view: View) -> int:
+    """How many messages the path must have for the next look to be worth it."""
+    covered = view.outlook.leaf_depth - view.uncovered
+    if view.uncovered <= view.policy.message_mark:
+        return covered + view.policy.message_mark + 1
+    return view.outlook.leaf_depth + view.policy.bounds.step  # something holds it back: not at every message

@@ -1,0 +1,251 @@
+"""The statements of a stretch: who said each, in answer to what, under which head it belongs, and what it is worth.
+
+A statement alone is often not understood ("yes, the second one"); what it answers is found here, once, so that scoring
+and writing need not look at the messages again. Scores are plain sums and factors, so that a line's presence can be
+explained: who said it, how rare its words are in this conversation, what it does, where it stands. The facts it holds
+are valued apart, because a fact is worth keeping once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from everthread.compaction.fact_ranking import fact_weight
+from everthread.compaction.sources import Source, is_user
+from everthread.compaction.summary_format import Section
+from everthread.text import cues
+from everthread.text.facts import Fact
+from everthread.text.sentences import TextPiece, split_sentences
+from everthread.text.terms import terms, tf_idf_weights
+
+# A reply of so few content words says nothing without the question before it.
+SHORT_TERMS = 6
+# Below this share of the messages users only set the task.
+_RARE_SHARE = 0.2
+# Someone who asks does so at the end of what they say.
+_LAST_PIECES = 2
+# Among so many of the first pieces of the users the goal of a span is looked for.
+_OPENING_PIECES = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A piece where it stands in the span."""
+
+    source: Source
+    piece: TextPiece
+    place: int
+    """Its place among the pieces of its message."""
+    progress: float
+    """How far through the span its message is, up to 1."""
+    terms: tuple[str, ...]
+    question: Statement | None
+    """What it answers, when it is too short to be understood alone."""
+    answered: bool
+    """Whether someone else spoke after it."""
+    among_people: bool
+    """Whether only people talk: their questions to each other are talk, not tasks."""
+    works_alone: bool
+    """Whether users are rare in the span: the one who works says what is decided."""
+
+
+def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
+    """Every piece that someone said, in order; what tools answered is no one's words."""
+    answered = _answered(sources)
+    speaking = [is_user(source) for source in sources if source.text.strip() and not source.is_tool_result]
+    among_people, works_alone = all(speaking), sum(speaking) < _RARE_SHARE * len(speaking)
+    before: list[Statement] = []
+    for at, source in enumerate(sources):
+        pieces = [] if source.is_tool_result else _said_together(split_sentences(source.text))
+        said: list[Statement] = []
+        for place, piece in enumerate(pieces):
+            words = () if piece.kind == "code" else tuple(terms(piece.text))
+            alone = place == 0 and len(pieces) <= _LAST_PIECES
+            said.append(
+                Statement(
+                    source=source,
+                    piece=piece,
+                    place=place,
+                    progress=(at + 1) / len(sources),
+                    terms=words,
+                    question=_question(before, source) if alone and _is_short(words, piece.text) else None,
+                    answered=answered[at],
+                    among_people=among_people,
+                    works_alone=works_alone,
+                )
+            )
+        yield from said
+        # Tool calls and their results between a question and its answer change nothing.
+        before = said[-_LAST_PIECES:] or before
+
+
+def _said_together(pieces: list[TextPiece]) -> list[TextPiece]:
+    """A yes and what follows it are one reply."""
+    if len(pieces) != _LAST_PIECES or {piece.kind for piece in pieces} != {"prose"}:
+        return pieces
+    first, second = pieces
+    if not cues.affirms(first.text) or len(terms(first.text)) > 1:
+        return pieces
+    return [TextPiece(kind="prose", text=f"{first.text} {second.text}")]
+
+
+def opening_request(said: Sequence[Statement]) -> Statement | None:
+    """What a user came with: the first thing they want or ask for; at a conversation's start, their first words."""
+    able = list(islice((one for one in said if _can_open(one)), _OPENING_PIECES))
+    if able and said[0].source.seq == 1:
+        return able[0]
+    return next((one for one in able if cues.aims(one.piece.text) or cues.asks(one.piece.text)), None)
+
+
+def _question(before: Sequence[Statement], source: Source) -> Statement | None:
+    if not before or (before[0].source.role, before[0].source.name) == (source.role, source.name):
+        return None
+    asking = (one for one in reversed(before) if cues.proposes(one.piece.text) or cues.asks(one.piece.text))
+    return next(asking, None)
+
+
+def _is_short(words: Sequence[str], text: str) -> bool:
+    return len(words) <= SHORT_TERMS or (len(words) <= 2 * SHORT_TERMS and cues.affirms(text))
+
+
+def _can_open(one: Statement) -> bool:
+    text = one.piece.text
+    if not is_user(one.source) or one.piece.kind != "prose" or cues.is_polite(text) or cues.affirms(text):
+        return False
+    return len(one.terms) >= 3
+
+
+def _answered(sources: Sequence[Source]) -> list[bool]:
+    """For each message, whether anyone but its speaker says something later in the span."""
+    answered = [False] * len(sources)
+    later: set[tuple[str, str | None]] = set()
+    for at in range(len(sources) - 1, -1, -1):
+        speaker = (sources[at].role, sources[at].name)
+        answered[at] = bool(later - {speaker})
+        if sources[at].text.strip() and not sources[at].is_tool_result:
+            later.add(speaker)
+    return answered
+
+
+# A system message is sent with every request anyway.
+_SYSTEM_WEIGHT = 0.2
+_USER_WEIGHT, _OTHER_WEIGHT, _LONE_WORKER_WEIGHT = 1.0, 0.45, 0.8
+# What keeping a fact is worth, by who said it; a tool's output is full of them.
+_FACT_VALUES = {"user": 0.5, "other": 0.2, "tool": 0.1}
+# So many of its weightiest terms speak for a piece; a longer one is not better for more.
+_TELLING_TERMS = 6
+_FORM_FACTORS = {"prose": 1.0, "item": 0.8, "heading": 0.3, "code": 0.6}
+# Politeness, filling, an introduction to what follows; cheering, and questions among people.
+_IDLE, _WARM = 0.25, 0.4
+
+
+class FactValues:
+    """What keeping each fact is worth, and which facts a text said at a seq holds."""
+
+    def __init__(self, sources: Sequence[Source], facts: Sequence[Fact]) -> None:
+        sides = {source.seq: _side(source) for source in sources}
+        self._at_seq: defaultdict[int, list[Fact]] = defaultdict(list)
+        self._values: dict[str, float] = {}
+        for fact in facts:
+            self._at_seq[fact.seq].append(fact)
+            value = fact_weight(fact) * _FACT_VALUES[sides.get(fact.seq, "other")]
+            self._values[fact.normal] = max(value, self._values.get(fact.normal, 0.0))
+
+    def held_by(self, text: str, *seqs: int) -> dict[str, float]:
+        """The normal form of each fact in the text, with its value; a user's fact is worth it wherever it stands."""
+        near = [fact for seq in dict.fromkeys(seqs) for fact in self._at_seq.get(seq, ())]
+        return {fact.normal: self._values[fact.normal] for fact in near if fact.text in text}
+
+
+def _side(source: Source) -> str:
+    return "user" if is_user(source) else "tool" if source.is_tool_result else "other"
+
+
+def saliences(said: Sequence[Statement]) -> list[float]:
+    """How much the words of each piece matter in this conversation: about 1 for the best tenth."""
+    by_message: defaultdict[int, list[str]] = defaultdict(list)
+    for one in said:
+        by_message[one.source.seq].extend(one.terms)
+    weights = tf_idf_weights(by_message.values())
+    raw = [sum(heapq.nlargest(_TELLING_TERMS, [weights[term] for term in set(one.terms)])) for one in said]
+    top = sorted(raw)[int(len(raw) * 0.9)] if raw else 0.0
+    return [min(1.5, value / top) if top > 0 else 0.0 for value in raw]
+
+
+def quick_score(one: Statement, salience: float, facts: dict[str, float]) -> float:
+    """A first guess at what a piece is worth, before its wording is looked at."""
+    return _by_speaker(one) * _by_place(one, salience) + sum(facts.values())
+
+
+def section_of(one: Statement, *, holds_facts: bool) -> Section:
+    """Where a piece belongs. Users set goals and decide; an answer gives facts."""
+    text = one.piece.text
+    if not is_user(one.source):
+        return "decisions" if one.works_alone and one.piece.kind == "prose" and cues.decides(text) else "facts"
+    if one.piece.kind == "code":
+        return "facts"
+    if one.question is not None:
+        return "decisions" if cues.affirms(text) or cues.decides(text) else "facts"
+    if cues.asks(text):
+        if holds_facts or one.among_people or cues.is_polite(text):
+            return "facts"
+        return "goal" if one.answered else "open"
+    return _section_of_statement(text)
+
+
+def _section_of_statement(text: str) -> Section:
+    if cues.decides(text):
+        return "decisions"
+    if cues.is_pending(text):
+        return "open"
+    return "goal" if cues.aims(text) else "facts"
+
+
+def score(one: Statement, section: Section, salience: float) -> float:
+    """The worth of a piece without its facts."""
+    deed = _by_deed(one, section) if is_user(one.source) or one.works_alone else 0.0
+    return _by_speaker(one) * (_by_place(one, salience) + deed) * _by_form(one)
+
+
+def _by_speaker(one: Statement) -> float:
+    if is_user(one.source):
+        return _USER_WEIGHT
+    if one.source.role == "system":
+        return _SYSTEM_WEIGHT
+    return _LONE_WORKER_WEIGHT if one.works_alone else _OTHER_WEIGHT
+
+
+def _by_place(one: Statement, salience: float) -> float:
+    """The start of a message and the end of the span tell more."""
+    return 0.2 + 0.6 * salience + (0.15 if one.place == 0 else 0.0) + 0.2 * one.progress
+
+
+def _by_deed(one: Statement, section: Section) -> float:
+    text = one.piece.text
+    own = {"decisions": 0.5, "open": 0.2 + 0.2 * one.progress, "goal": 0.1}.get(section, 0.0)
+    standing = 0.3 if cues.is_lasting(text) else 0.0
+    return (
+        own + standing + (0.3 if cues.reports_event(text) else 0.0) + (0.2 if cues.is_relative_in_time(text) else 0.0)
+    )
+
+
+def _is_idle(one: Statement) -> bool:
+    text = one.piece.text
+    if one.question is not None:
+        return cues.is_polite(text) and not cues.affirms(text)
+    return len(one.terms) < 2 or cues.is_polite(text) or text.endswith((":", "："))
+
+
+def _by_form(one: Statement) -> float:
+    """What is said for politeness or around an answer, and what is no sentence, counts little."""
+    text = one.piece.text
+    factor = _FORM_FACTORS[one.piece.kind]
+    if _is_idle(one):
+        factor *= _IDLE
+    if is_user(one.source):
+        return factor * (_WARM if cues.praises(text) or (one.among_people and cues.asks(text)) else 1.0)
+    return factor * (_IDLE if cues.is_boilerplate(text) or cues.ends_in_question(text) else 1.0)

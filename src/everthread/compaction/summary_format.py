@@ -1,0 +1,182 @@
+"""The written form of a summary: lines under heads, each line with the place where its source can be opened.
+
+    ## Decisions
+    - user: let's ship on 3 May, not before [#12]
+
+Summaries are written here and read back here: condensing several into one works on lines, not on text. They are made to
+fit a number of tokens by the caller's own counter, whatever that counter does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from everthread.compaction.sources import TokenCounter
+from everthread.text.control_syntax import neutralise
+from everthread.text.facts import Fact
+from everthread.text.language import Language, readable
+from everthread.text.sentences import split_sentences
+
+Section = Literal["goal", "decisions", "facts", "open", "tools", "mentioned"]
+
+SECTION_TITLES: dict[Language, dict[Section, str]] = {
+    "en": {
+        "goal": "Goal",
+        "decisions": "Decisions",
+        "facts": "Facts",
+        "open": "Open points",
+        "tools": "Tools used",
+        "mentioned": "Also mentioned",
+    },
+    "zh": {
+        "goal": "目标",
+        "decisions": "决定",
+        "facts": "事实",
+        "open": "未决事项",
+        "tools": "用过的工具",
+        "mentioned": "另外提到",
+    },
+}
+SECTION_ORDER: tuple[Section, ...] = ("goal", "decisions", "facts", "open", "tools", "mentioned")
+
+# The part of a summary that the closing list of bare facts may take; the rest is sentences.
+FACTS_SHARE = 0.3
+
+_SECTION_OF_HEAD = {head: section for heads in SECTION_TITLES.values() for section, head in heads.items()}
+_HEAD_LINE = re.compile(r"^#{1,6}\s*(.+?)\s*[:：]?$")
+_TAGGED = re.compile(r"^(?:[-*]\s+)?(.*?)\s*\[#(\d+)(?:(?:–|-|, )#(\d+))?(?:, (\d{4}-\d\d-\d\d))?\]$")
+_BLANKS = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryLine:
+    """One line of a summary: what was said or done, and between which messages."""
+
+    section: Section
+    text: str
+    first_seq: int
+    last_seq: int
+    day: str | None = None
+    """The day it was said, given when the words themselves ("yesterday") need it."""
+
+
+def source_tag(line: SummaryLine) -> str:
+    """`[#12]`, `[#5–#9]`, `[#12, 2024-05-03]`."""
+    last = f"–#{line.last_seq}" if line.last_seq != line.first_seq else ""
+    return f"[#{line.first_seq}{last}{f', {line.day}' if line.day else ''}]"
+
+
+def format_line(line: SummaryLine) -> str:
+    """The line as it stands in the summary."""
+    return f"- {line.text} {source_tag(line)}"
+
+
+def format_summary(lines: Sequence[SummaryLine], language: Language) -> str:
+    """The lines under their heads, each section in the order of the conversation."""
+    blocks: list[str] = []
+    for section in SECTION_ORDER:
+        chosen = [line for line in lines if line.section == section]
+        if chosen:
+            chosen.sort(key=lambda line: (line.first_seq, line.last_seq))
+            blocks.append("\n".join([f"## {SECTION_TITLES[language][section]}", *map(format_line, chosen)]))
+    return "\n".join(blocks)
+
+
+def parse_summary(text: str) -> Iterator[SummaryLine | str]:
+    """A summary read back: its lines, and as plain text whatever was not written here."""
+    section: Section = "facts"
+    for raw in text.splitlines():
+        stripped = raw.strip()
+        head = _HEAD_LINE.match(stripped)
+        if head and head[1] in _SECTION_OF_HEAD:
+            section = _SECTION_OF_HEAD[head[1]]
+        elif tagged := _TAGGED.match(stripped):
+            first = int(tagged[2])
+            yield SummaryLine(
+                section=section, text=tagged[1], first_seq=first, last_seq=int(tagged[3] or first), day=tagged[4]
+            )
+        elif stripped and not head:
+            yield stripped
+
+
+def strip_mentions(text: str) -> str:
+    """The summary without its closing list of facts, which is made anew whenever the rest changes."""
+    heads = "|".join(re.escape(heads["mentioned"]) for heads in SECTION_TITLES.values())
+    return re.split(rf"(?m)^## (?:{heads})$", text)[0].rstrip()
+
+
+def to_one_line(text: str) -> str:
+    """Text as it may stand in a line: on one line, printable, with no syntax that a model would obey."""
+    return neutralise(_BLANKS.sub(" ", readable(text)).strip())
+
+
+def mention_lines(facts: Iterable[Fact]) -> list[SummaryLine]:
+    """The bare facts, those of one message on one line, in the order in which they were said."""
+    by_seq: dict[int, list[str]] = {}
+    for fact in sorted(facts, key=lambda fact: (fact.seq, fact.start)):
+        by_seq.setdefault(fact.seq, []).append(to_one_line(fact.text))
+    return [
+        SummaryLine(section="mentioned", text="; ".join(said), first_seq=seq, last_seq=seq)
+        for seq, said in by_seq.items()
+    ]
+
+
+def longest_that_fits(size: int, fits: Callable[[int], bool]) -> int:
+    """The largest n up to `size` for which `fits(n)`, found by doubling and halving; 0 if none does."""
+    low, high = 0, 1
+    while high <= size and fits(high):
+        low, high = high, high * 2
+    high = min(high, size + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def cut_to_fit(text: str, max_tokens: int, count_tokens: TokenCounter) -> str:
+    """The text, or as much of its beginning as fits with an ellipsis."""
+    if count_tokens(text) <= max_tokens:
+        return text
+    size = longest_that_fits(len(text), lambda size: count_tokens(f"{text[:size].rstrip()}…") <= max_tokens)
+    return f"{text[:size].rstrip()}…" if size else ""
+
+
+def cut_at_sentence(text: str, max_tokens: int, count_tokens: TokenCounter) -> str:
+    """The text up to the last line that fits, of the line after it the sentences that do."""
+    if count_tokens(text) <= max_tokens:
+        return text
+    lines = text.splitlines()
+    whole = longest_that_fits(len(lines), lambda size: count_tokens("\n".join(lines[:size])) <= max_tokens)
+    head = "\n".join(lines[:whole])
+    sentences = [piece.text for piece in split_sentences(lines[whole])] if whole < len(lines) else []
+    more = longest_that_fits(
+        len(sentences), lambda size: count_tokens("\n".join([head, " ".join(sentences[:size])])) <= max_tokens
+    )
+    return "\n".join(part for part in (head, " ".join(sentences[:more])) if part).strip()
+
+
+def join_within(prose: str, listed: str, max_tokens: int, count_tokens: TokenCounter) -> str:
+    """The prose with its list, without it where both do not fit, empty where nothing does."""
+    whole = "\n".join(part for part in (prose, listed) if part)
+    return next((text for text in (whole, prose) if text and count_tokens(text) <= max_tokens), "")
+
+
+def lines_that_fit(
+    best_first: Sequence[SummaryLine], language: Language, max_tokens: int, count_tokens: TokenCounter
+) -> list[SummaryLine]:
+    """The lines whose summary fits, leaving out from the end."""
+    fitting = longest_that_fits(
+        len(best_first), lambda size: count_tokens(format_summary(best_first[:size], language)) <= max_tokens
+    )
+    return list(best_first[:fitting])
+
+
+def mention_list(ranked: Sequence[Fact], language: Language, max_tokens: int, count_tokens: TokenCounter) -> str:
+    """A list of as many of the facts, best first, as fits; empty when none does."""
+    fitting = longest_that_fits(
+        len(ranked), lambda size: count_tokens(format_summary(mention_lines(ranked[:size]), language)) <= max_tokens
+    )
+    return format_summary(mention_lines(ranked[:fitting]), language)
