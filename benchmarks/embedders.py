@@ -26,8 +26,8 @@ import everthread
 from benchmarks.report import Row
 from everthread import Conversation, Everthread
 from everthread.adapters.embedders import embedder_named
+from everthread.core.embeddings import Embedder, VectorPart, unit
 from everthread.core.errors import MissingExtra
-from everthread.core.meaning import Embedder, Part, unit
 from everthread.core.nouns import Ref
 from everthread.recall.embedding import SemanticIndex, catch_up
 from everthread.settings import Settings
@@ -107,7 +107,7 @@ async def _filled(et: Everthread, count: int) -> Ref:
     ref = Ref(conversation.owner, conversation.id)
     dice = random.Random(count)
     some = [_random(dice) for _ in range(500)]
-    await et.vectors.put(ref, "random/384", [Part(seq, 0, some[seq % len(some)]) for seq in range(1, count + 1)])
+    await et.vectors.put(ref, "random/384", [VectorPart(seq, 0, some[seq % len(some)]) for seq in range(1, count + 1)])
     return ref
 
 

@@ -22,10 +22,10 @@ from everthread.compaction.sources import Redact
 from everthread.compaction.summarise import Summariser
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, system_clock
+from everthread.core.embeddings import Embedder, Vectors
 from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.ids import check_text
 from everthread.core.jobs import Pace
-from everthread.core.meaning import Embedder, Vectors
 from everthread.core.ports import Store
 from everthread.core.workspaces import IDLE_DAYS, Quota, Workspaces
 from everthread.instance import Everthread

@@ -492,7 +492,7 @@ class Conversation:
             known = await memories.known(self._store, self._ref, self.info.created_at, query, runtime.embedder)
             return view, recalled, known
 
-        return await (self._store.errand(gathered) if runtime.embedder is None else gathered())
+        return await (self._store.run_reads(gathered) if runtime.embedder is None else gathered())
 
     async def _put_jobs_if_possible(self, jobs: Sequence[NewJob]) -> None:
         """Where nothing can be written it can be read all the same: whoever reads next finds the same work."""

@@ -18,11 +18,11 @@ import orjson
 from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings
 from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation, check_title, dump_metadata
 from everthread.core.blobs import BlobInfo
+from everthread.core.embeddings import Embedder, Vectors
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Event, Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, Pace
-from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
 from everthread.history import archive as archiving

@@ -16,9 +16,9 @@ from everthread.compaction.summarise import CircuitBreaker, Summariser
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock
 from everthread.core.documents import Read, no_reader
+from everthread.core.embeddings import Embedder, Vectors
 from everthread.core.events import Listener, Silence
 from everthread.core.log import Intent
-from everthread.core.meaning import Embedder, Vectors
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
 from everthread.core.workspaces import Workspaces

@@ -12,7 +12,7 @@ import pytest
 
 import everthread
 from everthread.adapters.stores.restoring import unfinished
-from everthread.core.meaning import Part, unit
+from everthread.core.embeddings import VectorPart, unit
 from everthread.core.nouns import Ref
 from tests.cli.conftest import Quick
 from tests.cli.shell import user
@@ -139,7 +139,7 @@ def test_what_finds_by_meaning_is_told_and_where_its_vectors_are(quick: Quick, d
 
 async def _index(url: str) -> None:
     async with everthread.open(url, worker=False, embedder=None) as et:
-        await et.vectors.put(Ref("local", "c"), "fake/2", [Part(1, 0, unit([1.0, 0.0]))])
+        await et.vectors.put(Ref("local", "c"), "fake/2", [VectorPart(1, 0, unit([1.0, 0.0]))])
 
 
 def test_a_place_for_vectors_that_does_not_answer_fails(quick: Quick, tmp_path: Path) -> None:

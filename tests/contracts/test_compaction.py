@@ -27,10 +27,10 @@ NARROW = {"fan_in": 2, "leaf_max_messages": 8}
 
 async def row(conv: Conversation, branch: object = None) -> list[Compaction]:
     """The summaries that a view of this branch shows."""
-    outlook = await conv._store.views.inputs(conv._ref, getattr(branch, "id", None))
+    inputs = await conv._store.views.inputs(conv._ref, getattr(branch, "id", None))
     known = [one async for one in conv.compactions()]
-    assert outlook.row == summary_row(known, outlook.segments)
-    return list(outlook.row)
+    assert inputs.row == summary_row(known, inputs.segments)
+    return list(inputs.row)
 
 
 async def everything(conv: Conversation) -> list[object]:

@@ -53,8 +53,8 @@ async def test_a_view_reads_only_the_summaries_it_shows(url: str, conv: Conversa
 async def test_a_branch_that_left_inside_a_condensed_stretch_is_told_by_its_parts(conv: Conversation) -> None:
     await tell(conv, 40)
     await conv.compact(compaction=NARROW)
-    outlook = await conv._store.views.inputs(conv._ref, None)
-    top = outlook.row[0]
+    inputs = await conv._store.views.inputs(conv._ref, None)
+    top = inputs.row[0]
     assert top.level > 2
     branch = await conv.fork(top.last_seq // 2)
     await tell(conv, 3, first=50, branch=branch.id)
@@ -82,8 +82,8 @@ async def test_the_newest_pinned_messages_are_taken_up_and_a_view_stays_bounded(
     for id in pinned:
         await conv.pin(id)
     await tell(conv, 20)
-    outlook = await conv._store.views.inputs(conv._ref, None)
-    assert [place.id for place, _ in outlook.pinned] == pinned[2:]
+    inputs = await conv._store.views.inputs(conv._ref, None)
+    assert [place.id for place, _ in inputs.pinned] == pinned[2:]
 
 
 # --- what changes on one branch is no matter of another ---

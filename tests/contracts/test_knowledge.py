@@ -13,7 +13,7 @@ import everthread
 from everthread import Everthread, Invalid, Knowledge, ModelError, NotFound
 from everthread.adapters.documents import read_document
 from everthread.adapters.stores.nearest import nearest
-from everthread.core.meaning import unit
+from everthread.core.embeddings import unit
 from everthread.recall.knowledge import MAX_BYTES
 from everthread.testing import FakeEmbedder
 from tests.contracts.test_erase import everything_kept, traces

@@ -17,9 +17,9 @@ import everthread
 from everthread import Conversation, Everthread
 from everthread.adapters.vectors import postgres as on_postgres
 from everthread.adapters.vectors.quantised import HEADER, quantise
+from everthread.core.embeddings import VectorPart, Vectors, unit
 from everthread.core.errors import EverthreadError, Invalid, NotFound
 from everthread.core.failpoints import arm
-from everthread.core.meaning import Part, Vectors, unit
 from everthread.core.nouns import Ref
 
 PLACES = ("memory", "sqlite", "pgvector", "postgres", "milvus")
@@ -73,8 +73,8 @@ def axis(number: int, dimension: int = DIMENSION) -> bytes:
     return unit([1.0 if n == number else 0.0 for n in range(dimension)])
 
 
-def parts(*axes: int) -> list[Part]:
-    return [Part(seq, 0, axis(number)) for seq, number in enumerate(axes, 1)]
+def parts(*axes: int) -> list[VectorPart]:
+    return [VectorPart(seq, 0, axis(number)) for seq, number in enumerate(axes, 1)]
 
 
 async def seqs(vectors: Vectors, conversation: Conversation, vector: bytes, limit: int = 10) -> list[int]:
@@ -84,7 +84,7 @@ async def seqs(vectors: Vectors, conversation: Conversation, vector: bytes, limi
 async def test_the_nearest_come_first_with_their_cosine(et: Everthread, vectors: Vectors) -> None:
     conversation = await talk(et)
     between = unit([1.0, 1.0, *[0.0] * (DIMENSION - 2)])
-    await vectors.put(ref(conversation), MODEL, [*parts(0, 1), Part(3, 0, between), Part(3, 1, axis(5))])
+    await vectors.put(ref(conversation), MODEL, [*parts(0, 1), VectorPart(3, 0, between), VectorPart(3, 1, axis(5))])
     found = await vectors.near(*ref(conversation), MODEL, axis(1), 3)
     assert [(near.conversation_id, near.seq, near.part) for near in found[:2]] == [
         (conversation.id, 2, 0),
@@ -97,7 +97,7 @@ async def test_the_same_part_again_is_there_once(et: Everthread, vectors: Vector
     conversation = await talk(et)
     for _ in range(2):
         await vectors.put(ref(conversation), MODEL, parts(0, 1))
-    await vectors.put(ref(conversation), MODEL, [Part(2, 0, axis(7))])
+    await vectors.put(ref(conversation), MODEL, [VectorPart(2, 0, axis(7))])
     assert (await vectors.indexed(ref(conversation)))[MODEL].parts == 2
     assert await seqs(vectors, conversation, axis(7), 1) == [2]
 
@@ -105,7 +105,7 @@ async def test_the_same_part_again_is_there_once(et: Everthread, vectors: Vector
 async def test_scores_are_right_among_many(et: Everthread, vectors: Vectors) -> None:
     dice = random.Random(7)
     conversation = await talk(et, messages=3)
-    many = [Part(1 + n % 3, n // 3, unit([dice.gauss(0, 1) for _ in range(DIMENSION)])) for n in range(300)]
+    many = [VectorPart(1 + n % 3, n // 3, unit([dice.gauss(0, 1) for _ in range(DIMENSION)])) for n in range(300)]
     await vectors.put(ref(conversation), MODEL, many)
     asked = unit([dice.gauss(0, 1) for _ in range(DIMENSION)])
     exact = {(part.seq, part.part): _cosine(part.vector, asked) for part in many}
@@ -163,7 +163,7 @@ async def test_across_an_owner_all_conversations_are_searched(et: Everthread, ve
 async def test_two_models_stand_beside_each_other(et: Everthread, vectors: Vectors) -> None:
     conversation = await talk(et)
     await vectors.put(ref(conversation), MODEL, parts(0))
-    await vectors.put(ref(conversation), "other/4", [Part(4, 0, axis(0, 4))])
+    await vectors.put(ref(conversation), "other/4", [VectorPart(4, 0, axis(0, 4))])
     assert await seqs(vectors, conversation, axis(0)) == [1]
     assert [near.seq for near in await vectors.near(*ref(conversation), "other/4", axis(0, 4), 9)] == [4]
     assert {name: one.newest_seq for name, one in (await vectors.indexed(ref(conversation))).items()} == {
@@ -186,9 +186,9 @@ async def test_a_wrong_dimension_is_refused(et: Everthread, vectors: Vectors) ->
     conversation = await talk(et)
     await vectors.put(ref(conversation), MODEL, parts(0))
     with pytest.raises(Invalid, match="8"):
-        await vectors.put(ref(conversation), MODEL, [Part(2, 0, axis(0, 4))])
+        await vectors.put(ref(conversation), MODEL, [VectorPart(2, 0, axis(0, 4))])
     with pytest.raises(Invalid, match="one dimension"):
-        await vectors.put(ref(conversation), MODEL, [Part(2, 0, axis(0)), Part(3, 0, axis(0, 4))])
+        await vectors.put(ref(conversation), MODEL, [VectorPart(2, 0, axis(0)), VectorPart(3, 0, axis(0, 4))])
     with pytest.raises(Invalid, match="8"):
         await vectors.near(*ref(conversation), MODEL, axis(0, 4), 10)
     with pytest.raises(Invalid, match="float32"):
@@ -198,9 +198,9 @@ async def test_a_wrong_dimension_is_refused(et: Everthread, vectors: Vectors) ->
 
 async def test_how_far_the_index_has_come_is_known(et: Everthread, vectors: Vectors) -> None:
     conversation = await talk(et, messages=40)
-    await vectors.put(ref(conversation), MODEL, [Part(seq, 0, axis(seq % DIMENSION)) for seq in range(1, 36)])
+    await vectors.put(ref(conversation), MODEL, [VectorPart(seq, 0, axis(seq % DIMENSION)) for seq in range(1, 36)])
     assert (await vectors.indexed(ref(conversation)))[MODEL] == (35, 35)
-    await vectors.put(ref(conversation), MODEL, [Part(38, 0, axis(0)), Part(38, 1, axis(1))])
+    await vectors.put(ref(conversation), MODEL, [VectorPart(38, 0, axis(0)), VectorPart(38, 1, axis(1))])
     assert (await vectors.indexed(ref(conversation)))[MODEL] == (37, 38)
     await vectors.forget("local", conversation.id, seqs=[38])
     assert (await vectors.indexed(ref(conversation)))[MODEL] == (35, 35)
@@ -208,7 +208,7 @@ async def test_how_far_the_index_has_come_is_known(et: Everthread, vectors: Vect
 
 async def test_some_entries_are_forgotten_and_the_others_stay(et: Everthread, vectors: Vectors) -> None:
     conversation = await talk(et)
-    await vectors.put(ref(conversation), MODEL, [*parts(0, 1, 2), Part(2, 1, axis(1))])
+    await vectors.put(ref(conversation), MODEL, [*parts(0, 1, 2), VectorPart(2, 1, axis(1))])
     assert await vectors.forget("local", conversation.id, seqs=[2]) == 2
     assert sorted(await seqs(vectors, conversation, axis(1))) == [1, 3]
     assert await vectors.forget("local", conversation.id, seqs=[]) == 0
@@ -237,7 +237,7 @@ async def test_i22_erasing_a_conversation_leaves_no_vector(et: Everthread, vecto
 
 async def test_i22_erasing_a_message_leaves_no_vector_of_it(et: Everthread, vectors: Vectors) -> None:
     conversation = await talk(et)
-    await vectors.put(ref(conversation), MODEL, [*parts(0, 1, 2), Part(2, 1, axis(4))])
+    await vectors.put(ref(conversation), MODEL, [*parts(0, 1, 2), VectorPart(2, 1, axis(4))])
     report = await et.erase(conversation=conversation.id, message="m1")
     assert report.reached["vectors"] == 2
     assert sorted(await seqs(vectors, conversation, axis(1))) == [1, 3]
@@ -272,7 +272,7 @@ async def test_nothing_to_keep_is_nothing_to_do(et: Everthread, vectors: Vectors
 async def test_writers_at_once_lose_nothing(et: Everthread, vectors: Vectors) -> None:
     conversation = await talk(et, messages=40)
     await asyncio.gather(
-        *(vectors.put(ref(conversation), MODEL, [Part(seq, 0, axis(seq % DIMENSION))]) for seq in range(1, 41))
+        *(vectors.put(ref(conversation), MODEL, [VectorPart(seq, 0, axis(seq % DIMENSION))]) for seq in range(1, 41))
     )
     assert (await vectors.indexed(ref(conversation)))[MODEL] == (40, 40)
 
@@ -286,7 +286,7 @@ async def test_it_says_what_it_is(place: str, et: Everthread, vectors: Vectors) 
 @pytest.mark.parametrize("place", ["sqlite", "pgvector", "postgres"], indirect=True)
 async def test_a_put_that_fails_half_way_has_not_happened(et: Everthread, vectors: Vectors) -> None:
     conversation = await talk(et, messages=40)
-    everything: Sequence[Part] = [Part(seq, 0, axis(seq % DIMENSION)) for seq in range(1, 41)]
+    everything: Sequence[VectorPart] = [VectorPart(seq, 0, axis(seq % DIMENSION)) for seq in range(1, 41)]
 
     def trap(name: str) -> None:
         if name == "vectors.written":
@@ -307,7 +307,7 @@ async def test_a_put_that_fails_half_way_has_not_happened(et: Everthread, vector
 async def test_i22_no_byte_of_an_erased_vector_is_in_the_file(et: Everthread, vectors: Vectors, tmp_path: Path) -> None:
     dice = random.Random(3)
     conversation = await talk(et)
-    told = [Part(seq, 0, unit([dice.gauss(0, 1) for _ in range(64)])) for seq in range(1, 6)]
+    told = [VectorPart(seq, 0, unit([dice.gauss(0, 1) for _ in range(64)])) for seq in range(1, 6)]
     await vectors.put(ref(conversation), "fake/64", told)
     steps = [quantise(*part)[HEADER.size :] for part in told]
     assert all(_is_in_files(tmp_path, body) for body in steps)

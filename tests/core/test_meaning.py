@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everthread.core.embeddings import check_dimension, dimension_of, same_dimension, unit
 from everthread.core.errors import Invalid
-from everthread.core.meaning import check_dimension, dimension_of, same_dimension, unit
 
 _NUMBERS = st.lists(st.floats(-1e3, 1e3, width=32), min_size=1, max_size=50)
 

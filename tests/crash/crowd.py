@@ -7,7 +7,7 @@ import time
 
 import everthread
 from everthread.core import failpoints
-from everthread.core.meaning import Part, unit
+from everthread.core.embeddings import VectorPart, unit
 from everthread.core.nouns import Ref
 from tests.crash.child import plug
 
@@ -59,7 +59,7 @@ def put_vectors(url: str, kill: str) -> None:
 
 async def index_talk(url: str) -> None:
     async with everthread.open(url, worker=False, embedder=None) as et:
-        parts = [Part(seq, 0, unit([seq, 1.0])) for seq in range(1, TALK_MESSAGES + 1)]
+        parts = [VectorPart(seq, 0, unit([seq, 1.0])) for seq in range(1, TALK_MESSAGES + 1)]
         await et.vectors.put(Ref("local", "c"), "fake/2", parts)
 
 

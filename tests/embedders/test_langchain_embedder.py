@@ -9,8 +9,8 @@ pytest.importorskip("langchain_core", reason="needs everthread[langchain]")
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from everthread.adapters.embedders.langchain import LangChainEmbedder
+from everthread.core.embeddings import dimension_of
 from everthread.core.errors import ModelError
-from everthread.core.meaning import dimension_of
 
 
 class Scripted(Embeddings):

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from everthread.core.chain import genesis
 from everthread.core.entries import Entry, Flag, Kind, Revision
-from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Seen
+from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Seen
 from everthread.history import ingest
 
 R = TypeVar("R")
@@ -28,7 +28,7 @@ class Ledger:
 
     entries: list[Entry] = field(default_factory=list)
     branches: dict[int, BranchRow] = field(default_factory=dict)
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, IdempotencyRecord] = field(default_factory=dict)
     active: int = 0
     chain: bytes = field(default_factory=lambda: genesis("local", "c"))
     is_erased: bool = False

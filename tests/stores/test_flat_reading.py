@@ -22,7 +22,7 @@ async def written(file: Path, turns: int) -> None:
 
 
 def steps(file: Path) -> float:
-    """Steps of SQLite's machine for one outlook, by the summaries it shows."""
+    """Steps of SQLite's machine for the inputs of one view, by the summaries it shows."""
     taken = 0
 
     def count() -> None:
@@ -31,8 +31,8 @@ def steps(file: Path) -> float:
 
     with closing(connect(file)) as connection:
         connection.set_progress_handler(count, 1)
-        outlook = views.outlook(connection, Ref("local", "c"), None)
-    return taken / (len(outlook.row) + 1)
+        inputs = views.read_inputs(connection, Ref("local", "c"), None)
+    return taken / (len(inputs.row) + 1)
 
 
 async def test_a_view_costs_sqlite_the_same_at_any_length(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ async def test_an_errand_that_is_given_up_before_it_began_is_never_begun(tmp_pat
         async def blocked() -> bool:
             return gate.wait()
 
-        busy = [asyncio.create_task(et.store.errand(blocked)) for _ in range(READERS)]
-        waiting = asyncio.create_task(et.store.errand(work))
+        busy = [asyncio.create_task(et.store.run_reads(blocked)) for _ in range(READERS)]
+        waiting = asyncio.create_task(et.store.run_reads(work))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -17,8 +17,8 @@ from everthread import Everthread
 from everthread.adapters.vectors import milvus
 from everthread.adapters.vectors.external import ExternalVectors
 from everthread.adapters.vectors.milvus import MilvusVectors, parse
+from everthread.core.embeddings import VectorPart, unit
 from everthread.core.errors import Invalid, StoreError
-from everthread.core.meaning import Part, unit
 from everthread.core.nouns import Ref
 
 VECTOR = unit([1.0, 0.0])
@@ -65,7 +65,7 @@ async def test_a_server_that_is_down_is_told_in_bounded_time_and_the_log_goes_on
             ref = await _talk(et)
             began = time.monotonic()
             with pytest.raises(StoreError, match="Milvus") as caught:
-                await et.vectors.put(ref, "fake", [Part(1, 0, VECTOR)])
+                await et.vectors.put(ref, "fake", [VectorPart(1, 0, VECTOR)])
             assert caught.value.retryable
             with pytest.raises(StoreError, match="Milvus"):
                 await et.vectors.near("local", None, "fake", VECTOR, 3)
@@ -80,7 +80,7 @@ async def test_what_was_erased_while_it_was_down_is_forgotten_by_the_next_proces
     async with everthread.open(url, worker=False, embedder=None, vectors=place) as et:
         message, whole, stays = [await _talk(et) for _ in range(3)]
         for ref in (message, whole, stays):
-            await et.vectors.put(ref, "fake", [Part(1, 0, VECTOR), Part(2, 0, VECTOR)])
+            await et.vectors.put(ref, "fake", [VectorPart(1, 0, VECTOR), VectorPart(2, 0, VECTOR)])
     async with everthread.open(url, worker=False, embedder=None) as unaware:
         await unaware.erase(conversation=message.id, message="m")
         await unaware.erase(conversation=whole.id)
@@ -96,10 +96,10 @@ async def test_what_was_erased_while_it_was_down_is_forgotten_by_the_next_proces
 async def test_an_owner_who_begins_anew_keeps_what_is_new(tmp_path: Path) -> None:
     url, place = f"sqlite:///{tmp_path / 'et.db'}", f"milvus:{tmp_path / 'milvus.db'}"
     async with everthread.open(url, worker=False, embedder=None, vectors=place) as et:
-        await et.vectors.put(await _talk(et), "fake", [Part(1, 0, VECTOR)])
+        await et.vectors.put(await _talk(et), "fake", [VectorPart(1, 0, VECTOR)])
         await et.erase(owner="local")
         new = await _talk(et)
-        await et.vectors.put(new, "fake", [Part(1, 0, VECTOR)])
+        await et.vectors.put(new, "fake", [VectorPart(1, 0, VECTOR)])
     async with everthread.open(url, worker=False, embedder=None, vectors=place) as et:
         assert isinstance(et.vectors, ExternalVectors)
         await et.vectors.near("local", None, "fake", VECTOR, 10)
@@ -111,7 +111,7 @@ async def test_vectors_are_found_again_by_the_next_process(tmp_path: Path) -> No
     url, place = f"sqlite:///{tmp_path / 'et.db'}", f"milvus:{tmp_path / 'milvus.db'}"
     async with everthread.open(url, worker=False, embedder=None, vectors=place) as et:
         ref = await _talk(et)
-        await et.vectors.put(ref, "fake", [Part(2, 0, VECTOR)])
+        await et.vectors.put(ref, "fake", [VectorPart(2, 0, VECTOR)])
     async with everthread.open(url, worker=False, embedder=None, vectors=place) as et:
         assert [near.seq for near in await et.vectors.near(*ref, "fake", VECTOR, 3)] == [2]
         assert (await et.vectors.indexed(ref))["fake"] == (1, 2)

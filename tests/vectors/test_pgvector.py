@@ -13,7 +13,7 @@ import asyncpg
 import everthread
 from everthread.adapters.vectors import postgres
 from everthread.adapters.vectors import postgres_statements as sql
-from everthread.core.meaning import Part, unit
+from everthread.core.embeddings import VectorPart, unit
 from everthread.core.nouns import Ref
 from tests.postgres import Server
 
@@ -36,7 +36,7 @@ async def test_few_vectors_among_many_of_others_are_all_found_by_the_index(
             for owner, parts in (("many", 1500), ("few", 30)):
                 conversation = await et.conversations.create(owner=owner)
                 await conversation.append([{"role": "user", "content": "x"}])
-                told = [Part(1, part, _random(dice)) for part in range(parts)]
+                told = [VectorPart(1, part, _random(dice)) for part in range(parts)]
                 await et.vectors.put(Ref(owner, conversation.id), MODEL, told)
             found = await et.vectors.near("few", None, MODEL, _random(dice), 20)
             assert len(found) == 20
@@ -66,7 +66,7 @@ async def test_a_pgvector_that_comes_later_takes_over_what_is_there(
                 conversation = await et.conversations.create()
                 await conversation.append([{"role": "user", "content": "x"}])
                 ref = Ref("local", conversation.id)
-                told = [Part(1, part, _random(dice)) for part in range(700)]
+                told = [VectorPart(1, part, _random(dice)) for part in range(700)]
                 await et.vectors.put(ref, MODEL, told)
                 assert et.vectors.about == postgres.WITHOUT_PGVECTOR
                 before = await et.vectors.near(*ref, MODEL, told[5].vector, 10)

@@ -23,8 +23,8 @@ from everthread.adapters.vectors.quantised import (
     remove_records,
     split_records,
 )
+from everthread.core.embeddings import VectorPart, unit
 from everthread.core.errors import Invalid, StoreDamaged
-from everthread.core.meaning import Part, unit
 
 _VECTORS = st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).map(unit)
 _PLACES = st.tuples(st.integers(1, 40), st.integers(0, 3))
@@ -38,14 +38,14 @@ def test_rounding_moves_a_number_by_less_than_a_hundredth(vector: bytes) -> None
 
 @given(st.dictionaries(_PLACES, _VECTORS))
 def test_many_at_once_are_rounded_as_each_by_itself(vectors: dict[tuple[int, int], bytes]) -> None:
-    parts = [Part(*place, vector) for place, vector in vectors.items()]
+    parts = [VectorPart(*place, vector) for place, vector in vectors.items()]
     assert quantise_all(parts) == {place: quantise(*place, vector) for place, vector in vectors.items()}
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_number_that_is_none_is_refused(number: float) -> None:
     vector = np.array([1.0, number], "<f4").tobytes()
-    for keep in (lambda: quantise(1, 0, vector), lambda: quantise_all([Part(1, 0, vector)])):
+    for keep in (lambda: quantise(1, 0, vector), lambda: quantise_all([VectorPart(1, 0, vector)])):
         with pytest.raises(Invalid):
             keep()
 

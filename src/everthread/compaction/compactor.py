@@ -28,7 +28,7 @@ from everthread.core.errors import Conflict
 from everthread.core.ids import new_id
 from everthread.core.log import CompactionQuery
 from everthread.core.nouns import Message, Ref
-from everthread.core.ports import Outlook, PathQuery, Store
+from everthread.core.ports import PathQuery, Store, ViewInputs
 
 NOTHING_OLD: Final = "nothing is old enough to be summed up"
 _MOST_ORIGINALS = 10_000
@@ -159,7 +159,7 @@ class Compactor:
     async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[LogMessage]]:
         """What can be summed up next: a gap between summaries or, when that is too short for one, what begins there."""
         beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
-        resumes = gap_end(await self.store.views.compactions(ref, beyond), view.outlook.segments, view.covered_until)
+        resumes = gap_end(await self.store.views.compactions(ref, beyond), view.inputs.segments, view.covered_until)
         for end in dict.fromkeys((resumes, None)):
             stretch = await self._stretch(ref, view, end)
             if stretch:
@@ -187,7 +187,7 @@ class Compactor:
             first_seq=stretch[0].seq,
             last_seq=last,
             after_seq=view.covered_until,
-            branch=next(one.branch for one in view.outlook.segments if one.after < last <= one.last),
+            branch=next(one.branch for one in view.inputs.segments if one.after < last <= one.last),
             span_hash=span_hash(stretch),
             children=(),
             summary="",
@@ -224,7 +224,7 @@ class Compactor:
         )
         entries = sorted({one.entry_seq for one in stretch})
         try:
-            done, is_new = await self._keep(ref, new, view.outlook, entries)
+            done, is_new = await self._keep(ref, new, view.inputs, entries)
         except Conflict as problem:
             return CompactionOutcome(compacted=False, error=str(problem), failures=made.failures, came_second=True)
         if not is_new:
@@ -238,7 +238,7 @@ class Compactor:
         return _outcome(done, made.failures)
 
     async def _keep(
-        self, ref: Ref, new: Compaction, read: Outlook, entries: Sequence[int] = ()
+        self, ref: Ref, new: Compaction, read: ViewInputs, entries: Sequence[int] = ()
     ) -> tuple[Compaction, bool]:
         intent = KeepCompaction(compaction=new, path=read.segments, read_at=read.entry_count, entries=entries)
         return await self.store.log.write(ref, intent)
@@ -248,12 +248,12 @@ class Compactor:
         it takes. Gives the newest that was made."""
         newest: Compaction | None = None
         while True:
-            outlook = await self.store.views.inputs(ref, view.leaf_seq)
-            parent = await run_in_background(self._parent, outlook.row, view.policy, trigger)
+            inputs = await self.store.views.inputs(ref, view.leaf_seq)
+            parent = await run_in_background(self._parent, inputs.row, view.policy, trigger)
             if parent is None or (trigger in AUTOMATIC and await self._is_asked_back(ref, parent)):
                 return newest
             try:
-                newest, is_new = await self._keep(ref, parent, outlook)
+                newest, is_new = await self._keep(ref, parent, inputs)
             except Conflict:  # somebody else did it, or something inside changed: the next compaction looks again
                 return newest
             if not is_new:

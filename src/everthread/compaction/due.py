@@ -76,7 +76,7 @@ def measure_load(view: View, context: Context) -> Load:
         used_tokens=context.wanted_tokens,
         uncovered=view.uncovered,
         freed_little=_freed_little(view, context.wanted_tokens),
-        is_asked_back=view.outlook.is_asked_back,
+        is_asked_back=view.inputs.is_asked_back,
     )
 
 
@@ -98,7 +98,7 @@ def due_trigger(view: View, context: Context, budget: Budget, *, system_tokens: 
 
 def compaction_check_at(view: View) -> int:
     """How many messages the path must have for the next look to be worth it."""
-    covered = view.outlook.leaf_depth - view.uncovered
+    covered = view.inputs.leaf_depth - view.uncovered
     if view.uncovered <= view.policy.message_mark:
         return covered + view.policy.message_mark + 1
-    return view.outlook.leaf_depth + view.policy.bounds.step  # something holds it back: not at every message
+    return view.inputs.leaf_depth + view.policy.bounds.step  # something holds it back: not at every message

@@ -1,7 +1,7 @@
 """What a model sees of a conversation: reading a view, rendering it, and rendering again what was once shown.
 
-Reading takes two reads of the store: the outlook (path, summaries, settings), then the window's messages, up to the
-very message the outlook ended at. Once the window has left the beginning of the path, a third finds the system messages
+Reading takes two reads of the store: the inputs (path, summaries, settings), then the window's messages, up to the
+very message the inputs ended at. Once the window has left the beginning of the path, a third finds the system messages
 there, which hold all the same.
 """
 
@@ -38,7 +38,7 @@ from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
-from everthread.core.ports import Outlook, PathQuery, Store
+from everthread.core.ports import PathQuery, Store, ViewInputs
 from everthread.history.payload_json import payload_of
 from everthread.recall.noted import as_memory, memory_key
 from everthread.recall.shown import Known, as_quoted
@@ -53,7 +53,7 @@ _LONG_RUN = 256
 class View:
     """A path as a model sees it now."""
 
-    outlook: Outlook
+    inputs: ViewInputs
     policy: CompactionPolicy
     row: Sequence[Compaction]
     """The summaries in use, oldest first."""
@@ -85,15 +85,15 @@ class View:
     @property
     def leaf_seq(self) -> int:
         """The message the path ends at; 0 when it is empty."""
-        return self.outlook.segments[-1].last if self.outlook.segments else 0
+        return self.inputs.segments[-1].last if self.inputs.segments else 0
 
 
 def effective_policy(
-    base: CompactionPolicy, outlook: Outlook, request: Mapping[str, Any] | None = None
+    base: CompactionPolicy, inputs: ViewInputs, request: Mapping[str, Any] | None = None
 ) -> CompactionPolicy:
     """The server's settings, then the conversation's, then the request's."""
     policy = base
-    for level in outlook.policies:
+    for level in inputs.policies:
         if level is not None:
             policy = apply_stored_settings(policy, orjson.loads(level))
     return apply_settings(policy, request) if request else policy
@@ -103,14 +103,14 @@ async def read_view(
     store: Store, ref: Ref, branch: BranchName, base: CompactionPolicy, request: Mapping[str, Any] | None = None
 ) -> View:
     """Read what a view of this path is made from."""
-    outlook = await store.views.inputs(ref, branch)
-    policy = effective_policy(base, outlook, request)
-    row = outlook.row
+    inputs = await store.views.inputs(ref, branch)
+    policy = effective_policy(base, inputs, request)
+    row = inputs.row
     covered = row[-1].last_seq if row else 0
-    uncovered = max(0, outlook.leaf_depth - outlook.covered_depth)
+    uncovered = max(0, inputs.leaf_depth - inputs.covered_depth)
     jumped = jump_length(uncovered, policy.bounds)
     wanted = uncovered - jumped
-    leaf = outlook.segments[-1].last if outlook.segments else 0
+    leaf = inputs.segments[-1].last if inputs.segments else 0
     query = PathQuery(branch=leaf, after=covered, limit=wanted + _LOOK_BACK, newest_first=True)
     read = [to_log_message(place, newest) for place, newest in (await store.log.path(ref, query))[::-1]]
     begin = max(0, len(read) - wanted)
@@ -120,9 +120,9 @@ async def read_view(
     window = [*anchor, *read[start:]]
     in_window = {one.seq for one in window}
     leading = await _leading(store, ref, leaf) if row or jumped else []
-    pinned = _pinned_before(outlook, in_window)
+    pinned = _pinned_before(inputs, in_window)
     return View(
-        outlook=outlook,
+        inputs=inputs,
         policy=policy,
         row=row,
         window=window,
@@ -177,11 +177,11 @@ def _opened_with(bounds: WindowBounds, row: Sequence[Compaction], jumped: int, p
     return row[-1].new_count - 1 if row else 0
 
 
-def _pinned_before(outlook: Outlook, in_window: set[int]) -> list[LogMessage]:
+def _pinned_before(inputs: ViewInputs, in_window: set[int]) -> list[LogMessage]:
     return [
         to_log_message(place, newest)
-        for place, newest in outlook.pinned
-        if place.seq not in in_window and is_on(outlook.segments, place.branch, place.seq)
+        for place, newest in inputs.pinned
+        if place.seq not in in_window and is_on(inputs.segments, place.branch, place.seq)
     ]
 
 

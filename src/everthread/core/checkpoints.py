@@ -81,7 +81,7 @@ class StoredWrite(NamedTuple):
     """Whether it holds messages that are not in the log yet."""
 
 
-class Saved(NamedTuple):
+class SavedCheckpoint(NamedTuple):
     """A checkpoint as it is read: with its writes, in the order in which they were applied."""
 
     row: StoredCheckpoint
@@ -89,11 +89,11 @@ class Saved(NamedTuple):
     thread: Thread
 
 
-class Listed(NamedTuple):
+class ListedCheckpoint(NamedTuple):
     """A checkpoint of one of an owner's conversations."""
 
     conversation_id: str
-    saved: Saved
+    saved: SavedCheckpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ class LogHead(NamedTuple):
     """How long the active branch must be for a compaction to be worth a look; 0 while nobody has looked."""
 
 
-class Answer(NamedTuple):
+class IdempotencyRecord(NamedTuple):
     """What was answered to an idempotency key, and to which body."""
 
     key: str
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
         """Whether this message was among those written under the key."""
         return any(receipt[0] == message for receipt in json.loads(self.receipts or b"[]"))
 
-    def blanked(self) -> Answer:
+    def blanked(self) -> IdempotencyRecord:
         """The key alone, which goes on refusing: a retry must not bring back what was erased."""
         return self._replace(body=b"", receipts=b"")
 
@@ -119,7 +119,7 @@ class Seen(NamedTuple):
     by_id: Mapping[str, Entry]
     """Of each id the newest revision written, on whichever branch."""
     by_seq: Mapping[int, Entry]
-    answer: Answer | None
+    answer: IdempotencyRecord | None
     compactions: Sequence[Compaction] = ()
     since: Sequence[Entry] = ()
     checkpoints: CheckpointsSeen | None = None
@@ -155,7 +155,7 @@ class Decision(NamedTuple, Generic[R_co]):
     active: int | None = None
     chain: bytes | None = None
     """The chain after the new entries."""
-    answer: Answer | None = None
+    answer: IdempotencyRecord | None = None
     changed: Sequence[int] = ()
     """Places that no longer say what they said: compactions over them are valid no more."""
     compactions: Sequence[Compaction] = ()

@@ -95,7 +95,7 @@ class Source(NamedTuple):
     """0 for no single message of it."""
 
 
-class Place(NamedTuple):
+class NoteConversation(NamedTuple):
     """A conversation as a change of notes needs to know it."""
 
     id: str
@@ -121,7 +121,7 @@ class NotesSeen:
 
     by_key: Mapping[NoteKey, Note] = field(default_factory=dict)
     by_topic: Mapping[Topic, Sequence[Note]] = field(default_factory=dict)
-    conversations: Mapping[str, Place] = field(default_factory=dict)
+    conversations: Mapping[str, NoteConversation] = field(default_factory=dict)
     """Those that there are; erased ones are not."""
     sources: frozenset[Source] = frozenset()
     """Those that stand in the log and are not erased: no note may outlive its message by being late."""

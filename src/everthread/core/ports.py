@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from everthread.core.access import ApiKeys
-from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed, Saved
+from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, ListedCheckpoint, SavedCheckpoint
 from everthread.core.compactions import Compaction
+from everthread.core.embeddings import Vectors
 from everthread.core.entries import Entry
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
-from everthread.core.meaning import Vectors
 from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, UseCount
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query, Term
@@ -114,7 +114,7 @@ class Log(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class ViewInputs:
     """What a view of one path is made from, read at one moment."""
 
     entry_count: int
@@ -152,7 +152,7 @@ PolicyChange = Callable[[bytes | None, bytes | None], bytes | None]
 class Views(Protocol):
     """What views are made from, beside the log itself."""
 
-    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
+    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
         """Everything but the messages."""
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
@@ -197,16 +197,16 @@ class Calibrations(Protocol):
 class Checkpoints(Protocol):
     """Reading the checkpoints of agent graphs; they are written by intents, like the log."""
 
-    async def get(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+    async def get(self, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
         """One checkpoint, or with None the visible one with the greatest id."""
 
-    async def list(self, query: CheckpointQuery) -> Sequence[Listed]:
+    async def list(self, query: CheckpointQuery) -> Sequence[ListedCheckpoint]:
         """Visible ones, by conversation, namespace, and id from the greatest on."""
 
     async def all(self, ref: Ref) -> CheckpointsSeen:
         """Everything about a conversation's checkpoints, shown or not."""
 
-    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[SavedCheckpoint]:
         """A checkpoint, its parent, and so on, hidden ones included; as many as there are, up to the limit."""
 
     async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
@@ -281,7 +281,7 @@ class Candidates(NamedTuple):
     """What the store learned of these words, for its own use when some of them are asked for next."""
 
 
-class WordPlaces(NamedTuple):
+class Postings(NamedTuple):
     """Where the terms of a question stand."""
 
     of: Mapping[Term, Sequence[int]]
@@ -297,7 +297,7 @@ def seq_of(order: int) -> int:
     return order & 0xFFFF_FFFF
 
 
-class Placed(NamedTuple):
+class PlacedMessage(NamedTuple):
     """A message in its newest revision, and its place in the order."""
 
     conversation_id: str
@@ -325,10 +325,12 @@ class Search(Protocol):
         `basis` is that of the candidates which a question with all of these words has found just before.
         """
 
-    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
         """Where each of these terms stands in what this owner has (in one conversation), at most `cap` of each."""
 
-    async def messages(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+    async def messages(
+        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+    ) -> Sequence[PlacedMessage]:
         """The messages at these orders, and at these seqs of conversations, in their newest revision.
 
         What is no message, is another owner's, was deleted or erased, or never was, is left out; each comes once.
@@ -418,6 +420,6 @@ class Store(Protocol):
 
     async def close(self) -> None: ...
 
-    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """Run work that asks this store several times over, and waits for nothing else; out of the loop's way, if it
-        can be."""
+    async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Run work that reads this store several times and awaits nothing else. Where reads go to a thread, all of them
+        make the trip at once: each way there and back costs as much as a short answer."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from everthread.core.embeddings import Vectors
 from everthread.core.errors import StoreError
-from everthread.core.meaning import Vectors
 from everthread.core.nouns import EraseReport, Ref
 from everthread.core.ports import Store
 

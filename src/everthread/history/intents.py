@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
 from everthread.core.jobs import COMPACT, NewJob
-from everthread.core.log import Answer, BranchName, BranchRow, Decision, Intent, Needs, Seen, Touch
+from everthread.core.log import BranchName, BranchRow, Decision, IdempotencyRecord, Intent, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.entry_writer import EntryWriter, add, revise
 from everthread.history.ingest import Prepared
@@ -106,12 +106,12 @@ class Append:
             digest.update(message.raw)
         return digest.digest()
 
-    def _answer(self, receipts: list[Receipt]) -> Answer | None:
+    def _answer(self, receipts: list[Receipt]) -> IdempotencyRecord | None:
         if self.idempotency_key is None:
             return None
-        return Answer(self.idempotency_key, self._body(), json.dumps(receipts).encode())
+        return IdempotencyRecord(self.idempotency_key, self._body(), json.dumps(receipts).encode())
 
-    def _same_answer(self, answer: Answer) -> Decision[list[Receipt]]:
+    def _same_answer(self, answer: IdempotencyRecord) -> Decision[list[Receipt]]:
         if not answer.body:
             raise Erased(
                 f"what was written under the key {self.idempotency_key!r} was erased in part; nothing was stored: "

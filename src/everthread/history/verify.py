@@ -37,7 +37,7 @@ async def verify(store: Store, against: Iterable[Head] | None = None, *, owner: 
             continue
         before = len(tally.problems)
         work = partial(_verify_one, store, info, expected.pop((info.owner, info.id), None), tally)
-        await (store.errand(work) if info.entry_count <= PAGE else work())  # a short log in one trip
+        await (store.run_reads(work) if info.entry_count <= PAGE else work())  # a short log in one trip
         tally.problems[before:] = [await _with_blob(store, problem) for problem in tally.problems[before:]]
     for head in expected.values():
         tally.problem("missing", Ref(head.owner, head.conversation_id), None, "the conversation is gone")

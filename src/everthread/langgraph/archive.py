@@ -22,7 +22,7 @@ from everthread.adapters.checkpoints.langchain_json import from_langchain, made_
 from everthread.adapters.checkpoints.put import CheckpointWriter, dump_writes
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.threads import CheckpointAddress, Threads
-from everthread.core.checkpoints import Saved
+from everthread.core.checkpoints import SavedCheckpoint
 from everthread.core.errors import StoreError
 from everthread.core.nouns import Ref
 from everthread.history.full_history import BEGAN_LATE
@@ -162,7 +162,7 @@ class Archive:
                 await self._ending.settle(self.serde, ref, besides=early)
             self._met.add(ref)
 
-    async def _is_abandoned(self, ref: Ref, continued: Saved | None) -> bool:
+    async def _is_abandoned(self, ref: Ref, continued: SavedCheckpoint | None) -> bool:
         if ref not in await self._et.store.checkpoints.conversations(ref.owner, run_ids=None):
             return False
         return continued is None or not any(write.is_held for write in continued.writes)

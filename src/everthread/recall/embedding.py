@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from everthread.core import payloads
+from everthread.core.embeddings import Embedder, VectorPart, Vectors
 from everthread.core.entries import Entry, Kind, Revision
 from everthread.core.errors import Erased, NotFound, StoreDamaged
-from everthread.core.meaning import Embedder, Part, Vectors
 from everthread.core.notes import Note, NoteKind, NoteQuery, NoteState
 from everthread.core.nouns import ConversationInfo, Message, Ref
 from everthread.core.ports import Store
@@ -144,7 +144,7 @@ async def _embed(meaning: SemanticIndex, ref: Ref, entries: Sequence[Entry]) -> 
 async def _keep(meaning: SemanticIndex, ref: Ref, batch: Sequence[tuple[int, int, str]]) -> int:
     if batch:
         vectors = await meaning.embedder.passages([text for _, _, text in batch])
-        parts = [Part(seq, part, vector) for (seq, part, _), vector in zip(batch, vectors, strict=True)]
+        parts = [VectorPart(seq, part, vector) for (seq, part, _), vector in zip(batch, vectors, strict=True)]
         await meaning.vectors.put(ref, meaning.embedder.name, parts)
     return len(batch)
 

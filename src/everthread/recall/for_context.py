@@ -15,7 +15,7 @@ from everthread.context.read_view import View, to_log_message
 from everthread.core import payloads
 from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
-from everthread.core.ports import PathQuery, Placed, Store
+from everthread.core.ports import PathQuery, PlacedMessage, Store
 from everthread.recall.ranking import RankedMessage
 from everthread.recall.search import RecallResult, Sources, recall
 from everthread.text.passages import WHOLE_TOKENS, PassageSpan, estimate_tokens
@@ -43,7 +43,7 @@ async def recall_episodes(sources: Sources, ref: Ref, view: View, query: str) ->
         ref.owner,
         ref.id,
         query,
-        path=view.outlook.segments,
+        path=view.inputs.segments,
         hidden=in_view,
         at_least=_ENOUGH_WITH_RARE_WORDS,
     )
@@ -87,23 +87,23 @@ class _TurnReader:
     asked where something is missing in between, or was revised.
     """
 
-    def __init__(self, store: Store, ref: Ref, view: View, known: Iterable[Placed]) -> None:
+    def __init__(self, store: Store, ref: Ref, view: View, known: Iterable[PlacedMessage]) -> None:
         self._store = store
         self._ref = ref
         self._view = view
         self._by_depth = {one.depth: one for one in known}
         self._asked: list[int] = []
 
-    async def prefetch(self, messages: Sequence[Placed]) -> None:
+    async def prefetch(self, messages: Sequence[PlacedMessage]) -> None:
         """Read what is around these messages, unless it is known."""
         around = {order for one in messages for order in range(one.order - _TURN_REACH + 1, one.order + 2)}
         orders = around.difference(one.order for one in self._by_depth.values())
         if orders:
             near = await self._store.search.messages(self._ref.owner, sorted(orders), ())
-            on_path = (one for one in near if is_on(self._view.outlook.segments, one.branch, one.seq))
+            on_path = (one for one in near if is_on(self._view.inputs.segments, one.branch, one.seq))
             self._by_depth.update((one.depth, one) for one in on_path)
 
-    def may_be_of(self, turns: Collection[int], message: Placed) -> bool:
+    def may_be_of(self, turns: Collection[int], message: PlacedMessage) -> bool:
         """Whether a message can be of one of these turns, by the seqs that they begin at: it stands near one that was
         asked for and, as far as is known, no other turn begins in between."""
         if not any(abs(message.depth - depth) <= 2 * _TURN_REACH for depth in self._asked):
@@ -111,7 +111,7 @@ class _TurnReader:
         opening = self._opening(message)
         return opening is None or opening in turns
 
-    def _opening(self, message: Placed) -> int | None:
+    def _opening(self, message: PlacedMessage) -> int | None:
         """The seq that the message's turn begins at; None if that is not known."""
         for depth in range(message.depth, max(0, message.depth - _TURN_REACH), -1):
             one = self._by_depth.get(depth)
@@ -121,7 +121,7 @@ class _TurnReader:
                 return one.seq
         return None
 
-    async def turn_of(self, message: Placed) -> list[RecalledPassage]:
+    async def turn_of(self, message: PlacedMessage) -> list[RecalledPassage]:
         """What the user said, the message, and the answer after it."""
         self._asked.append(message.depth)
         earlier, later = self._side_by_side(message) or await self._along_path(message.seq)
@@ -132,7 +132,7 @@ class _TurnReader:
         parts = [*opening, *itself, *answer]
         return [RecalledPassage(stored=one, start=0, end=len(payloads.text(one.payload))) for one in parts]
 
-    def _side_by_side(self, message: Placed) -> tuple[list[LogMessage], list[LogMessage]] | None:
+    def _side_by_side(self, message: PlacedMessage) -> tuple[list[LogMessage], list[LogMessage]] | None:
         """The message and those before it up to the user's, newest first, and the one after it; None if not known."""
         earlier: list[LogMessage] = []
         for depth in range(message.depth, max(0, message.depth - _TURN_REACH), -1):
@@ -142,7 +142,7 @@ class _TurnReader:
             earlier.append(one)
             if payloads.role(one.payload) == "user":
                 break
-        if message.depth == self._view.outlook.leaf_depth:
+        if message.depth == self._view.inputs.leaf_depth:
             return earlier, []
         after = self._known(message.depth + 1)
         return None if after is None else (earlier, [after])

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from everthread.core.documents import Collection, Document, PassageHit, PassageHits, Read, ReadDocument, Route
+from everthread.core.embeddings import Embedder
 from everthread.core.errors import Invalid, ModelError, NotFound
 from everthread.core.ids import check_id, check_text
-from everthread.core.meaning import Embedder
 from everthread.core.notes import Note, NoteKind, NoteQuery
 from everthread.core.nouns import Page
 from everthread.core.ports import Store

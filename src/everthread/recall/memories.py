@@ -11,9 +11,9 @@ from typing import Final, TypeVar
 
 from everthread.context.tokens import count_tokens
 from everthread.core.clock import from_micros
+from everthread.core.embeddings import Embedder
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import check_id, check_text, new_id
-from everthread.core.meaning import Embedder
 from everthread.core.memories import ALWAYS_SHOWN, Habit, Memory, MemoryHit, MemoryKind, MemoryScope, Origin
 from everthread.core.notes import NoteKind, NoteQuery, NoteState
 from everthread.core.nouns import EraseReport, Page, Ref

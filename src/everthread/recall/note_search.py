@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from everthread.core.embeddings import Embedder
 from everthread.core.errors import Invalid, ModelError, StoreError
 from everthread.core.ids import owner_scope
-from everthread.core.meaning import Embedder
 from everthread.core.notes import Note, NotesFound
 from everthread.core.ports import Notes
 from everthread.core.queries import Query

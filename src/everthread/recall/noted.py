@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from everthread.core.clock import from_micros, to_micros
+from everthread.core.embeddings import Embedder
 from everthread.core.errors import ModelError
-from everthread.core.meaning import Embedder
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, MemoryState
 from everthread.core.notes import Note, NoteKey, NoteKind, NoteState, Source
 from everthread.text.words import fold

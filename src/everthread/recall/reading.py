@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from everthread.context.message_format import is_user_turn
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
+from everthread.core.embeddings import Embedder
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import ModelError
 from everthread.core.ids import new_id
-from everthread.core.meaning import Embedder
 from everthread.core.memories import Memory, MemoryScope, Origin
 from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Message, Ref

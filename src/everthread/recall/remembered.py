@@ -18,12 +18,12 @@ from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, MemoryState, Origin
 from everthread.core.notes import (
     Note,
+    NoteConversation,
     NoteDecision,
     NoteKey,
     NoteKind,
     NoteNeeds,
     NotesSeen,
-    Place,
     Source,
     Topic,
 )
@@ -179,7 +179,7 @@ def _check_place(draft: Draft, seen: NotesSeen) -> None:
         raise NotFound(f"no message with seq {draft.seq} in conversation {draft.conversation!r}")
 
 
-def _check_scope(draft: Draft, place: Place) -> None:
+def _check_scope(draft: Draft, place: NoteConversation) -> None:
     if draft.scope is MemoryScope.TASK and place.parent_id is None:
         raise Invalid(
             f"conversation {place.id!r} is nobody's subagent; write conversation for what holds in it", field="scope"

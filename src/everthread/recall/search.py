@@ -17,12 +17,12 @@ from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.clock import Clock, system_clock
 from everthread.core.driving import is_driven
+from everthread.core.embeddings import VectorHit
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
-from everthread.core.meaning import Near
 from everthread.core.nouns import Hit, Hits, Message, Ref
 from everthread.core.paths import is_on, segments
-from everthread.core.ports import Placed, Store, WordPlaces
+from everthread.core.ports import PlacedMessage, Postings, Store
 from everthread.history.payload_json import payload_of
 from everthread.history.search_query import parse_query
 from everthread.history.snippets import snippet
@@ -101,7 +101,7 @@ class Sources:
 class _SimilarPassages:
     """What is near to a question in meaning."""
 
-    passages: Sequence[Near] = ()
+    passages: Sequence[VectorHit] = ()
     grasp: float = 0.0
     """Which share of the question the embedder understands."""
     is_behind: bool = False
@@ -115,7 +115,7 @@ class RecallResult:
     """What was found, best first, before it is cut to what is asked for."""
 
     ranking: Ranking
-    messages: Mapping[int, Placed]
+    messages: Mapping[int, PlacedMessage]
     """By order."""
     similar: _SimilarPassages
     truncated: bool
@@ -167,7 +167,7 @@ async def recall(
 
     async def search() -> RecallResult:
         query = parse_question(question)
-        in_index = WordPlaces({}, 0, False)
+        in_index = Postings({}, 0, False)
         if query.terms:
             in_index = await store.search.postings(owner, conversation, query.all_forms, cap=_MAX_POSTINGS)
         postings = merge_forms(query.terms, in_index.of)
@@ -200,7 +200,7 @@ async def recall(
             ranking=ranking.without(hidden_orders), messages=messages, similar=similar, truncated=in_index.truncated
         )
 
-    return await store.errand(search)
+    return await store.run_reads(search)
 
 
 async def _find_similar(sources: Sources, owner: str, conversation: str | None, question: str) -> _SimilarPassages:
@@ -226,7 +226,9 @@ async def _find_similar(sources: Sources, owner: str, conversation: str | None, 
     return _SimilarPassages(passages=passages, grasp=grasp, is_behind=late, reason=None if passages else _NO_VECTORS)
 
 
-def _similarity_by_order(passages: Sequence[Near], messages: Iterable[Placed]) -> dict[tuple[int, int], float]:
+def _similarity_by_order(
+    passages: Sequence[VectorHit], messages: Iterable[PlacedMessage]
+) -> dict[tuple[int, int], float]:
     """By order and part; vectors of what a revision has replaced say nothing any more."""
     if not passages:
         return {}
@@ -235,7 +237,7 @@ def _similarity_by_order(passages: Sequence[Near], messages: Iterable[Placed]) -
     return {(order, near.part): near.score for order, near in known if order is not None}
 
 
-def _as_candidate(found: Placed, *, is_dated: bool) -> list[CandidateMessage]:
+def _as_candidate(found: PlacedMessage, *, is_dated: bool) -> list[CandidateMessage]:
     """A message as ranking takes it; a damaged one is left out, `verify` reports it."""
     entry = found.entry
     try:
@@ -247,7 +249,7 @@ def _as_candidate(found: Placed, *, is_dated: bool) -> list[CandidateMessage]:
     return [CandidateMessage(found.order, found.depth, found.conversation_id, entry.role, name, text, said_at)]
 
 
-def _as_hit(ranked: RankedMessage, found: Placed) -> RecallHit:
+def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
     message = Message(found.entry)
     return RecallHit(
         conversation_id=found.conversation_id,

@@ -27,7 +27,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.errors import Conflict
 from everthread.core.log import BranchName, CompactionQuery, Intent
 from everthread.core.nouns import Ref
-from everthread.core.ports import Outlook, Store
+from everthread.core.ports import Store, ViewInputs
 from everthread.replay.figures import Figures
 from everthread.replay.transcript import ProgressCallback, Transcript, no_progress
 from everthread.runtime import Runtime
@@ -42,7 +42,7 @@ class _TrialViews:
         self._store = store
         self.made: list[Compaction] = []
 
-    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
+    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
         real = await self._store.views.inputs(ref, branch)
         row = summary_row(self.made, real.segments)
         last = await self._store.log.find(ref, seqs=[row[-1].last_seq]) if row else ()
@@ -79,7 +79,7 @@ class _TrialStore:
         self.notes = store.notes
         """Requests contain the memories of today."""
 
-    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+    async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         return await work()
 
 

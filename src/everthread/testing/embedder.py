@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
-from everthread.core.meaning import unit
+from everthread.core.embeddings import unit
 
 _WORDS = re.compile(r"[^\W_]+")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")

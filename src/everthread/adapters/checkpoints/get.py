@@ -42,8 +42,8 @@ from everthread.core.checkpoints import (
     CheckpointQuery,
     CheckpointsSeen,
     CheckpointState,
-    Listed,
-    Saved,
+    ListedCheckpoint,
+    SavedCheckpoint,
     StoredWrite,
 )
 from everthread.core.entries import Entry
@@ -75,21 +75,23 @@ class CheckpointLoader:
         self._memory = memory
         self._blobs: dict[bytes, bytes] = {}
 
-    async def load(self, saved: Saved) -> LoadedCheckpoint:
+    async def load(self, saved: SavedCheckpoint) -> LoadedCheckpoint:
         """A checkpoint as it was put."""
         body = unpack_body(saved.row.body, self._serde)
         loaded, lists = await self._load(saved, body)
         self._remember(saved, body, lists)
         return loaded
 
-    async def load_some(self, saved: Saved, channels: Container[str]) -> LoadedCheckpoint:
+    async def load_some(self, saved: SavedCheckpoint, channels: Container[str]) -> LoadedCheckpoint:
         """Only the values and the writes of some channels."""
         body = unpack_body(saved.row.body, self._serde)
         values = {channel: value for channel, value in body.values.items() if channel in channels}
         writes = [write for write in saved.writes if write.channel in channels]
         return (await self._load(saved._replace(writes=writes), body._replace(values=values)))[0]
 
-    async def _load(self, saved: Saved, body: RowBody) -> tuple[LoadedCheckpoint, Mapping[str, Sequence[MessageRef]]]:
+    async def _load(
+        self, saved: SavedCheckpoint, body: RowBody
+    ) -> tuple[LoadedCheckpoint, Mapping[str, Sequence[MessageRef]]]:
         writes = {id(write): ormsgpack.unpackb(write.value) for write in saved.writes if write.kind == REFERS}
         await self._fetch([*digests_in(body.values.values()), *_chunks(elements for _, elements in writes.values())])
         lists = refs_in(body.values, self._blobs)
@@ -103,7 +105,7 @@ class CheckpointLoader:
         )
         return loaded, lists
 
-    async def remember(self, saved: Saved) -> CachedCheckpoint:
+    async def remember(self, saved: SavedCheckpoint) -> CachedCheckpoint:
         """Only what the next checkpoint carries over."""
         body = unpack_body(saved.row.body, self._serde)
         await self._fetch(digests_in(body.values.values()))
@@ -119,11 +121,13 @@ class CheckpointLoader:
         await self._learn(lists)
         return self._blobs
 
-    def metadata(self, saved: Saved) -> Any:
+    def metadata(self, saved: SavedCheckpoint) -> Any:
         kind, body = ormsgpack.unpackb(saved.row.metadata)
         return self._serde.loads_typed((kind, body))
 
-    def _remember(self, saved: Saved, body: RowBody, lists: Mapping[str, Sequence[MessageRef]]) -> CachedCheckpoint:
+    def _remember(
+        self, saved: SavedCheckpoint, body: RowBody, lists: Mapping[str, Sequence[MessageRef]]
+    ) -> CachedCheckpoint:
         row = saved.row
         found = CachedCheckpoint(row.number, row.log_count, body.checkpoint["channel_versions"], body.values, lists)
         self._memory.keep_checkpoint(row.namespace, row.id, found)
@@ -152,7 +156,7 @@ class CheckpointLoader:
 
     def _write(
         self,
-        saved: Saved,
+        saved: SavedCheckpoint,
         write: StoredWrite,
         writes: Mapping[int, tuple[str, Any]],
         referred: Mapping[int, Sequence[MessageRef]],
@@ -165,7 +169,7 @@ class CheckpointLoader:
         messages = self._cast(saved.row.namespace, f"{write.channel}:writes", refs)
         return write.task_id, write.channel, messages[0] if writes[id(write)][0] == "one" and messages else messages
 
-    def _hold(self, saved: Saved, write: StoredWrite, value: object) -> None:
+    def _hold(self, saved: SavedCheckpoint, write: StoredWrite, value: object) -> None:
         """Whoever is handed these messages may put them into the next checkpoint: they are then known by object."""
         held = held_messages(value, self._serde) if write.is_held and write.channel == HISTORY else None
         if held is not None:
@@ -315,7 +319,7 @@ class CheckpointReader:
         return await self._tuple(ref, spot, saved, serde)
 
     async def _tuple(
-        self, ref: Ref, spot: CheckpointAddress, saved: Saved, serde: SerializerProtocol
+        self, ref: Ref, spot: CheckpointAddress, saved: SavedCheckpoint, serde: SerializerProtocol
     ) -> CheckpointTuple:
         memory = self._threads.memories.of(ref, saved.thread.erasures)
         loaded = await CheckpointLoader(self._threads.store, ref, serde, memory).load(saved)
@@ -350,7 +354,7 @@ class CheckpointReader:
             query = replace(query, after=(last.conversation_id, last.saved.row.namespace, last.saved.row.id))
 
     async def _is_meant(
-        self, listed: Listed, owner: str, matches: Mapping[str, Any], serde: SerializerProtocol
+        self, listed: ListedCheckpoint, owner: str, matches: Mapping[str, Any], serde: SerializerProtocol
     ) -> bool:
         if not matches:
             return True
@@ -360,7 +364,7 @@ class CheckpointReader:
         )
         return all(metadata.get(key) == value for key, value in matches.items())
 
-    async def _listed(self, listed: Listed, owner: str, serde: SerializerProtocol) -> CheckpointTuple:
+    async def _listed(self, listed: ListedCheckpoint, owner: str, serde: SerializerProtocol) -> CheckpointTuple:
         ref = Ref(owner, listed.conversation_id)
         spot = CheckpointAddress(owner, self._threads.thread_id(ref), listed.saved.row.namespace, None)
         return await self._tuple(ref, spot, listed.saved, serde)
@@ -379,7 +383,9 @@ class CheckpointReader:
             id = chain[-1].row.parent_id if len(chain) == _ANCESTORS_AT_ONCE else None
         return walk.histories()
 
-    async def _walk(self, ref: Ref, chain: Sequence[Saved], walk: DeltaWalk, serde: SerializerProtocol) -> None:
+    async def _walk(
+        self, ref: Ref, chain: Sequence[SavedCheckpoint], walk: DeltaWalk, serde: SerializerProtocol
+    ) -> None:
         for ancestor in chain:
             if not walk.open:
                 return

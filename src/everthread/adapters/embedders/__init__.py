@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeGuard
 from everthread.adapters.embedders.bert import BertEmbedder
 from everthread.adapters.embedders.local_models import BERT_MODELS, MINILM
 from everthread.adapters.embedders.wordllama import WordLlama
+from everthread.core.embeddings import Embedder
 from everthread.core.errors import EverthreadError, Invalid, MissingExtra, ModelError
-from everthread.core.meaning import Embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -10,8 +10,8 @@ from langchain.embeddings import init_embeddings
 from langchain_core.embeddings import Embeddings
 
 from everthread.adapters.models.summariser import kind_of
+from everthread.core.embeddings import same_dimension, unit
 from everthread.core.errors import Invalid, MissingExtra, ModelError
-from everthread.core.meaning import same_dimension, unit
 
 MAX_CHARACTERS = 100_000
 R = TypeVar("R")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from everthread.adapters.vectors.external import ExternalVectors
+from everthread.core.embeddings import Vectors
 from everthread.core.errors import Invalid, MissingExtra
-from everthread.core.meaning import Vectors
 from everthread.core.ports import Store
 
 _MILVUS = "milvus:"

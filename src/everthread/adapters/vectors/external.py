@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from everthread.core.embeddings import IndexProgress, VectorHit, VectorPart, Vectors
 from everthread.core.errors import NotFound
-from everthread.core.meaning import Indexed, Near, Part, Vectors
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
 
@@ -31,7 +31,7 @@ class ExternalVectors:
     def about(self) -> str:
         return self._inner.about
 
-    async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
+    async def put(self, ref: Ref, model: str, parts: Sequence[VectorPart]) -> None:
         gone = await self._erased(ref, parts)
         self._start_catching_up()
         await self._inner.put(ref, model, [part for part in parts if part.seq not in gone])
@@ -43,7 +43,9 @@ class ExternalVectors:
         if late - gone:
             await self._inner.forget(*ref, seqs=sorted(late))
 
-    async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
+    async def near(
+        self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
+    ) -> Sequence[VectorHit]:
         self._start_catching_up()
         return await self._inner.near(owner, conversation, model, vector, limit)
 
@@ -57,7 +59,7 @@ class ExternalVectors:
     ) -> int:
         return await self._inner.forget(owner, conversation, seqs=seqs, model=model)
 
-    async def indexed(self, ref: Ref) -> Mapping[str, Indexed]:
+    async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
         return await self._inner.indexed(ref) if await self._exists(ref) else {}
 
     async def models(self) -> Mapping[str, int]:
@@ -70,7 +72,7 @@ class ExternalVectors:
             self._catching_up = None
         await self._inner.close()
 
-    async def _erased(self, ref: Ref, parts: Sequence[Part]) -> set[int]:
+    async def _erased(self, ref: Ref, parts: Sequence[VectorPart]) -> set[int]:
         """Which of these entries were erased; NotFound if the whole conversation was."""
         await self._store.conversations.get(ref)
         seqs = sorted({part.seq for part in parts})

@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from everthread.adapters.vectors import quantised
 from everthread.adapters.vectors.quantised import RecordKey, nearest
-from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
+from everthread.core.embeddings import (
+    IndexProgress,
+    VectorHit,
+    VectorPart,
+    check_dimension,
+    dimension_of,
+    same_dimension,
+)
 from everthread.core.nouns import Ref
 
 Records = dict[tuple[Ref, str], dict[RecordKey, bytes]]
@@ -22,7 +29,7 @@ class MemoryVectors:
         self._kept: Records = {}
         self._dimensions: dict[str, int] = {}
 
-    async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
+    async def put(self, ref: Ref, model: str, parts: Sequence[VectorPart]) -> None:
         dimension = same_dimension(part.vector for part in parts)
         if dimension is None:
             return
@@ -31,7 +38,9 @@ class MemoryVectors:
         new = quantised.quantise_all([part for part in parts if part.seq not in gone])
         self._kept.setdefault((ref, model), {}).update(new)
 
-    async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
+    async def near(
+        self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
+    ) -> Sequence[VectorHit]:
         if model not in self._dimensions or limit < 1:
             return []
         check_dimension(dimension_of(vector), self._dimensions[model], model)
@@ -62,9 +71,9 @@ class MemoryVectors:
                 del self._kept[key]
         return gone
 
-    async def indexed(self, ref: Ref) -> Mapping[str, Indexed]:
+    async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
         return {
-            model: Indexed(len(kept), max(seq for seq, _ in kept))
+            model: IndexProgress(len(kept), max(seq for seq, _ in kept))
             for (_, model), kept in self._meant(ref.owner, ref.id, None).items()
             if kept
         }

@@ -21,8 +21,15 @@ import grpc
 from pymilvus import DataType, MilvusClient, MilvusException
 
 from everthread.adapters.vectors import quantised
+from everthread.core.embeddings import (
+    IndexProgress,
+    VectorHit,
+    VectorPart,
+    check_dimension,
+    dimension_of,
+    same_dimension,
+)
 from everthread.core.errors import Invalid, StoreError, StoreGone
-from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
 from everthread.core.nouns import Ref
 
 R = TypeVar("R")
@@ -84,7 +91,7 @@ class MilvusVectors:
     def about(self) -> str:
         return f"in Milvus at {self._address.place}"
 
-    async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
+    async def put(self, ref: Ref, model: str, parts: Sequence[VectorPart]) -> None:
         dimension = same_dimension(part.vector for part in parts)
         if dimension is None:
             return
@@ -98,10 +105,12 @@ class MilvusVectors:
 
         await self._ask(work)
 
-    async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
+    async def near(
+        self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
+    ) -> Sequence[VectorHit]:
         dimension, meant = dimension_of(vector), _meant(owner, conversation)
 
-        def work(client: MilvusClient) -> Sequence[Near]:
+        def work(client: MilvusClient) -> Sequence[VectorHit]:
             name = self._collection(model)
             if limit < 1 or not client.has_collection(name):
                 return []
@@ -141,14 +150,14 @@ class MilvusVectors:
 
         return 0 if seqs is not None and not seqs else await self._ask(work)
 
-    async def indexed(self, ref: Ref) -> Mapping[str, Indexed]:
+    async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
         meant = _meant(*ref)
 
-        def work(client: MilvusClient) -> Mapping[str, Indexed]:
+        def work(client: MilvusClient) -> Mapping[str, IndexProgress]:
             found = {}
             for name in self._collections(client):
                 if parts := _count(client, name, meant):
-                    found[_model_of(client, name)] = Indexed(parts, self._newest_seq(client, ref, name, meant))
+                    found[_model_of(client, name)] = IndexProgress(parts, self._newest_seq(client, ref, name, meant))
             return found
 
         return await self._ask(work)
@@ -237,7 +246,7 @@ def _schema(dimension: int) -> Any:
     return schema
 
 
-def _row(ref: Ref, model: str, part: Part) -> dict[str, Any]:
+def _row(ref: Ref, model: str, part: VectorPart) -> dict[str, Any]:
     return {
         "key": _hash(*ref, model, str(part.seq), str(part.part)),
         "owner_key": _hash(ref.owner),
@@ -260,9 +269,9 @@ def _meant(owner: str, conversation: str | None) -> str:
     return f'{"owner_key" if conversation is None else "conversation_key"} == "{key}"'
 
 
-def _near(hit: Mapping[str, Any]) -> Near:
+def _near(hit: Mapping[str, Any]) -> VectorHit:
     entity = hit["entity"]
-    return Near(entity["conversation"], int(entity["seq"]), int(entity["part"]), float(hit["distance"]))
+    return VectorHit(entity["conversation"], int(entity["seq"]), int(entity["part"]), float(hit["distance"]))
 
 
 def _count(client: MilvusClient, name: str, meant: str) -> int:

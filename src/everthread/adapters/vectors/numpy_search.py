@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everthread.adapters.vectors.quantised import record_bytes
+from everthread.core.embeddings import VectorHit
 from everthread.core.errors import Invalid, StoreDamaged
-from everthread.core.meaning import Near
 
 _BATCH_BYTES = 8 << 20
 """Records compared at a time, so that memory stays small however many there are."""
@@ -21,7 +21,7 @@ Chunk = tuple[str, bytes]
 """The id of a conversation, and records of it."""
 
 
-def nearest(chunks: Iterable[Chunk], vector: bytes, limit: int) -> list[Near]:
+def nearest(chunks: Iterable[Chunk], vector: bytes, limit: int) -> list[VectorHit]:
     """The best, best first; among equal scores the greater seq comes first."""
     query = np.frombuffer(vector, dtype="<f4")
     found = [_best_in_batch(batch, query, limit) for batch in _batches(chunks)]
@@ -51,7 +51,7 @@ def _batches(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
         yield batch
 
 
-def _best_in_batch(batch: Sequence[Chunk], query: NDArray[np.float32], limit: int) -> list[Near]:
+def _best_in_batch(batch: Sequence[Chunk], query: NDArray[np.float32], limit: int) -> list[VectorHit]:
     dimension = len(query)
     if any(len(records) % record_bytes(dimension) for _, records in batch):
         raise StoreDamaged("vectors do not have the dimension of their model; rebuild them with `everthread reindex`")
@@ -62,7 +62,7 @@ def _best_in_batch(batch: Sequence[Chunk], query: NDArray[np.float32], limit: in
     best = _best(scores, table["seq"], limit)
     owners = np.repeat(np.arange(len(batch)), [len(records) // layout.itemsize for _, records in batch])[best]
     columns = (table["seq"][best].tolist(), table["part"][best].tolist(), scores[best].tolist())
-    return list(map(Near, [batch[n][0] for n in owners], *columns))
+    return list(map(VectorHit, [batch[n][0] for n in owners], *columns))
 
 
 def _best(scores: NDArray[np.float32], seqs: NDArray[np.uint32], limit: int) -> NDArray[np.intp]:

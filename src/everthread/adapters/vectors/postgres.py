@@ -19,9 +19,16 @@ from everthread.adapters.stores.postgres.pool import Connection, Pool, Row
 from everthread.adapters.vectors import postgres_statements as sql
 from everthread.adapters.vectors import quantised
 from everthread.adapters.vectors.quantised import nearest
+from everthread.core.embeddings import (
+    IndexProgress,
+    VectorHit,
+    VectorPart,
+    check_dimension,
+    dimension_of,
+    same_dimension,
+)
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
 from everthread.core.nouns import Ref
 
 OLDEST = (0, 8)
@@ -51,7 +58,7 @@ class PostgresVectors:
             return UNDECIDED
         return WITH_PGVECTOR if self._has_pgvector else WITHOUT_PGVECTOR
 
-    async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
+    async def put(self, ref: Ref, model: str, parts: Sequence[VectorPart]) -> None:
         dimension = same_dimension(part.vector for part in parts)
         if dimension is None:
             return
@@ -61,7 +68,9 @@ class PostgresVectors:
         statement = sql.PUT_EMBEDDING if has_pgvector else sql.PUT_RECORD
         await self._on().write(lambda c: _put(c, ref, statement, kind, rows))
 
-    async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
+    async def near(
+        self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
+    ) -> Sequence[VectorHit]:
         known = await self._on().read(lambda c: c.fetchrow(sql.MODEL, model))
         if known is None or limit < 1:
             return []
@@ -75,7 +84,7 @@ class PostgresVectors:
             found = await self._on().read(lambda c: c.fetch(sql.NEAR_IN_CONVERSATION, *values))
         else:
             found = await self._on().read(lambda c: _near_of_owner(c, owner, kind, dimension, vector, limit))
-        return [Near(*row) for row in found]
+        return [VectorHit(*row) for row in found]
 
     async def forget(
         self,
@@ -88,9 +97,9 @@ class PostgresVectors:
         values = (owner, conversation, None if seqs is None else list(seqs), model)
         return _count(await self._on().write(lambda c: c.execute(sql.FORGET, *values)))
 
-    async def indexed(self, ref: Ref) -> Mapping[str, Indexed]:
+    async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
         rows = await self._on().read(lambda c: c.fetch(sql.INDEXED, *ref))
-        return {name: Indexed(parts, newest) for name, parts, newest in rows}
+        return {name: IndexProgress(parts, newest) for name, parts, newest in rows}
 
     async def models(self) -> Mapping[str, int]:
         if await self._on().read(_has_column):
@@ -178,7 +187,7 @@ async def _near_of_owner(
         return await connection.fetch(sql.NEAR_BY_INDEX.format(model=kind, dimension=dimension), owner, asked, limit)
 
 
-def _columns(part: Part, has_pgvector: bool) -> tuple[object, ...]:
+def _columns(part: VectorPart, has_pgvector: bool) -> tuple[object, ...]:
     return (_numbers(part.vector),) if has_pgvector else (quantised.quantise(*part),)
 
 

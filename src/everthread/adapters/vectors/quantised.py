@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from math import isfinite
 
+from everthread.core.embeddings import VectorHit, VectorPart
 from everthread.core.errors import Invalid, MissingExtra, StoreDamaged
-from everthread.core.meaning import Near, Part
 
 HEADER = struct.Struct("<IIf")
 MAX_STEP = 127
@@ -44,7 +44,7 @@ def quantise(seq: int, part: int, vector: bytes) -> bytes:
     return HEADER.pack(seq, part, scale) + steps.tobytes()
 
 
-def quantise_all(parts: Sequence[Part]) -> dict[RecordKey, bytes]:
+def quantise_all(parts: Sequence[VectorPart]) -> dict[RecordKey, bytes]:
     """The records of vectors of one dimension. numpy, if installed, rounds them all at once: one by one they would
     block the event loop for longer than a static model takes to embed them."""
     if not parts or find_spec("numpy") is None:
@@ -91,7 +91,7 @@ def remove_records(blob: bytes, dimension: int, seqs: Iterable[int]) -> bytes:
     return b"".join(record for (seq, _), record in split_records(blob, dimension) if seq not in gone)
 
 
-def nearest(chunks: Iterable[tuple[str, bytes]], vector: bytes, limit: int) -> list[Near]:
+def nearest(chunks: Iterable[tuple[str, bytes]], vector: bytes, limit: int) -> list[VectorHit]:
     """The records nearest to a vector, best first; see `numpy_search.nearest`."""
     try:
         from everthread.adapters.vectors import numpy_search  # noqa: PLC0415 - an extra

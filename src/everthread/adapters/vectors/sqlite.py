@@ -16,9 +16,16 @@ from everthread.adapters.stores.sqlite import log
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.adapters.vectors import quantised
 from everthread.adapters.vectors.quantised import RecordKey, nearest
+from everthread.core.embeddings import (
+    IndexProgress,
+    VectorHit,
+    VectorPart,
+    check_dimension,
+    dimension_of,
+    same_dimension,
+)
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.meaning import Indexed, Near, Part, check_dimension, dimension_of, same_dimension
 from everthread.core.nouns import Ref
 
 PAGE_ENTRIES = 16
@@ -87,14 +94,16 @@ class SqliteVectors:
     def __init__(self, on: Callable[[], Engine]) -> None:
         self._on = on
 
-    async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
+    async def put(self, ref: Ref, model: str, parts: Sequence[VectorPart]) -> None:
         dimension = same_dimension(part.vector for part in parts)
         if dimension is None:
             return
         rows = quantised.quantise_all(parts)
         await self._on().write(lambda c: _put(c, ref, model, dimension, rows))
 
-    async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
+    async def near(
+        self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
+    ) -> Sequence[VectorHit]:
         return await self._on().read(lambda c: _near(c, owner, conversation, model, vector, limit))
 
     async def forget(
@@ -111,7 +120,7 @@ class SqliteVectors:
 
         return await self._on().write(work)
 
-    async def indexed(self, ref: Ref) -> Mapping[str, Indexed]:
+    async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
         return await self._on().read(lambda c: _indexed(c, ref))
 
     async def models(self) -> Mapping[str, int]:
@@ -150,7 +159,7 @@ def _known(connection: sqlite3.Connection, model: str, dimension: int) -> int:
 
 def _near(
     connection: sqlite3.Connection, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
-) -> Sequence[Near]:
+) -> Sequence[VectorHit]:
     known = connection.execute(MODEL, (model,)).fetchone()
     if known is None or limit < 1:
         return []
@@ -162,12 +171,12 @@ def _near(
     return nearest(rows, vector, limit)
 
 
-def _indexed(connection: sqlite3.Connection, ref: Ref) -> Mapping[str, Indexed]:
+def _indexed(connection: sqlite3.Connection, ref: Ref) -> Mapping[str, IndexProgress]:
     with suppress(NotFound):
         number = log.living_head(connection, ref)[0]
         sizes = dict(connection.execute(SIZES, (number,)).fetchall())
         return {
-            name: Indexed(
+            name: IndexProgress(
                 sizes[kind] // quantised.record_bytes(dimension), _newest(connection, number, kind, dimension)
             )
             for kind, name, dimension in connection.execute(MODELS).fetchall()

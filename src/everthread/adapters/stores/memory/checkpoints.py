@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from everthread.adapters.stores.memory.rows import CheckpointRows, MemoryDatabase
-from everthread.core.checkpoints import CheckpointNeeds, CheckpointQuery, CheckpointsSeen, Listed, Saved
+from everthread.core.checkpoints import (
+    CheckpointNeeds,
+    CheckpointQuery,
+    CheckpointsSeen,
+    ListedCheckpoint,
+    SavedCheckpoint,
+)
 from everthread.core.nouns import Ref
 
 
@@ -19,12 +25,12 @@ class MemoryCheckpoints:
         row = self._database.rows.get(ref)
         return CheckpointRows() if row is None or row.is_erased else row.checkpoints
 
-    async def get(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+    async def get(self, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
         return self._of(ref).read(namespace, id)
 
-    async def list(self, query: CheckpointQuery) -> Sequence[Listed]:
+    async def list(self, query: CheckpointQuery) -> Sequence[ListedCheckpoint]:
         found = [
-            Listed(ref.id, saved)
+            ListedCheckpoint(ref.id, saved)
             for ref in sorted(self._database.rows)
             if ref.owner == query.owner and query.conversation in (None, ref.id)
             for saved in self._of(ref).listed(query, ref.id)
@@ -34,7 +40,7 @@ class MemoryCheckpoints:
     async def all(self, ref: Ref) -> CheckpointsSeen:
         return self._of(ref).look(CheckpointNeeds(everything=True))
 
-    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[SavedCheckpoint]:
         return self._of(ref).ancestors(namespace, id, limit)
 
     async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:

@@ -12,6 +12,7 @@ from everthread.adapters.stores.nearest import nearest
 from everthread.core.notes import (
     Note,
     NoteChange,
+    NoteConversation,
     NoteDecision,
     NoteKey,
     NoteKind,
@@ -19,7 +20,6 @@ from everthread.core.notes import (
     NotesFound,
     NotesSeen,
     NoteState,
-    Place,
     Topic,
     UseCount,
 )
@@ -41,7 +41,7 @@ class MemoryNotes:
         needs = change.needs()
         living = {row.info.id: row for row in self._database.living(owner, None)}
         places = [
-            Place(id, living[id].info.parent_id, living[id].info.off_record, len(living[id].entries))
+            NoteConversation(id, living[id].info.parent_id, living[id].info.off_record, len(living[id].entries))
             for id in needs.conversations
             if id in living
         ]

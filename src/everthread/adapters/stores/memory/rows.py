@@ -17,7 +17,7 @@ from everthread.core.checkpoints import (
     CheckpointQuery,
     CheckpointsSeen,
     CheckpointState,
-    Saved,
+    SavedCheckpoint,
     StoredCheckpoint,
     StoredWrite,
     Thread,
@@ -26,7 +26,7 @@ from everthread.core.clock import Clock, from_micros, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Revision
 from everthread.core.errors import NotFound, StoreError
-from everthread.core.log import Answer, BranchRow, CompactionQuery, Decision, LogHead, Needs, Seen
+from everthread.core.log import BranchRow, CompactionQuery, Decision, IdempotencyRecord, LogHead, Needs, Seen
 from everthread.core.notes import Use
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.paths import holds
@@ -97,7 +97,7 @@ class CheckpointRows:
         del self.numbers[row.namespace, row.id]
         self.writes.pop(number, None)
 
-    def read(self, namespace: str, id: str | None) -> Saved | None:
+    def read(self, namespace: str, id: str | None) -> SavedCheckpoint | None:
         """One checkpoint, or the newest."""
         if id is None:
             shown = [row for row in self.rows.values() if row.namespace == namespace and not row.state]
@@ -106,10 +106,10 @@ class CheckpointRows:
             row = self._one(namespace, id)
         return None if row is None else self._saved(row)
 
-    def _saved(self, row: StoredCheckpoint) -> Saved:
-        return Saved(row, self._ordered(row.number), self.thread)
+    def _saved(self, row: StoredCheckpoint) -> SavedCheckpoint:
+        return SavedCheckpoint(row, self._ordered(row.number), self.thread)
 
-    def listed(self, query: CheckpointQuery, conversation: str) -> Iterator[Saved]:
+    def listed(self, query: CheckpointQuery, conversation: str) -> Iterator[SavedCheckpoint]:
         """Those a query asks for, in its order."""
         shown = [row for row in self.rows.values() if row.state == CheckpointState.VISIBLE]
         shown.sort(key=lambda row: row.id, reverse=True)
@@ -119,9 +119,9 @@ class CheckpointRows:
             if is_meant and (query.before is None or row.id < query.before) and _follows(row, query, conversation):
                 yield self._saved(row)
 
-    def ancestors(self, namespace: str, id: str, limit: int) -> list[Saved]:
+    def ancestors(self, namespace: str, id: str, limit: int) -> list[SavedCheckpoint]:
         """A checkpoint and those it was made from."""
-        found: list[Saved] = []
+        found: list[SavedCheckpoint] = []
         row = self._one(namespace, id)
         while row is not None and len(found) < limit:
             found.append(self._saved(row))
@@ -177,7 +177,7 @@ class ConversationRow:
     branches: dict[int, BranchRow] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     words: dict[int, frozenset[str]] = field(default_factory=dict)
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, IdempotencyRecord] = field(default_factory=dict)
     compactions: dict[str, Compaction] = field(default_factory=dict)
     policy: bytes | None = None
     manifests: dict[str, bytes] = field(default_factory=dict)

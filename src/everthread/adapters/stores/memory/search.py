@@ -10,7 +10,7 @@ from everthread.adapters.stores.memory.rows import ConversationRow, MemoryDataba
 from everthread.core.entries import Entry, Flag, Revision
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
+from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
 from everthread.core.queries import Query, Term
 from everthread.history.search_query import has_term
 from everthread.text.words import scope_token
@@ -47,7 +47,7 @@ class MemorySearch:
             total=sum(len(row.words) for row in rows),
         )
 
-    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
         if conversation is not None:
             self._database.row(Ref(owner, conversation))
         rows = self._database.living(owner, conversation)
@@ -61,11 +61,13 @@ class MemorySearch:
             for term in terms
         }
         is_cut = any(len(having) > cap for having in found.values())
-        return WordPlaces(
+        return Postings(
             {term: having[-cap:] for term, having in found.items()}, sum(len(row.words) for row in rows), is_cut
         )
 
-    async def messages(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+    async def messages(
+        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+    ) -> Sequence[PlacedMessage]:
         rows = self._database.living(owner, None)
         by_number = {row.number: row for row in rows}
         numbers = {row.info.id: row.number for row in rows}
@@ -76,7 +78,7 @@ class MemorySearch:
         return list({one.order: one for one in found if one is not None}.values())
 
 
-def _placed(row: ConversationRow, seq: int) -> Placed | None:
+def _placed(row: ConversationRow, seq: int) -> PlacedMessage | None:
     """The message at this place, or whose revision this entry is; None for what is not to be seen."""
     if not 0 < seq <= len(row.entries) or row.info.deleted_at is not None:
         return None
@@ -85,7 +87,7 @@ def _placed(row: ConversationRow, seq: int) -> Placed | None:
     newest = place if place.newest_seq is None else row.entries[place.newest_seq - 1]
     if not place.is_place or place.flags & (Flag.DELETED | Flag.ERASED) or newest.is_erased:
         return None
-    return Placed(row.info.id, row.number << SEQ_BITS | place.seq, place.branch, place.depth, newest)
+    return PlacedMessage(row.info.id, row.number << SEQ_BITS | place.seq, place.branch, place.depth, newest)
 
 
 def _is_current(row: ConversationRow, entry: Entry) -> bool:

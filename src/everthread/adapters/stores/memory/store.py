@@ -66,5 +66,5 @@ class MemoryStore:
                     await self.maintenance.erase(ref.owner, ref.id, None)
         self._database.is_open = False
 
-    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+    async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         return await work()

@@ -14,7 +14,7 @@ from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.nouns import Ref
 from everthread.core.paths import is_on, path_segments
-from everthread.core.ports import MOST_PINNED, CompactionPosition, Outlook, PolicyChange
+from everthread.core.ports import MOST_PINNED, CompactionPosition, PolicyChange, ViewInputs
 
 
 class MemoryViews:
@@ -26,13 +26,13 @@ class MemoryViews:
         self._policy: bytes | None = None
         """What is set for every conversation."""
 
-    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
+    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
         row = self._database.row(ref)
         named = row.by_seq([branch]) if isinstance(branch, int) else []
         found = path_segments(row.branches, row.head, branch, named)
         told = summary_row(row.compactions.values(), found)
         covered = told[-1].last_seq if told else 0
-        return Outlook(
+        return ViewInputs(
             entry_count=len(row.entries),
             segments=found,
             leaf_depth=row.entries[found[-1].last - 1].depth if found else 0,

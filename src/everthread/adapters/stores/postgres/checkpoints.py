@@ -20,8 +20,8 @@ from everthread.core.checkpoints import (
     CheckpointNeeds,
     CheckpointQuery,
     CheckpointsSeen,
-    Listed,
-    Saved,
+    ListedCheckpoint,
+    SavedCheckpoint,
     StoredCheckpoint,
     StoredWrite,
     Thread,
@@ -94,7 +94,7 @@ async def apply(connection: Connection, number: int, changes: CheckpointChanges)
     reach("checkpoint.written")
 
 
-async def read(connection: Connection, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+async def read(connection: Connection, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
     """One checkpoint, or the newest; None when the conversation or the checkpoint is not there."""
     number = await _number(connection, ref)
     if number is None:
@@ -113,12 +113,12 @@ async def _number(connection: Connection, ref: Ref) -> int | None:
     return None if row is None or row[1] is not None else row[0]
 
 
-async def _saved(connection: Connection, rows: Sequence[Row], threads: Mapping[int, Thread]) -> list[Saved]:
+async def _saved(connection: Connection, rows: Sequence[Row], threads: Mapping[int, Thread]) -> list[SavedCheckpoint]:
     """Checkpoints with their writes, in one more round trip."""
     by_key: dict[int, list[StoredWrite]] = {row[0]: [] for row in rows}
     for write in await connection.fetch(sql.WRITES, list(by_key)):
         by_key[write[0]].append(write_from_row(tuple(write)))
-    return [Saved(checkpoint_from_row(tuple(row)), by_key[row[0]], threads[row[0] >> 32]) for row in rows]
+    return [SavedCheckpoint(checkpoint_from_row(tuple(row)), by_key[row[0]], threads[row[0] >> 32]) for row in rows]
 
 
 async def read_all(connection: Connection, ref: Ref) -> CheckpointsSeen:
@@ -129,7 +129,7 @@ async def read_all(connection: Connection, ref: Ref) -> CheckpointsSeen:
     return await look(connection, number, CheckpointNeeds(everything=True))
 
 
-async def list_some(connection: Connection, query: CheckpointQuery) -> list[Listed]:
+async def list_some(connection: Connection, query: CheckpointQuery) -> list[ListedCheckpoint]:
     """One page."""
     rows = await connection.fetch(
         sql.LIST_CHECKPOINTS,
@@ -143,10 +143,10 @@ async def list_some(connection: Connection, query: CheckpointQuery) -> list[List
     )
     threads = {number: await _thread(connection, number) for number in {row[1] >> 32 for row in rows}}
     saved = await _saved(connection, [tuple(row)[1:] for row in rows], threads)
-    return [Listed(row[0], one) for row, one in zip(rows, saved, strict=True)]
+    return [ListedCheckpoint(row[0], one) for row, one in zip(rows, saved, strict=True)]
 
 
-async def ancestors(connection: Connection, ref: Ref, namespace: str, id: str, limit: int) -> list[Saved]:
+async def ancestors(connection: Connection, ref: Ref, namespace: str, id: str, limit: int) -> list[SavedCheckpoint]:
     """A checkpoint and those it was made from."""
     number = await _number(connection, ref)
     if number is None:
@@ -174,16 +174,16 @@ class PostgresCheckpoints:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    async def get(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+    async def get(self, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
         return await self._database.pool.read(lambda c: read(c, ref, namespace, id))
 
-    async def list(self, query: CheckpointQuery) -> Sequence[Listed]:
+    async def list(self, query: CheckpointQuery) -> Sequence[ListedCheckpoint]:
         return await self._database.pool.read(lambda c: list_some(c, query))
 
     async def all(self, ref: Ref) -> CheckpointsSeen:
         return await self._database.pool.read(lambda c: read_all(c, ref))
 
-    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[SavedCheckpoint]:
         return await self._database.pool.read(lambda c: ancestors(c, ref, namespace, id, limit))
 
     async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:

@@ -25,7 +25,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.log import Answer
+from everthread.core.log import IdempotencyRecord
 from everthread.core.nouns import EraseReport
 
 BEYOND_REACH = (
@@ -142,7 +142,7 @@ async def _forget_checkpoints(
 
 
 async def _blank_answers(connection: Connection, numbers: Sequence[int], message: str) -> int:
-    answers = [(row[0], Answer(*row[1:])) for row in await connection.fetch(sql.ANSWERS, numbers)]
+    answers = [(row[0], IdempotencyRecord(*row[1:])) for row in await connection.fetch(sql.ANSWERS, numbers)]
     blanked = [(number, answer.blanked()) for number, answer in answers if answer.tells_of(message)]
     for number, answer in blanked:
         await connection.execute(sql.BLANK_ANSWER, answer.body, answer.receipts, number, answer.key)

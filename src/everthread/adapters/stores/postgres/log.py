@@ -32,7 +32,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen, Segment, Touch
+from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Needs, Seen, Segment, Touch
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_segments, within
 from everthread.core.ports import MOST_PINNED, PathQuery
@@ -71,7 +71,7 @@ async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | N
         branches={branch.number: branch for branch in rows},
         by_id={entry.id: entry for entry in named if entry.how != Revision.STUB},
         by_seq={entry.seq: entry for entry in await by_seq(connection, number, needs.seqs)},
-        answer=None if answer is None else Answer(*answer),
+        answer=None if answer is None else IdempotencyRecord(*answer),
         compactions=await compactions.found(connection, number, needs.compactions) if needs.compactions else (),
         since=await _since(connection, number, needs.since) if needs.since is not None else (),
         checkpoints=await checkpoints.look(connection, number, needs.checkpoints) if needs.checkpoints else None,

@@ -12,6 +12,7 @@ from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabas
 from everthread.core.notes import (
     Note,
     NoteChange,
+    NoteConversation,
     NoteDecision,
     NoteKey,
     NoteKind,
@@ -19,7 +20,6 @@ from everthread.core.notes import (
     NoteQuery,
     NotesFound,
     NotesSeen,
-    Place,
     Source,
     Topic,
     Use,
@@ -153,7 +153,7 @@ async def _seen(connection: Connection, owner: str, needs: NoteNeeds) -> NotesSe
     return NotesSeen(
         by_key={note.key: note for note in named},
         by_topic=about,
-        conversations={row[0]: Place(row[0], row[1], bool(row[2]), row[3]) for row in places},
+        conversations={row[0]: NoteConversation(row[0], row[1], bool(row[2]), row[3]) for row in places},
         sources=frozenset(Source(*row) for row in standing),
     )
 

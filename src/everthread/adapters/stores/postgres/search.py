@@ -19,7 +19,7 @@ from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabas
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
+from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
 from everthread.core.queries import Group, Query, Term
 from everthread.history.search_query import tsquery
 from everthread.text.words import scope_token
@@ -102,7 +102,7 @@ async def candidates(
 
 async def word_places(
     connection: Connection, owner: str, conversation: str | None, terms: Sequence[Term], cap: int
-) -> WordPlaces:
+) -> Postings:
     """Of each term the entries of this owner, or of one of its conversations, that have it."""
     queries = [tsquery(_only(term)) for term in terms]
     async with connection.transaction(readonly=True):
@@ -118,18 +118,18 @@ async def word_places(
             found = [[row[0] for row in await connection.fetch(sql.TERM_PLACES_LOOK_UP, one, cap)] for one in mine]
     by_term = {term: keys[::-1] for term, keys in zip(terms, found, strict=True)}
     most = max(map(len, found), default=0)
-    return WordPlaces(by_term, max(total, most), most >= cap)
+    return Postings(by_term, max(total, most), most >= cap)
 
 
 async def placed(
     connection: Connection, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
-) -> list[Placed]:
+) -> list[PlacedMessage]:
     """Messages by order, or by conversation and seq."""
     ids = list({id for id, _ in named})
     numbers = dict(tuple(row) for row in await connection.fetch(sql.CONVERSATION_NUMBERS, owner, ids)) if ids else {}
     keys = {*orders, *(entry_key(numbers[id], seq) for id, seq in named if id in numbers)}
     rows = [tuple(row) for row in await connection.fetch(sql.PLACED, sorted(keys), owner)]
-    return list({row[1]: Placed(row[0], row[1], row[2], row[3], Entry._make(row[4:])) for row in rows}.values())
+    return list({row[1]: PlacedMessage(row[0], row[1], row[2], row[3], Entry._make(row[4:])) for row in rows}.values())
 
 
 async def _sampled(connection: Connection, owner: str, query: Query, match: str) -> _Sample:
@@ -174,10 +174,12 @@ class PostgresSearch:
         whole = await filled([one.entry for one in found.found], self._database.blobs)
         return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
 
-    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
         return await self._database.pool.read(lambda c: word_places(c, owner, conversation, terms, cap))
 
-    async def messages(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+    async def messages(
+        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+    ) -> Sequence[PlacedMessage]:
         found = await self._database.pool.read(lambda c: placed(c, owner, orders, named))
         whole = await filled([one.entry for one in found], self._database.blobs)
         return [one._replace(entry=entry) for one, entry in zip(found, whole, strict=True)]

@@ -68,5 +68,5 @@ class PostgresStore:
             self.conversations.off_record.clear()
             await self._database.release()
 
-    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+    async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         return await work()

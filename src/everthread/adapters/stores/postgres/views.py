@@ -17,13 +17,13 @@ from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
-from everthread.core.ports import CompactionPosition, Outlook, PolicyChange
+from everthread.core.ports import CompactionPosition, PolicyChange, ViewInputs
 
 _SERVER = 0
 """The number no conversation has: the server's own settings."""
 
 
-async def outlook(connection: Connection, ref: Ref, branch: BranchName) -> Outlook:
+async def read_inputs(connection: Connection, ref: Ref, branch: BranchName) -> ViewInputs:
     """Everything a view of a path needs but the messages."""
     number, head, active = await log.living_head(connection, ref)
     is_plain = branch is None and active.parent is None
@@ -34,7 +34,7 @@ async def outlook(connection: Connection, ref: Ref, branch: BranchName) -> Outlo
     policies = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
     row = await compactions.row_of(connection, number, found)
     covered = row[-1].last_seq if row else 0
-    return Outlook(
+    return ViewInputs(
         entry_count=head.entry_count,
         segments=found,
         leaf_depth=path_depth(by_number, head, branch, named),
@@ -106,8 +106,8 @@ class PostgresViews:
         self._database = database
         self._jobs = jobs
 
-    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
-        found = await self._database.pool.read(lambda c: outlook(c, ref, branch))
+    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
+        found = await self._database.pool.read(lambda c: read_inputs(c, ref, branch))
         return replace(found, pinned=await filled_pairs(found.pinned, self._database.blobs)) if found.pinned else found
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:

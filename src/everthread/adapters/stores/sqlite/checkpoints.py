@@ -22,8 +22,8 @@ from everthread.core.checkpoints import (
     CheckpointNeeds,
     CheckpointQuery,
     CheckpointsSeen,
-    Listed,
-    Saved,
+    ListedCheckpoint,
+    SavedCheckpoint,
     StoredCheckpoint,
     StoredWrite,
     Thread,
@@ -100,7 +100,7 @@ def apply(connection: sqlite3.Connection, number: int, changes: CheckpointChange
     reach("checkpoint.written")
 
 
-def read(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+def read(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
     """One checkpoint, or the newest; None when the conversation or the checkpoint is not there."""
     if id is None:
         row = connection.execute(sql.NEWEST_CHECKPOINT, (*ref, namespace)).fetchone()
@@ -114,9 +114,11 @@ def _number(connection: sqlite3.Connection, ref: Ref) -> int | None:
     return None if row is None or row[1] is not None else row[0]
 
 
-def _saved(connection: sqlite3.Connection, row: Sequence[Any], thread: Thread, *, has_writes: bool = True) -> Saved:
+def _saved(
+    connection: sqlite3.Connection, row: Sequence[Any], thread: Thread, *, has_writes: bool = True
+) -> SavedCheckpoint:
     writes = connection.execute(sql.WRITES, (row[0],)) if has_writes else ()
-    return Saved(checkpoint_from_row(row), [write_from_row(write) for write in writes], thread)
+    return SavedCheckpoint(checkpoint_from_row(row), [write_from_row(write) for write in writes], thread)
 
 
 def read_all(connection: sqlite3.Connection, ref: Ref) -> CheckpointsSeen:
@@ -127,7 +129,7 @@ def read_all(connection: sqlite3.Connection, ref: Ref) -> CheckpointsSeen:
     return look(connection, number, CheckpointNeeds(everything=True))
 
 
-def list_some(connection: sqlite3.Connection, query: CheckpointQuery) -> list[Listed]:
+def list_some(connection: sqlite3.Connection, query: CheckpointQuery) -> list[ListedCheckpoint]:
     """One page."""
     after = query.after or (None, None, None)
     values = {
@@ -142,10 +144,10 @@ def list_some(connection: sqlite3.Connection, query: CheckpointQuery) -> list[Li
         "limit": query.limit,
     }
     rows = connection.execute(sql.LIST_CHECKPOINTS, values).fetchall()
-    return [Listed(row[0], _saved(connection, row[1:], _thread(connection, row[1] >> 32))) for row in rows]
+    return [ListedCheckpoint(row[0], _saved(connection, row[1:], _thread(connection, row[1] >> 32))) for row in rows]
 
 
-def ancestors(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str, limit: int) -> list[Saved]:
+def ancestors(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str, limit: int) -> list[SavedCheckpoint]:
     """A checkpoint and those it was made from."""
     number = _number(connection, ref)
     if number is None:
@@ -176,16 +178,16 @@ class SqliteCheckpoints:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def get(self, ref: Ref, namespace: str, id: str | None) -> Saved | None:
+    async def get(self, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
         return await self._database.engine.read(lambda c: read(c, ref, namespace, id))
 
-    async def list(self, query: CheckpointQuery) -> Sequence[Listed]:
+    async def list(self, query: CheckpointQuery) -> Sequence[ListedCheckpoint]:
         return await self._database.engine.read(lambda c: list_some(c, query))
 
     async def all(self, ref: Ref) -> CheckpointsSeen:
         return await self._database.engine.read(lambda c: read_all(c, ref))
 
-    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[Saved]:
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[SavedCheckpoint]:
         return await self._database.engine.read(lambda c: ancestors(c, ref, namespace, id, limit))
 
     async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:

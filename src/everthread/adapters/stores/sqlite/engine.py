@@ -149,8 +149,8 @@ class Engine:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, self._read, work)
 
-    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """Drive it in a reader's thread, to its end: each way there and back costs as much as a short answer."""
+    async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Drive it to its end in a reader's thread."""
         if driving.is_driven():
             return await work()
         loop = asyncio.get_running_loop()

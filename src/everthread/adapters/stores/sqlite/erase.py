@@ -32,7 +32,7 @@ from everthread.core.chain import commitment_of
 from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.log import Answer
+from everthread.core.log import IdempotencyRecord
 from everthread.core.nouns import EraseReport
 
 HELD_PAGES = "pages that another process is still reading (the next opening of the database removes them)"
@@ -138,7 +138,7 @@ def _forget_checkpoints(
 
 
 def _blank_answers(connection: sqlite3.Connection, number: int, message: str) -> int:
-    answers = [Answer(*row) for row in connection.execute(sql.ANSWERS, (number,))]
+    answers = [IdempotencyRecord(*row) for row in connection.execute(sql.ANSWERS, (number,))]
     blanked = [answer.blanked() for answer in answers if answer.tells_of(message)]
     for answer in blanked:
         connection.execute(sql.BLANK_ANSWER, (answer.body, answer.receipts, number, answer.key))

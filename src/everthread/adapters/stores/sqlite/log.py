@@ -28,7 +28,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
-from everthread.core.log import Answer, BranchRow, Decision, Intent, LogHead, Needs, Seen, Segment
+from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Needs, Seen, Segment
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_segments, within
 from everthread.core.ports import MOST_PINNED, PathQuery
@@ -81,7 +81,7 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, tails: Tails) 
         branches={row.number: row for row in rows},
         by_id={entry.id: entry for entry in named if entry.how != Revision.STUB},
         by_seq={entry.seq: entry for entry in by_seq(connection, number, needs.seqs)},
-        answer=None if answer is None else Answer(*answer),
+        answer=None if answer is None else IdempotencyRecord(*answer),
         compactions=compactions.found(connection, number, needs.compactions) if needs.compactions else (),
         since=_since(connection, number, needs.since) if needs.since is not None else (),
         checkpoints=None if needs.checkpoints is None else checkpoints.look(connection, number, needs.checkpoints),

@@ -16,6 +16,7 @@ from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.notes import (
     Note,
     NoteChange,
+    NoteConversation,
     NoteDecision,
     NoteKey,
     NoteKind,
@@ -23,7 +24,6 @@ from everthread.core.notes import (
     NoteQuery,
     NotesFound,
     NotesSeen,
-    Place,
     Topic,
     UseCount,
     shelf_scope,
@@ -147,7 +147,9 @@ def _seen(connection: sqlite3.Connection, owner: str, needs: NoteNeeds) -> Notes
         by_topic={
             topic: [note for note in _about(connection, owner, topic) if not note.state] for topic in needs.topics
         },
-        conversations={row[0]: Place(row[0], row[1], bool(row[2]), row[3]) for row in places if row is not None},
+        conversations={
+            row[0]: NoteConversation(row[0], row[1], bool(row[2]), row[3]) for row in places if row is not None
+        },
         sources=frozenset(one for one in needs.sources if connection.execute(STANDS, (owner, *one)).fetchone()),
     )
 

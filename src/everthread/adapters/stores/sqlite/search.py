@@ -22,7 +22,7 @@ from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.ports import Candidate, Candidates, Placed, WordPlaces
+from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
 from everthread.core.queries import Group, Query, Term
 from everthread.history.search_query import fts5_match, has_term
 
@@ -55,7 +55,7 @@ def candidates(
 
 def word_places(
     connection: sqlite3.Connection, owner: str, conversation: str | None, terms: Sequence[Term], cap: int
-) -> WordPlaces:
+) -> Postings:
     """Of each term the entries of this owner, or of one of its conversations, that have it; in a conversation those too
     that the index has not reached."""
     first, last = _span(connection, owner, conversation)
@@ -76,17 +76,17 @@ def word_places(
     for term, keys in found.items():
         keys += [key for key, words in tail.words if has_term(term, words)]
         del keys[:-cap]
-    return WordPlaces(found, total, any(len(having) >= cap for having in found.values()))
+    return Postings(found, total, any(len(having) >= cap for having in found.values()))
 
 
 def placed(
     connection: sqlite3.Connection, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
-) -> list[Placed]:
+) -> list[PlacedMessage]:
     """Messages by order, or by conversation and seq."""
     numbers = {id: connection.execute(sql.NUMBER, (owner, id)).fetchone() for id in {id for id, _ in named}}
     keys = {*orders, *(entry_key(row[0], seq) for id, seq in named if (row := numbers[id]) is not None)}
     rows = connection.execute(sql.PLACED, (json.dumps(sorted(keys)), owner))
-    found = (Placed(row[0], row[1], row[2], row[3], counted(Entry._make(row[4:]))) for row in rows)
+    found = (PlacedMessage(row[0], row[1], row[2], row[3], counted(Entry._make(row[4:]))) for row in rows)
     return list({one.order: one for one in found}.values())
 
 
@@ -138,8 +138,8 @@ class SqliteSearch:
     ) -> Candidates:
         return await self._database.read_indexed(lambda c: candidates(c, owner, conversation, query, cap, any_word))
 
-    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> WordPlaces:
-        def work(connection: sqlite3.Connection) -> WordPlaces:
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
+        def work(connection: sqlite3.Connection) -> Postings:
             return word_places(connection, owner, conversation, terms, cap)
 
         if conversation is None:
@@ -147,5 +147,7 @@ class SqliteSearch:
         ref = Ref(owner, conversation)
         return await self._database.read_indexed(work, lambda c: indexing.is_far_behind(c, ref))
 
-    async def messages(self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]) -> Sequence[Placed]:
+    async def messages(
+        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+    ) -> Sequence[PlacedMessage]:
         return await self._database.engine.read(lambda c: placed(c, owner, orders, named))

@@ -62,5 +62,5 @@ class SqliteStore:
             self.conversations.off_record.clear()
             await self._database.close()
 
-    async def errand(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        return await self._database.engine.errand(work)
+    async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        return await self._database.engine.run_reads(work)

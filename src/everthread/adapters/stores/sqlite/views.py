@@ -16,13 +16,13 @@ from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
-from everthread.core.ports import CompactionPosition, Outlook, PolicyChange
+from everthread.core.ports import CompactionPosition, PolicyChange, ViewInputs
 
 _SERVER = 0
 """The number no conversation has: the server's own settings."""
 
 
-def outlook(connection: sqlite3.Connection, ref: Ref, branch: BranchName) -> Outlook:
+def read_inputs(connection: sqlite3.Connection, ref: Ref, branch: BranchName) -> ViewInputs:
     """Everything a view of a path needs but the messages."""
     number, head, active = log.living_head(connection, ref)
     rows = [active] if branch is None and active.parent is None else log.all_branches(connection, number)
@@ -32,7 +32,7 @@ def outlook(connection: sqlite3.Connection, ref: Ref, branch: BranchName) -> Out
     policies = dict(connection.execute(sql.POLICIES, (number,)).fetchall())
     row = compactions.row_of(connection, number, found)
     covered = row[-1].last_seq if row else 0
-    return Outlook(
+    return ViewInputs(
         entry_count=head.entry_count,
         segments=found,
         leaf_depth=path_depth(by_number, head, branch, named),
@@ -97,8 +97,8 @@ class SqliteViews:
         self._database = database
         self._jobs = jobs
 
-    async def inputs(self, ref: Ref, branch: BranchName) -> Outlook:
-        return await self._database.engine.read(lambda c: outlook(c, ref, branch))
+    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
+        return await self._database.engine.read(lambda c: read_inputs(c, ref, branch))
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
         return await self._database.engine.read(lambda c: compactions.found(c, log.living_head(c, ref)[0], query))

@@ -44,7 +44,7 @@ class Embedder(Protocol):
         """Which share of the text the model understands, 0 to 1: what it says of a text weighs as much."""
 
 
-class Part(NamedTuple):
+class VectorPart(NamedTuple):
     """The vector of one part of a message."""
 
     seq: int
@@ -54,7 +54,7 @@ class Part(NamedTuple):
     vector: bytes
 
 
-class Near(NamedTuple):
+class VectorHit(NamedTuple):
     """A part that was found."""
 
     conversation_id: str
@@ -64,7 +64,7 @@ class Near(NamedTuple):
     """The cosine to what was asked, -1 to 1; a store may keep vectors rounded, and it is then off by 0.01 at most."""
 
 
-class Indexed(NamedTuple):
+class IndexProgress(NamedTuple):
     """How far the index of one conversation has come, for one embedder."""
 
     parts: int
@@ -79,14 +79,16 @@ class Vectors(Protocol):
     def about(self) -> str:
         """What it is and how it searches, for people."""
 
-    async def put(self, ref: Ref, model: str, parts: Sequence[Part]) -> None:
+    async def put(self, ref: Ref, model: str, parts: Sequence[VectorPart]) -> None:
         """Keep them all, each in the place of the one that was there; killed half-way, the same again completes it.
 
         Invalid when their dimension is not that of the model's others. Parts of what was erased are left out; NotFound
         when the conversation is unknown or was erased.
         """
 
-    async def near(self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int) -> Sequence[Near]:
+    async def near(
+        self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
+    ) -> Sequence[VectorHit]:
         """The nearest parts, best first, of one conversation (exact) or, with None, of all that the owner has.
 
         Invalid when the dimension is not that of the model's vectors; nothing when it has none here.
@@ -105,7 +107,7 @@ class Vectors(Protocol):
         Gives how many there were, where the store can tell.
         """
 
-    async def indexed(self, ref: Ref) -> Mapping[str, Indexed]:
+    async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
         """How far the index has come, by the name of the embedder. Nothing for a conversation that is not there."""
 
     async def models(self) -> Mapping[str, int]:
@@ -129,7 +131,9 @@ def unit(numbers: Iterable[float]) -> bytes:
 def dimension_of(vector: bytes) -> int:
     """How many numbers a vector has; Invalid when it is none."""
     if not isinstance(vector, bytes) or not vector or len(vector) % NUMBER_BYTES:
-        raise Invalid("must be float32 numbers as bytes; `unit` of everthread.core.meaning packs them", field="vector")
+        raise Invalid(
+            "must be float32 numbers as bytes; `unit` of everthread.core.embeddings packs them", field="vector"
+        )
     return len(vector) // NUMBER_BYTES
 
 
