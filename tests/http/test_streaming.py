@@ -30,7 +30,7 @@ def test_the_service_runs_in_a_loop_that_is_made_for_sockets() -> None:
 def test_what_is_loaded_before_it_listens_is_no_longer_looked_through_for_garbage() -> None:
     before, threshold = gc.get_freeze_count(), gc.get_threshold()
     try:
-        server._settle()
+        server.tune_gc()
         assert gc.get_freeze_count() > before
         assert gc.get_threshold()[0] > threshold[0]
     finally:
@@ -39,15 +39,15 @@ def test_what_is_loaded_before_it_listens_is_no_longer_looked_through_for_garbag
 
 
 async def test_i18_events_that_went_out_in_one_write_resume_after_any_of_them(et: Everthread) -> None:
-    talk = TurnService(et, Settings(database="memory://", model="scripted:echo"))
+    turns = TurnService(et, Settings(database="memory://", model="scripted:echo"))
     conversation = await et.conversations.create(id="c")
-    turn = await talk.begin(conversation, "never ends, never forgets; 也不会忘记. " * 20, Options())
-    writes = [write async for write in talk.frames(conversation, turn)]
+    turn = await turns.begin(conversation, "never ends, never forgets; 也不会忘记. " * 20, Options())
+    writes = [write async for write in turns.frames(conversation, turn)]
     told = _events(b"".join(writes))
     assert any(len(_events(write)) > 1 for write in writes)
     assert [_number(event) for event in told] == list(range(1, len(told) + 1))
     for cut in range(len(told) + 1):
-        rest = b"".join([write async for write in talk.frames(conversation, turn, after=cut)])
+        rest = b"".join([write async for write in turns.frames(conversation, turn, after=cut)])
         assert _events(rest) == told[cut:]
 
 

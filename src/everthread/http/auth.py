@@ -1,10 +1,8 @@
-"""Who asks: the holder of a key, the bearer of a token, or, where the server is open only to its own machine, whoever
-sits at it (the owner `local`).
+"""Who calls: the holder of an API key, the bearer of a token, or, where the server is open only to its own machine,
+whoever sits at it (the owner `local`). And how often they may.
 
-A wrong key and a revoked one get the same answer. On an open server a browser must not lend other sites its place on
-the machine: a foreign `Host` (a name that was made to point here) and a foreign `Origin` are turned away.
-
-Tokens (JWT) that somebody else gives out: checked by a shared secret, or by the keys at an address (JWKS).
+A wrong key and a revoked one get the same response. On an open server a browser must not lend other sites its place on
+the machine: a foreign `Host` (a name that was made to point here) and a foreign `Origin` are refused.
 """
 
 from __future__ import annotations
@@ -24,50 +22,34 @@ from everthread.core.access import ApiKeys, parts_of
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.ids import LOCAL, check_id
 from everthread.http.errors import HttpProblem, problem_response
+from everthread.settings import Settings
 
 OPEN_PATHS = frozenset({"/", "/icon.svg", "/healthz", "/readyz", "/ok", "/openapi.json"})
-"""What tells nothing of anybody."""
+"""They say nothing about anybody."""
+ADMIN_CLAIM = "everthread_admin"
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_SHARED_SECRET_ALGORITHMS = ("HS256", "HS384", "HS512")
+_PUBLIC_KEY_ALGORITHMS = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whoever asks, and for whom they speak."""
+    """Who sent a request, and on whose behalf."""
 
     owner: str
     via: Literal["local", "key", "token"]
     is_admin: bool = False
-    """Whether they may see and set what concerns all owners."""
+    """Whether they may see and change what concerns all owners."""
     key_id: str | None = None
 
 
 LOCAL_CALLER = Caller(owner=LOCAL, via="local", is_admin=True)
 
 
-class RateLimiter:
-    """So many requests a minute for each caller: a bucket that fills steadily and holds a tenth of them at once."""
-
-    def __init__(self, per_minute: int) -> None:
-        self._per_second = per_minute / 60
-        self._room = max(10.0, per_minute / 10)
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, name: str, now: float) -> float:
-        """0.0, or in how many seconds there will be room again."""
-        left, at = self._buckets.pop(name, (self._room, now))
-        left = min(self._room, left + (now - at) * self._per_second)
-        wait = 0.0 if left >= 1 else (1 - left) / self._per_second
-        self._buckets[name] = (left if wait else left - 1, now)
-        while len(self._buckets) > _MOST_BUCKETS:
-            self._buckets.popitem(last=False)
-        return wait
-
-
-_MOST_BUCKETS = 10_000
-
-
 class AuthMiddleware:
-    """Lets in whoever may come, and says who it is."""
+    """Finds out who calls, and refuses the others. Routes find the `Caller` in `request.state.caller`."""
 
     def __init__(
         self,
@@ -76,21 +58,21 @@ class AuthMiddleware:
         keys: ApiKeys,
         tokens: TokenVerifier | None,
         needs_key: bool,
-        rates: RateLimiter | None = None,
+        rate_limiter: RateLimiter | None = None,
     ) -> None:
         self._app = app
         self._keys = keys
         self._tokens = tokens
         self._needs_key = needs_key
-        self._rates = rates
+        self._rate_limiter = rate_limiter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (_is_open(scope["path"]) and scope["method"] in ("GET", "HEAD")):
             await self._app(scope, receive, send)
             return
         try:
-            caller = await self._caller(Headers(scope=scope), scope["method"])
-            self._limit(caller)
+            caller = await self._authenticate(Headers(scope=scope))
+            self._check_rate(caller)
         except HttpProblem as problem:
             await problem.response()(scope, receive, send)
             return
@@ -100,35 +82,32 @@ class AuthMiddleware:
         scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
 
-    async def _caller(self, headers: Headers, method: str) -> Caller:
-        given = _given(headers)
-        if given is not None:
-            return await self._known(given)
-        if self._needs_key:
-            raise _unauthorized("this server asks for a key")
-        _check_place(headers)
-        return LOCAL_CALLER
-
-    async def _known(self, given: str) -> Caller:
-        if (parts := parts_of(given)) is not None:
+    async def _authenticate(self, headers: Headers) -> Caller:
+        credential = _credential(headers)
+        if credential is None:
+            if self._needs_key:
+                raise _unauthorized("this server requires an API key")
+            _check_same_machine(headers)
+            return LOCAL_CALLER
+        if (parts := parts_of(credential)) is not None:
             key = await self._keys.get(parts[0])
             if key is not None and key.opens_with(parts[1]):
                 return Caller(owner=key.owner, via="key", is_admin=key.is_admin, key_id=key.id)
         elif self._tokens is not None:
-            owner, is_admin = await self._tokens.bearer(given)
+            owner, is_admin = await self._tokens.verify(credential)
             return Caller(owner=owner, via="token", is_admin=is_admin)
-        raise _unauthorized("this key opens nothing here")
+        raise _unauthorized("invalid or revoked API key")
 
-    def _limit(self, caller: Caller) -> None:
-        if self._rates is None or caller.via == "local":
+    def _check_rate(self, caller: Caller) -> None:
+        if self._rate_limiter is None or caller.via == "local":
             return
-        wait = self._rates.take(caller.key_id or caller.owner, time.monotonic())
+        wait = self._rate_limiter.take(caller.key_id or caller.owner, time.monotonic())
         if wait:
             raise HttpProblem(
                 429,
                 "too_many_requests",
-                "this key asks more often than it may",
-                next_step="Wait as long as Retry-After says.",
+                "rate limit exceeded",
+                next_step="Wait for the seconds in Retry-After.",
                 retryable=True,
                 headers={"Retry-After": str(max(1, round(wait)))},
             )
@@ -138,31 +117,31 @@ def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith("/assets/")
 
 
-def _given(headers: Headers) -> str | None:
-    """What stands in `Authorization: Bearer …`, or where LangGraph's clients put it."""
+def _credential(headers: Headers) -> str | None:
+    """From `Authorization: Bearer …`, or from where LangGraph's clients put it."""
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
     if scheme:
-        raise _unauthorized("only Authorization: Bearer is understood")
+        raise _unauthorized("unsupported authorization scheme; only Bearer is accepted")
     return headers.get("x-api-key")
 
 
-def _check_place(headers: Headers) -> None:
+def _check_same_machine(headers: Headers) -> None:
     host = urlsplit(f"//{headers.get('host', '')}").hostname
     if host not in _LOOPBACK:
         raise HttpProblem(
             403,
             "foreign_host",
-            "without a key this server answers only to its own machine's name",
-            next_step="Ask for http://127.0.0.1, or send a key.",
+            "without an API key this server only accepts requests addressed to localhost",
+            next_step="Use http://127.0.0.1, or send a key.",
         )
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != headers.get("host"):
         raise HttpProblem(
             403,
             "foreign_origin",
-            "a page from elsewhere may not speak for whoever sits at this machine",
+            "requests from other sites need an API key",
             next_step="Send a key, and allow the origin with the setting cors_origins.",
         )
 
@@ -177,13 +156,32 @@ def _unauthorized(detail: str) -> HttpProblem:
     )
 
 
-ADMIN_CLAIM = "everthread_admin"
-_SHARED = ("HS256", "HS384", "HS512")
-_PUBLIC = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+class RateLimiter:
+    """A token bucket per caller: it refills steadily, and holds a tenth of a minute's requests at once."""
+
+    _MAX_BUCKETS = 10_000
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_second = per_minute / 60
+        self._capacity = max(10.0, per_minute / 10)
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str, now: float) -> float:
+        """0.0, or how many seconds to wait for the next request."""
+        left, at = self._buckets.pop(name, (self._capacity, now))
+        left = min(self._capacity, left + (now - at) * self._per_second)
+        wait = 0.0 if left >= 1 else (1 - left) / self._per_second
+        self._buckets[name] = (left if wait else left - 1, now)
+        while len(self._buckets) > self._MAX_BUCKETS:
+            self._buckets.popitem(last=False)
+        return wait
 
 
 class TokenVerifier:
-    """Which tokens are taken. One way of signing only: a public key must never be read as a shared secret."""
+    """Checks tokens (JWT) that somebody else issues: by a shared secret, or by public keys at a URL (JWKS).
+
+    One way of signing only: a public key must never be taken for a shared secret.
+    """
 
     def __init__(
         self,
@@ -194,15 +192,25 @@ class TokenVerifier:
         issuer: str | None = None,
     ) -> None:
         if (secret is None) == (jwks_url is None):
-            raise Invalid("set either a secret or the address of keys, not both", field="jwt_secret")
+            raise Invalid("set either jwt_secret or jwt_jwks_url, not both", field="jwt_secret")
         if secret is not None and len(secret) < 32:
             raise Invalid("must have at least 32 characters; a shorter one can be guessed", field="jwt_secret")
         self._secret = secret
-        self._remote = None if jwks_url is None else jwt.PyJWKClient(jwks_url, lifespan=300, timeout=5)
+        self._jwks = None if jwks_url is None else jwt.PyJWKClient(jwks_url, lifespan=300, timeout=5)
         self._audience = audience
         self._issuer = issuer
 
-    async def bearer(self, token: str) -> tuple[str, bool]:
+    @classmethod
+    def from_settings(cls, settings: Settings) -> TokenVerifier | None:
+        """None where the settings have neither a secret nor a URL of keys."""
+        secret = settings.jwt_secret.get_secret_value() if settings.jwt_secret else None
+        if secret is None and settings.jwt_jwks_url is None:
+            return None
+        return cls(
+            secret=secret, jwks_url=settings.jwt_jwks_url, audience=settings.jwt_audience, issuer=settings.jwt_issuer
+        )
+
+    async def verify(self, token: str) -> tuple[str, bool]:
         """The owner that a token speaks for, and whether as an admin."""
         try:
             claims = self._claims(token, await self._key(token))
@@ -211,7 +219,7 @@ class TokenVerifier:
             raise HttpProblem(
                 503,
                 "keys_unreachable",
-                "the keys that tokens are checked by cannot be reached",
+                "the signing keys for tokens are unreachable",
                 next_step="Try again in a moment.",
                 retryable=True,
                 headers={"Retry-After": "5"},
@@ -220,22 +228,22 @@ class TokenVerifier:
             raise HttpProblem(
                 401,
                 "unauthorized",
-                "this token opens nothing here",
-                next_step="Get a fresh token from whoever gives them out.",
+                "invalid or expired token",
+                next_step="Get a fresh token from its issuer.",
                 headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
             ) from None
         return owner, claims.get(ADMIN_CLAIM) is True
 
     async def _key(self, token: str) -> Any:
-        if self._remote is None:
+        if self._jwks is None:
             return self._secret
-        return (await asyncio.to_thread(self._remote.get_signing_key_from_jwt, token)).key
+        return (await asyncio.to_thread(self._jwks.get_signing_key_from_jwt, token)).key
 
     def _claims(self, token: str, key: Any) -> dict[str, Any]:
         claims: dict[str, Any] = jwt.decode(
             token,
             key,
-            algorithms=list(_SHARED if self._remote is None else _PUBLIC),
+            algorithms=list(_SHARED_SECRET_ALGORITHMS if self._jwks is None else _PUBLIC_KEY_ALGORITHMS),
             audience=self._audience,
             issuer=self._issuer,
             options={"require": ["exp", "sub"], "verify_aud": self._audience is not None},

@@ -1,8 +1,7 @@
-"""What every route takes: who asks, the database, the conversation an address names, pages; and that no parameter is
-passed over in silence.
+"""What routes take: the caller, the database, the conversation that a path names, pages; and the check that every
+query parameter is known.
 
-All of it is asked for in the loop: FastAPI gives a thread to what is not async, and the way there and back costs more
-than what is done here.
+All of it is async: FastAPI runs other dependencies in a thread, and the way there and back costs more than the work.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.http.auth import Caller
 from everthread.http.errors import HttpProblem
 from everthread.http.middleware import restore_slashes
+from everthread.http.turn_service import TurnService
 from everthread.instance import MAX_PAGE, Everthread
-
-bearer = HTTPBearer(auto_error=False, description="A key of `everthread key create`, or a token.")
 
 
 class RequestModel(BaseModel):
-    """What a request brings. A key that nobody knows is refused: it may be a misspelt one."""
+    """A request body. An unknown key is refused: it may be a misspelt one."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,23 +38,29 @@ async def _admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
         raise HttpProblem(
             403,
             "forbidden",
-            "this concerns all owners, and this key speaks for one",
+            "this operation concerns all owners and requires an admin key",
             next_step="Use a key made with `everthread key create --admin`.",
         )
     return caller
 
 
-async def _et(request: Request) -> Everthread:
+async def _everthread(request: Request) -> Everthread:
     et: Everthread = request.app.state.et
     return et
 
 
+async def _turns(request: Request) -> TurnService:
+    turns: TurnService = request.app.state.turns
+    return turns
+
+
 CallerDep = Annotated[Caller, Depends(_caller)]
 AdminDep = Annotated[Caller, Depends(_admin)]
-EverthreadDep = Annotated[Everthread, Depends(_et)]
+EverthreadDep = Annotated[Everthread, Depends(_everthread)]
+TurnServiceDep = Annotated[TurnService, Depends(_turns)]
 PathId = Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARACTERS), BeforeValidator(restore_slashes)]
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many at most.")]
-Cursor = Annotated[str | None, Query(max_length=256, description="`next_cursor` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="The most items to return.")]
+Cursor = Annotated[str | None, Query(max_length=256, description="`next_cursor` of the previous page.")]
 
 
 async def _conversation(
@@ -68,34 +72,32 @@ async def _conversation(
 
 
 ConversationDep = Annotated[Conversation, Depends(_conversation)]
-"""The conversation that the address names; 404 when it is not the caller's, whoever else's it is."""
+"""The conversation that the path names; 404 when it is not the caller's, whoever else's it is."""
 
 
-async def _known_parameters(request: Request) -> None:
-    """A filter that nobody knows would otherwise filter nothing."""
+async def _check_query(request: Request) -> None:
+    """Refuse unknown query parameters: a misspelt filter would otherwise filter nothing."""
     dependant = getattr(request.scope.get("route"), "dependant", None)
     if dependant is None:
         return
-    known = _parameters(dependant)
+    known = _query_names(dependant)
     for name in request.query_params:
         if name not in known:
-            there_are = ", ".join(sorted(known)) or "none"
-            raise Invalid(f"is no parameter of this address; there are: {there_are}", field=name)
+            raise Invalid(f"unknown query parameter; available: {', '.join(sorted(known)) or 'none'}", field=name)
 
 
-def _parameters(dependant: Any) -> set[str]:
-    """The query parameters of a route and of what it depends on."""
-    own = {name for field in dependant.query_params for name in _names(field)}
-    return own.union(*map(_parameters, dependant.dependencies))
+def _query_names(dependant: Any) -> set[str]:
+    """The query parameters of a route and of its dependencies."""
+    names: set[str] = set()
+    for field in dependant.query_params:
+        annotation = field.field_info.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):  # a model of several parameters
+            names |= {info.alias or name for name, info in annotation.model_fields.items()}
+        else:
+            names.add(field.alias)
+    return names.union(*map(_query_names, dependant.dependencies))
 
 
-def _names(field: Any) -> set[str]:
-    """A parameter's name, or those of the fields of a model that gathers several."""
-    annotation = field.field_info.annotation
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return {info.alias or name for name, info in annotation.model_fields.items()}
-    return {field.alias}
-
-
-COMMON_DEPENDENCIES = [Depends(bearer), Depends(_known_parameters)]
+_BEARER = HTTPBearer(auto_error=False, description="A key of `everthread key create`, or a token.")
+COMMON_DEPENDENCIES = [Depends(_BEARER), Depends(_check_query)]
 """For every router."""

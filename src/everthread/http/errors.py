@@ -1,7 +1,7 @@
-"""Problems as clients get them (RFC 9457): the only place that knows status codes.
+"""Errors as clients get them: problem details (RFC 9457). The only module that knows status codes.
 
-Every body says what failed (`detail`), what is safe (`safe`) and what to do next (`next_step`). None holds a stack, a
-password, or anything that tells another owner's id from one that does not exist.
+Every body says what failed (`detail`), what is safe (`safe`) and what to do next (`next_step`). None holds a stack
+trace, a password, or anything that tells another owner's id from one that does not exist.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from everthread.settings import without_passwords
 
 MEDIA_TYPE = "application/problem+json"
 
-_NOTHING_STORED = "Nothing of this request was stored."
-_AS_BEFORE = "Everything is as it was before this request."
+_NOTHING_STORED = "Nothing from this request was stored."
+_UNCHANGED = "Nothing was changed."
 
 
 class ProblemType(NamedTuple):
-    """How one kind of error is told."""
+    """The parts of a problem that all errors of one type share."""
 
     status: int
     title: str
@@ -36,77 +36,73 @@ class ProblemType(NamedTuple):
 
 
 PROBLEM_TYPES: Mapping[type[EverthreadError], ProblemType] = {
-    EverthreadError: ProblemType(500, "It failed", _AS_BEFORE, "Report it with the request id."),
-    errors.NotFound: ProblemType(404, "Not found", _AS_BEFORE, "Check the id; lists give those there are."),
-    errors.Conflict: ProblemType(409, "The present state does not allow it", _AS_BEFORE, "Read it again, then decide."),
+    EverthreadError: ProblemType(500, "Internal error", _UNCHANGED, "Report it with the request id."),
+    errors.NotFound: ProblemType(404, "Not found", _UNCHANGED, "Check the id; the list endpoints show what exists."),
+    errors.Conflict: ProblemType(409, "Conflict with the current state", _UNCHANGED, "Read it again, then decide."),
     errors.HeadMoved: ProblemType(
-        409, "Somebody else was first", _NOTHING_STORED, "Read the newest messages, then retry."
+        409, "Someone else wrote first", _NOTHING_STORED, "Read the newest messages, then retry."
     ),
     errors.TurnRunning: ProblemType(
-        409, "Another turn is running", _NOTHING_STORED, "Wait until it ends, or cancel it; its stream can be read."
+        409, "Another turn is running", _NOTHING_STORED, "Wait until it ends, or cancel it; its stream can be followed."
     ),
-    errors.Erased: ProblemType(409, "It was erased", _NOTHING_STORED, "Use another id: what is erased stays erased."),
-    errors.Invalid: ProblemType(
-        422, "It cannot be taken", _NOTHING_STORED, "Mend what `detail` names, then send it again."
-    ),
+    errors.Erased: ProblemType(409, "Erased", _NOTHING_STORED, "Use another id: what was erased stays erased."),
+    errors.Invalid: ProblemType(422, "Invalid input", _NOTHING_STORED, "Fix what `detail` names and send it again."),
     errors.KeyReused: ProblemType(
-        422,
-        "The idempotency key is taken",
-        _NOTHING_STORED,
-        "Use a new key for a new request, and the old for a retry.",
+        422, "Idempotency key reused", _NOTHING_STORED, "Use a new key for a new request, the same key for a retry."
     ),
     errors.ContextOverflow: ProblemType(
         422,
-        "It does not fit the model",
+        "Too long for the model",
         "Every message is kept.",
-        "Choose a model with a larger window, or less to say.",
+        "Use a model with a larger window, or say less.",
     ),
     errors.ModelError: ProblemType(
-        502, "The model failed", "What was said before is kept.", "Try again, or another model."
+        502, "The model failed", "Everything said so far is kept.", "Try again, or use another model."
     ),
-    errors.MissingExtra: ProblemType(501, "Not installed here", _AS_BEFORE, "Install the extra that `detail` names."),
+    errors.MissingExtra: ProblemType(501, "Not installed", _UNCHANGED, "Install the extra that `detail` names."),
     errors.StoreError: ProblemType(
-        503, "The database failed", "What was acknowledged before is kept.", "Try again; see the server's log."
+        503, "The database failed", "Everything acknowledged before is kept.", "Try again; see the server's log."
     ),
     errors.StoreBusy: ProblemType(503, "The database is busy", _NOTHING_STORED, "Try again in a moment."),
     errors.StoreFull: ProblemType(
-        503, "There is no room left", _NOTHING_STORED, "Make room on the server, then try again."
+        503, "No disk space left", _NOTHING_STORED, "Free some space on the server, then try again."
     ),
     errors.StoreGone: ProblemType(
-        503, "The database went away", "It may or may not be stored.", "Send it again with the same ids and key."
+        503, "The database went away", "It may or may not have been stored.", "Send it again with the same ids and key."
     ),
     errors.StoreDamaged: ProblemType(
-        500, "The database is damaged", "Backups are.", "Run everthread verify; restore a backup."
+        500, "The database is damaged", "Backups are safe.", "Run `everthread verify`; restore a backup."
     ),
 }
-"""Each error, or the nearest above it; a test fails for one that would be told as the root."""
+"""An error has the type of its nearest ancestor here; a test fails for one whose nearest is the root."""
 
-OVERLOADED_SECONDS = 1
+RETRY_AFTER_SECONDS = 1
+"""Sent with every 503."""
 
 
 class FieldProblem(BaseModel):
-    """One part of the input that is wrong."""
+    """One invalid part of the input."""
 
     field: str
     message: str
 
 
 class Problem(BaseModel):
-    """What every answer that is no success holds."""
+    """The body of every error response."""
 
     type: str = Field(description="`urn:everthread:problem:` and the code.")
     title: str
     status: int
     detail: str = Field(description="What failed.")
-    code: str = Field(description="A word for programs.")
+    code: str = Field(description="For programs: stable, one per kind of error.")
     retryable: bool = Field(description="Whether the very same request may succeed later.")
     safe: str = Field(description="What is safe.")
     next_step: str = Field(description="What to do next.")
-    errors: list[FieldProblem] = Field(default=[], description="Each part of the input that is wrong.")
+    errors: list[FieldProblem] = Field(default=[], description="Each invalid part of the input.")
 
 
 class HttpProblem(Exception):
-    """A request that the doors turn away before any of ours sees it."""
+    """A request that is refused by HTTP itself (its caller, size, rate …), not by what it asks for."""
 
     def __init__(
         self,
@@ -127,54 +123,49 @@ class HttpProblem(Exception):
         self.headers = headers or {}
 
     def response(self) -> Response:
-        kind = ProblemType(self.status, _TITLES.get(self.status, "Refused"), _NOTHING_STORED, self.next_step)
-        return _response(kind, self.code, self.detail, retryable=self.retryable, headers=self.headers)
+        type = ProblemType(self.status, _TITLES.get(self.status, "Refused"), _NOTHING_STORED, self.next_step)
+        return _response(type, self.code, self.detail, retryable=self.retryable, headers=self.headers)
 
 
 _TITLES = {
-    401: "Who are you?",
-    403: "Not allowed",
+    401: "Unauthorized",
+    403: "Forbidden",
     404: "Not found",
-    405: "Not a method of this address",
-    409: "Not now",
+    405: "Method not allowed",
+    409: "Conflict",
     413: "Too large",
-    422: "It cannot be taken",
+    422: "Invalid input",
     429: "Too many requests",
-    500: "It failed",
-    503: "Not now",
+    500: "Internal error",
+    503: "Service unavailable",
 }
 
 
 def problem_type(error: type[EverthreadError]) -> ProblemType:
-    """How an error is told."""
-    return next(PROBLEM_TYPES[one] for one in error.__mro__ if one in PROBLEM_TYPES)
+    return next(PROBLEM_TYPES[ancestor] for ancestor in error.__mro__ if ancestor in PROBLEM_TYPES)
 
 
 def problem_response(problem: EverthreadError) -> Response:
-    """An error of ours as an answer."""
-    kind = problem_type(type(problem))
-    headers = {"Retry-After": str(OVERLOADED_SECONDS)} if kind.status == 503 else {}
+    """An error of ours as a response."""
+    type_ = problem_type(type(problem))
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if type_.status == 503 else {}
     field = problem.field if isinstance(problem, Invalid) else None
     parts = [{"field": field, "message": str(problem).removeprefix(f"{field}: ")}] if field else []
-    detail = without_passwords(str(problem)) if kind.status < 500 or problem.retryable else _only_kind(problem)
-    return _response(kind, problem.code, detail, retryable=problem.retryable, headers=headers, parts=parts)
-
-
-def _only_kind(problem: EverthreadError) -> str:
-    """What failed inside is for the server's log; what a caller can act on, such as a missing key, is not."""
-    if isinstance(problem, errors.ModelError | errors.MissingExtra):
-        return without_passwords(str(problem))
-    return "the server could not do it; its log says why, by the request id"
+    # What failed inside is for the server's log; what a caller can act on, such as a model's missing key, is not.
+    is_for_caller = (
+        type_.status < 500 or problem.retryable or isinstance(problem, errors.ModelError | errors.MissingExtra)
+    )
+    detail = without_passwords(str(problem)) if is_for_caller else "the server failed; its log has the request id"
+    return _response(type_, problem.code, detail, retryable=problem.retryable, headers=headers, parts=parts)
 
 
 def internal_error_response() -> Response:
-    """For what nobody foresaw: no word of it leaves the server's log."""
-    kind = PROBLEM_TYPES[EverthreadError]
-    return _response(kind, "defect", "a defect of the server; its log says which, by the request id")
+    """For an exception nobody foresaw: none of it leaves the server's log."""
+    return _response(PROBLEM_TYPES[EverthreadError], "defect", "a bug in the server; its log has the request id")
 
 
 def _response(
-    kind: ProblemType,
+    type: ProblemType,
     code: str,
     detail: str,
     *,
@@ -184,17 +175,17 @@ def _response(
 ) -> Response:
     body: dict[str, Any] = {
         "type": f"urn:everthread:problem:{code}",
-        "title": kind.title,
-        "status": kind.status,
+        "title": type.title,
+        "status": type.status,
         "detail": detail,
         "code": code,
         "retryable": retryable,
-        "safe": kind.safe,
-        "next_step": kind.next_step,
+        "safe": type.safe,
+        "next_step": type.next_step,
     }
     if parts:
         body["errors"] = list(parts)
-    return Response(dumps(body), kind.status, dict(headers or {}), MEDIA_TYPE)
+    return Response(dumps(body), type.status, dict(headers or {}), MEDIA_TYPE)
 
 
 async def _on_error(request: Request, problem: Exception) -> Response:
@@ -202,51 +193,51 @@ async def _on_error(request: Request, problem: Exception) -> Response:
     return problem_response(problem)
 
 
-async def _on_refused(request: Request, problem: Exception) -> Response:
+async def _on_http_problem(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, HttpProblem)
     return problem.response()
 
 
-async def _on_invalid(request: Request, problem: Exception) -> Response:
+async def _on_invalid_request(request: Request, problem: Exception) -> Response:
     """What FastAPI found wrong, without the values that came in: one of them may be a secret."""
     assert isinstance(problem, RequestValidationError)
-    parts = [{"field": _path(error["loc"]), "message": str(error["msg"])} for error in problem.errors()]
+    parts = [{"field": _field_path(error["loc"]), "message": str(error["msg"])} for error in problem.errors()]
     detail = "; ".join(f"{part['field']}: {part['message']}" for part in parts[:5])
     return _response(PROBLEM_TYPES[errors.Invalid], "invalid", detail, parts=parts)
 
 
-def _path(place: Sequence[object]) -> str:
-    """`messages[2].content`, without the word for where it came from."""
-    steps = list(place[1:]) or list(place)
+def _field_path(location: Sequence[object]) -> str:
+    """`messages[2].content`, without FastAPI's first word (`body`, `query` …)."""
+    steps = list(location[1:]) or list(location)
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 
-async def _on_http(request: Request, problem: Exception) -> Response:
-    """What the framework itself turns away: an address or a method that there is not."""
+async def _on_http_exception(request: Request, problem: Exception) -> Response:
+    """What the framework itself refuses: an unknown path or method."""
     assert isinstance(problem, HTTPException)
-    if problem.status_code == 400:  # its word for a body that is no text; for one that is no JSON it has 422, as we do
+    if problem.status_code == 400:  # a body that is not text; for one that is not JSON FastAPI has 422, as we do
         return _response(PROBLEM_TYPES[errors.Invalid], "invalid", str(problem.detail).lower())
-    code, next_step = _BY_STATUS.get(problem.status_code, ("refused", "See the reference of the API."))
-    kind = ProblemType(problem.status_code, _TITLES.get(problem.status_code, "Refused"), _AS_BEFORE, next_step)
-    return _response(kind, code, str(problem.detail).lower(), headers=problem.headers)
+    code, next_step = _FRAMEWORK_ERRORS.get(problem.status_code, ("refused", "See the API reference."))
+    type = ProblemType(problem.status_code, _TITLES.get(problem.status_code, "Refused"), _UNCHANGED, next_step)
+    return _response(type, code, str(problem.detail).lower(), headers=problem.headers)
 
 
-_BY_STATUS = {
-    404: ("not_found", "See the reference of the API for the addresses there are."),
-    405: ("method_not_allowed", "See the reference of the API for the methods there are."),
+_FRAMEWORK_ERRORS = {
+    404: ("not_found", "See the API reference for the available paths."),
+    405: ("method_not_allowed", "See the API reference for the available methods."),
 }
 
 
 def install(app: FastAPI) -> None:
-    """Let the app answer with problems."""
+    """Let the app answer with problem details."""
     app.add_exception_handler(EverthreadError, _on_error)
-    app.add_exception_handler(HttpProblem, _on_refused)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(HttpProblem, _on_http_problem)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(HTTPException, _on_http_exception)
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """These problems, as an operation declares them."""
+    """These errors, as an operation declares them in OpenAPI."""
     return {
         status: {
             "model": Problem,
@@ -258,4 +249,4 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 COMMON_PROBLEMS = problem_responses(401, 403, 404, 409, 413, 422, 429, 503)
-"""What any operation may answer beside its own."""
+"""What any operation may answer beside its own errors."""

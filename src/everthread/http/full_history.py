@@ -1,4 +1,4 @@
-"""`GET /threads/{id}/full-history`: everything that was ever said in a thread, in the shape of its state.
+"""`GET /threads/{id}/full-history`: everything ever said in a thread, in the shape of its state.
 
 Here it is a route of the service; `full_history_router` gives the same to any other FastAPI app, such as the `http.app`
 of a LangGraph server:
@@ -22,9 +22,9 @@ from everthread.http.responses import JsonResponse
 from everthread.instance import Everthread
 
 Owner = str | Callable[[Request], str | Awaitable[str]]
-Merge = Annotated[bool, Query(description="Also what only the newest checkpoint has, at its place.")]
-Limit = Annotated[int | None, Query(ge=1, le=1000, description="About how many messages at once; else all.")]
-Cursor = Annotated[str | None, Query(max_length=32, description="`next_cursor` of the page before.")]
+Merge = Annotated[bool, Query(description="Merge in messages that only the newest checkpoint has.")]
+Limit = Annotated[int | None, Query(ge=1, le=1000, description="About how many messages per page; all without it.")]
+Cursor = Annotated[str | None, Query(max_length=32, description="`next_cursor` of the previous page.")]
 
 
 def full_history_router(
@@ -32,8 +32,8 @@ def full_history_router(
 ) -> APIRouter:
     """A router with the one route, for an app of your own.
 
-    `saver` is the checkpointer that the threads run on, and `owner` says for whom a request speaks: a name, or a
-    function of the request, async or not. Whoever may not ask is to be turned away before.
+    `saver` is the checkpointer that the threads run on. `owner` says on whose behalf a request is made: a name, or a
+    function of the request, async or not. It does not authenticate: do that before.
     """
     router = APIRouter(tags=["full history"])
 
@@ -45,20 +45,16 @@ def full_history_router(
         limit: Limit = None,
         cursor: Cursor = None,
     ) -> Response:
-        """Everything that was said in a thread: all messages, whatever was summarised or removed since."""
+        """Everything ever said in a thread: all messages, whatever was summarised or removed since."""
         try:
-            whose = await _name(owner, request)
+            name = owner(request) if callable(owner) else owner
+            name = await name if isawaitable(name) else name
             return JsonResponse(
                 await et.full_history(
-                    thread_id, whose, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
+                    thread_id, name, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
                 )
             )
         except (Invalid, NotFound) as problem:
             return problem_response(problem)
 
     return router
-
-
-async def _name(owner: Owner, request: Request) -> str:
-    named = owner(request) if callable(owner) else owner
-    return await named if isawaitable(named) else named

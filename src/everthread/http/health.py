@@ -1,7 +1,4 @@
-"""Whether it lives, whether it can work, and what it counts.
-
-/ok and /info: that this server is there and what it is, for clients that ask before they speak.
-"""
+"""Health checks and metrics; and what LangGraph's clients ask before they start (`/ok`, `/info`)."""
 
 from __future__ import annotations
 
@@ -21,49 +18,51 @@ router = APIRouter(dependencies=COMMON_DEPENDENCIES)
 
 
 class Health(BaseModel):
-    """That it is there."""
+    """The state of the server."""
 
     status: str
 
 
 @router.get("/healthz", tags=["health"], response_model=Health, responses=problem_responses(422))
 async def healthz() -> Response:
-    """The process lives."""
+    """The process is running."""
     return JsonResponse({"status": "ok"})
 
 
 @router.get("/readyz", tags=["health"], response_model=Health, responses=problem_responses(422, 503))
 async def readyz(et: EverthreadDep, request: Request) -> Response:
-    """It can work: the database answers, and it is not about to stop."""
+    """The server can work: the database answers, and it is not about to stop."""
     if getattr(request.app.state, "is_stopping", False):
-        raise HttpProblem(503, "stopping", "the server is about to stop", next_step="Ask another one.", retryable=True)
+        raise HttpProblem(
+            503, "stopping", "the server is shutting down", next_step="Use another instance.", retryable=True
+        )
     try:
         await et.store.views.policy(None)
     except StoreError as problem:
         raise HttpProblem(
-            503, "not_ready", "the database does not answer", next_step="Try again in a moment.", retryable=True
+            503, "not_ready", "the database is not responding", next_step="Try again in a moment.", retryable=True
         ) from problem
     return JsonResponse({"status": "ready"})
 
 
 @router.get("/metrics", tags=["health"], response_class=PlainTextResponse, responses=COMMON_PROBLEMS)
 async def metrics(et: EverthreadDep, request: Request) -> Response:
-    """Counts in Prometheus' text format: requests, compactions, and what waits to be done."""
-    counts: RequestMetrics = request.app.state.counts
-    counts.note_jobs(await et.jobs(limit=0))
-    text = et.metrics.text() + counts.text()
+    """Metrics in Prometheus' text format: requests, compactions, and background jobs."""
+    requests: RequestMetrics = request.app.state.metrics
+    requests.set_jobs(await et.jobs(limit=0))
+    text = et.metrics.text() + requests.text()
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @router.get("/ok", tags=["LangGraph: server"], responses=COMMON_PROBLEMS)
 async def get_ok() -> Response:
-    """That it is there."""
+    """The server is there."""
     return JsonResponse({"ok": True})
 
 
 @router.get("/info", tags=["LangGraph: server"], responses=COMMON_PROBLEMS)
 async def get_info() -> Response:
-    """The versions here, and what of the protocol is served."""
+    """The versions, and which parts of the protocol are served."""
     flags = {"assistants": True, "crons": False, "langsmith": False, "full_history": True}
     return JsonResponse(
         {

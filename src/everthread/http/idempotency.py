@@ -1,11 +1,11 @@
-"""The same `Idempotency-Key`, the same answer: a POST whose answer was lost can be sent again.
+"""The same `Idempotency-Key`, the same response: a POST whose response was lost can be sent again.
 
-- The same request again gets the stored answer, with `Idempotent-Replayed: true`.
-- Another request with the key of an earlier one is refused (422), one whose first sending still runs too (409).
-- Only success is stored. What was refused changed nothing, so the next attempt is a first one.
-- An erase blanks the answers that may hold what was erased; their keys go on refusing (409).
+- The same request again gets the stored response, with `Idempotent-Replayed: true`.
+- Another request with the same key is refused (422), and so is a repeat while the first is still running (409).
+- Only success is stored. A request that was refused changed nothing, so the next attempt counts as the first.
+- An erase blanks the responses that may hold what was erased; their keys stay refused (409).
 
-An answer is stored before it is sent. Streams are not stored: a turn has its own memory of what it said.
+A response is stored before it is sent. Streams are not stored: a turn keeps its own events.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from everthread.http.errors import HttpProblem, problem_response
 from everthread.http.middleware import read_body, replay_body
 
 LEASE_SECONDS = 120.0
-"""A request that gave no answer for so long has died with its process."""
-_MOST_BYTES = 4 * 1024 * 1024
+"""A request that is unanswered for so long has died with its process."""
+_MAX_STORED_BYTES = 4 * 1024 * 1024
 _STREAMS = ("/stream", "/stream/events")
 _KEPT_HEADERS = (b"content-type", b"location", b"content-location")
 _BOUNDARY = re.compile(r"boundary=\"?([^\";]+)")
 
 
 class IdempotencyMiddleware:
-    """Gives the stored answer to a request that was answered before."""
+    """Sends the stored response to a request that was answered before."""
 
     def __init__(self, app: ASGIApp, replies: Replies) -> None:
         self._app = app
@@ -47,89 +47,89 @@ class IdempotencyMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            await self._answer(check_id(key, "Idempotency-Key"), caller.owner, scope, receive, send)
+            await self._respond(check_id(key, "Idempotency-Key"), caller.owner, scope, receive, send)
         except HttpProblem as problem:
             await problem.response()(scope, receive, send)
         except EverthreadError as problem:
             await problem_response(problem)(scope, receive, send)
 
-    async def _answer(self, key: str, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _respond(self, key: str, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
         request = _hash(scope, body)
-        stands = await self._replies.begin(owner, key, request, lease_seconds=LEASE_SECONDS)
-        if stands is not None:
-            await _again(stands, request)(scope, receive, send)
+        stored = await self._replies.begin(owner, key, request, lease_seconds=LEASE_SECONDS)
+        if stored is not None:
+            await _replay(stored, request)(scope, receive, send)
             return
         scope["state"]["idempotency_key"] = key
-        made: list[Message] = []
-        is_kept = False
+        messages: list[Message] = []
+        is_stored = False
         try:
-            await self._app(scope, replay_body(body, receive), _gathered(made, send))
-            if (reply := _reply(made, request, scope["state"].get("conversation"))) is not None:
+            await self._app(scope, replay_body(body, receive), _collect(messages, send))
+            if (reply := _to_reply(messages, request, scope["state"].get("conversation"))) is not None:
                 await self._replies.keep(owner, key, reply)
-                is_kept = True
+                is_stored = True
         finally:
-            if not is_kept:
+            if not is_stored:
                 await self._replies.drop(owner, key, request)
-        for message in made:
+        for message in messages:
             await send(message)
 
 
 def _hash(scope: Scope, body: bytes) -> bytes:
-    """Of all that is asked. The boundary of a form is drawn anew for each sending, and asks for nothing."""
+    """A hash of the whole request, without a form's boundary: clients draw a new one for each attempt."""
     kind = Headers(scope=scope).get("content-type", "")
     if (found := _BOUNDARY.search(kind)) is not None:
         body = body.replace(found[1].encode(), b"")
         kind = kind.partition(";")[0]
-    asked = (scope["method"].encode(), scope["path"].encode(), scope["query_string"], kind.encode(), body)
-    return sha256(b"".join(len(part).to_bytes(8, "big") + part for part in asked)).digest()
+    parts = (scope["method"].encode(), scope["path"].encode(), scope["query_string"], kind.encode(), body)
+    return sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).digest()
 
 
-def _again(stands: Reply, request: bytes) -> Response:
-    if stands.is_erased:
-        raise Erased("what this key was answered was erased; use a new key for a new request")
-    if stands.request != request:
-        raise KeyReused("this key came with another request before", field="Idempotency-Key")
-    if stands.status is None:
+def _replay(stored: Reply, request: bytes) -> Response:
+    if stored.is_erased:
+        raise Erased("the response to this key was erased; use a new key for a new request")
+    if stored.request != request:
+        raise KeyReused("this key was already used with a different request", field="Idempotency-Key")
+    if stored.status is None:
         raise HttpProblem(
             409,
             "still_running",
-            "the first request with this key is still being answered",
-            next_step="Wait a moment, then send the same again.",
+            "the first request with this key is still running",
+            next_step="Wait a moment, then send the same request again.",
             retryable=True,
             headers={"Retry-After": "1"},
         )
-    response = Response(stands.body, stands.status)
-    for name, value in orjson.loads(stands.headers):
+    response = Response(stored.body, stored.status)
+    for name, value in orjson.loads(stored.headers):
         response.headers[name] = value
     response.headers["Idempotent-Replayed"] = "true"
     return response
 
 
-def _gathered(made: list[Message], send: Send) -> Send:
-    """Holds an answer back until it is stored; one too large to store goes out as it comes."""
+def _collect(messages: list[Message], send: Send) -> Send:
+    """Hold a response back until it is stored; one that is too large to store goes out as it comes."""
     size = 0
 
-    async def gathered(message: Message) -> None:
+    async def collect(message: Message) -> None:
         nonlocal size
         size += len(message.get("body", b""))
-        made.append(message)
-        if size > _MOST_BYTES:
-            for one in made:
+        messages.append(message)
+        if size > _MAX_STORED_BYTES:
+            for one in messages:
                 await send(one)
-            made.clear()
+            messages.clear()
 
-    return gathered
+    return collect
 
 
-def _reply(made: Sequence[Message], request: bytes, conversation: str | None) -> Reply | None:
-    """What is to be stored of an answer; None for one that failed, or that is gone already."""
-    if not made or made[0]["type"] != "http.response.start" or made[0]["status"] >= 400:
+def _to_reply(messages: Sequence[Message], request: bytes, conversation: str | None) -> Reply | None:
+    """What to store of a response; None for one that failed, or was too large and is gone already."""
+    if not messages or messages[0]["type"] != "http.response.start" or messages[0]["status"] >= 400:
         return None
     headers = [
         (name.decode("latin-1"), value.decode("latin-1"))
-        for name, value in made[0].get("headers", [])
+        for name, value in messages[0].get("headers", [])
         if name.lower() in _KEPT_HEADERS
     ]
-    body = b"".join(message.get("body", b"") for message in made[1:])
-    return Reply(request, conversation, made[0]["status"], orjson.dumps(headers), body, 0)
+    body = b"".join(message.get("body", b"") for message in messages[1:])
+    return Reply(request, conversation, messages[0]["status"], orjson.dumps(headers), body, 0)

@@ -1,18 +1,9 @@
-"""The outermost door: every request gets an id, a log line, a count and, where OpenTelemetry is set up, a span; and
-what nobody foresaw ends here, as an answer that tells nothing of it.
+"""Middleware that every request passes, but for `auth` and `idempotency`; `app` puts them in their order.
 
-What browsers are told: guess no types, frame nothing, load nothing from elsewhere.
-
-How large and how deep a request may be, told before anything of it is parsed.
-
-A body of JSON is read whole and its nesting counted; files are counted as they come in.
-
-A request's body, read whole by a door, and then as if it came in only now.
-
-Ids in addresses: any that a conversation may have, percent-encoded.
-
-A server decodes an address before it is matched, so an id with a slash would fall apart. An encoded slash is hidden
-from the routes as half of a surrogate pair, which no decoded address can hold, and shown again where an id is read.
+RequestLogMiddleware        the outermost: an id, a log line, metrics and a span for each request; unforeseen errors
+SecurityHeadersMiddleware   headers that keep browsers careful
+BodyLimitMiddleware         how large and how deep a body may be, before anything of it is parsed
+EncodedSlashMiddleware      the innermost: ids with a slash, percent-encoded in a path
 """
 
 from __future__ import annotations
@@ -23,7 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote, unquote
 
 from opentelemetry import propagate, trace
@@ -38,12 +28,17 @@ from everthread.http.errors import HttpProblem, internal_error_response
 
 _LOG = logging.getLogger("everthread.http")
 _TRACER = trace.get_tracer("everthread.http")
-_GIVEN_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+
+
+# -- log, metrics, traces --------------------------------------------------------------------------------------------
+
+_VALID_REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 
 
 class RequestMetrics:
-    """What is counted of requests, and of the work they leave; each app has its own."""
+    """Metrics of requests and of the background jobs they leave; each app has its own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -57,17 +52,16 @@ class RequestMetrics:
             "everthread_http_request_seconds",
             "From the first byte in to the last byte out, by method and route.",
             ("method", "route"),
-            buckets=_SECONDS,
+            buckets=_BUCKETS_SECONDS,
             registry=self.registry,
         )
         self._running = Gauge(
             "everthread_http_requests_running", "Requests that are being answered.", registry=self.registry
         )
-
         self._jobs = Gauge("everthread_jobs", "Work in the background, by state.", ("state",), registry=self.registry)
 
-    def note_jobs(self, report: JobReport) -> None:
-        """What waits, runs and was given up, as it is now."""
+    def set_jobs(self, report: JobReport) -> None:
+        """How many jobs wait, run and were given up, right now."""
         for state in ("waiting", "running", "dead"):
             self._jobs.labels(state).set(getattr(report, state))
 
@@ -79,7 +73,7 @@ class RequestMetrics:
         finally:
             self._running.dec()
 
-    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
@@ -89,51 +83,60 @@ class RequestMetrics:
 
 
 class RequestLogMiddleware:
-    """Where a request comes in and an answer goes out."""
+    """An id, a log line, metrics and a span for each request; and the last stop of exceptions nobody foresaw."""
 
-    def __init__(self, app: ASGIApp, counts: RequestMetrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:
         self._app = app
-        self._counts = counts
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        given_id = Headers(scope=scope).get("x-request-id", "")
+        request_id = given_id if _VALID_REQUEST_ID.fullmatch(given_id) else new_id()
         scope.setdefault("state", {})["request_id"] = request_id
-        began = time.perf_counter()
+        started = time.perf_counter()
         status = 0
 
-        async def told(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)["X-Request-Id"] = request_id
             await send(message)
 
-        with self._counts.running(), _span(scope, request_id) as span:
+        with self._metrics.running(), _span(scope, request_id) as span:
             try:
-                await self._app(scope, receive, told)
+                await self._app(scope, receive, send_with_id)
             except Exception as problem:  # noqa: BLE001 - the stream's edge: nothing of a defect reaches a client
                 _LOG.error("defect", exc_info=problem, extra={"request_id": request_id, "path": scope["path"]})
                 if not status:
-                    await internal_error_response()(scope, receive, told)
-            seconds = time.perf_counter() - began
-            route = _route(scope)
-            _end(span, scope["method"], route, status)
-        self._counts.count(_method(scope), route, status, seconds)
-        _LOG.info("request", extra=_told(scope, request_id, route, status, seconds))
-
-
-def _request_id(scope: Scope) -> str:
-    """The caller's own, where it is fit for a log line."""
-    given = Headers(scope=scope).get("x-request-id", "")
-    return given if _GIVEN_ID.fullmatch(given) else new_id()
+                    await internal_error_response()(scope, receive, send_with_id)
+            seconds = time.perf_counter() - started
+            # The route's template, not the path: there are few of them, and they hold no ids.
+            route = getattr(scope.get("route"), "path", None) or "none"
+            _end_span(span, scope["method"], route, status)
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._metrics.observe(method, route, status, seconds)
+        caller = scope["state"].get("caller")
+        _LOG.info(
+            "request",
+            extra={  # no id of a conversation, no query, no body
+                "request_id": request_id,
+                "method": method,
+                "route": route,
+                "status": status,
+                "seconds": round(seconds, 6),
+                "owner": None if caller is None else caller.owner,
+                "key": None if caller is None else caller.key_id,
+            },
+        )
 
 
 @contextmanager
 def _span(scope: Scope, request_id: str) -> Iterator[trace.Span]:
-    """A span around the request, continuing the caller's trace; without an SDK it is nothing."""
+    """A span around the request, continuing the caller's trace; without an OpenTelemetry SDK it does nothing."""
     parent = propagate.extract(dict(Headers(scope=scope)))
     attributes = {
         "http.request.method": scope["method"],
@@ -144,7 +147,7 @@ def _span(scope: Scope, request_id: str) -> Iterator[trace.Span]:
         yield span
 
 
-def _end(span: trace.Span, method: str, route: str, status: int) -> None:
+def _end_span(span: trace.Span, method: str, route: str, status: int) -> None:
     span.update_name(f"{method} {route}")
     span.set_attribute("http.route", route)
     span.set_attribute("http.response.status_code", status)
@@ -152,32 +155,7 @@ def _end(span: trace.Span, method: str, route: str, status: int) -> None:
         span.set_status(StatusCode.ERROR)
 
 
-def _route(scope: Scope) -> str:
-    """The address with names for its ids, so that there are few."""
-    found = scope.get("route")
-    return getattr(found, "path", None) or "none"
-
-
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
-def _method(scope: Scope) -> str:
-    return scope["method"] if scope["method"] in _METHODS else "other"
-
-
-def _told(scope: Scope, request_id: str, route: str, status: int, seconds: float) -> dict[str, Any]:
-    """For the log: no id of a conversation, no query, no body."""
-    caller = scope["state"].get("caller")
-    return {
-        "request_id": request_id,
-        "method": _method(scope),
-        "route": route,
-        "status": status,
-        "seconds": round(seconds, 6),
-        "owner": None if caller is None else caller.owner,
-        "key": None if caller is None else caller.key_id,
-    }
-
+# -- security headers ------------------------------------------------------------------------------------------------
 
 _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 _ON_HTML = (
@@ -192,50 +170,42 @@ _ON_HTML = (
 
 
 class SecurityHeadersMiddleware:
-    """Adds them to each answer that does not set its own."""
+    """Tells browsers to guess no types, frame nothing and load nothing from elsewhere, unless a response says else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def told(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": _with_safe(message.get("headers", []))}
+                headers: list[tuple[bytes, bytes]] = message.get("headers", [])
+                present = {name.lower(): value for name, value in headers}
+                is_html = present.get(b"content-type", b"").startswith(b"text/html")
+                added = (*_ALWAYS, *(_ON_HTML if is_html else ()))
+                message = {**message, "headers": [*headers, *(pair for pair in added if pair[0] not in present)]}
             await send(message)
 
-        await self._app(scope, receive, told if scope["type"] == "http" else send)
+        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
 
 
-def _with_safe(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    present = {name.lower(): value for name, value in headers}
-    is_html = present.get(b"content-type", b"").startswith(b"text/html")
-    added = (*_ALWAYS, *(_ON_HTML if is_html else ()))
-    return [*headers, *((name, value) for name, value in added if name not in present)]
+# -- bodies ----------------------------------------------------------------------------------------------------------
 
-
-MAX_DEPTH = 64
 _UPLOADS = ("multipart/form-data", "application/octet-stream", "application/zstd")
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """How much is taken."""
+    """How large and how deep a body may be."""
 
     body_bytes: int = 16 * 1024 * 1024
     upload_bytes: int = 256 * 1024 * 1024
-    """Of files, and of archives to import."""
-    depth: int = MAX_DEPTH
-
-    def of(self, headers: Headers) -> tuple[int, bool]:
-        """The most bytes that a request with these headers may bring, and whether it is files."""
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_upload = kind in _UPLOADS
-        return (self.upload_bytes if is_upload else self.body_bytes), is_upload
+    """For files, and for archives to import."""
+    depth: int = 64
 
 
 class BodyLimitMiddleware:
-    """Turns away what is too large or too deep."""
+    """Refuses bodies that are too large or nest too deep. JSON is read whole; uploads are counted as they come in."""
 
     def __init__(self, app: ASGIApp, limits: BodyLimits) -> None:
         self._app = app
@@ -245,62 +215,59 @@ class BodyLimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        most, is_upload = self._limits.of(headers := Headers(scope=scope))
-        started = False
+        headers = Headers(scope=scope)
+        is_upload = headers.get("content-type", "").partition(";")[0].strip().lower() in _UPLOADS
+        max_bytes = self._limits.upload_bytes if is_upload else self._limits.body_bytes
+        has_started = False
 
-        async def told(message: Message) -> None:
-            nonlocal started
-            started = True
+        async def watched_send(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
             await send(message)
 
         try:
-            _check_announced(headers, most)
-            counted = _counted(receive, most)
-            await self._app(scope, counted if is_upload else await self._whole(counted), told)
+            announced = headers.get("content-length", "0")
+            if announced.isdigit() and int(announced) > max_bytes:
+                raise _too_large(max_bytes)
+            counted = _count_bytes(receive, max_bytes)
+            await self._app(scope, counted if is_upload else await self._checked_body(counted), watched_send)
         except HttpProblem as problem:
-            if started:
+            if has_started:
                 raise
             await problem.response()(scope, receive, send)
 
-    async def _whole(self, receive: Receive) -> Receive:
-        """The body, read and looked at; then as if it came in only now."""
+    async def _checked_body(self, receive: Receive) -> Receive:
         body = await read_body(receive)
         if nesting_depth(body, self._limits.depth) > self._limits.depth:
             raise HttpProblem(
                 422,
                 "too_deep",
-                f"the JSON nests deeper than {self._limits.depth} levels",
-                next_step="Send it flatter.",
+                f"the JSON is nested deeper than {self._limits.depth} levels",
+                next_step="Send a flatter structure.",
             )
         return replay_body(body, receive)
 
 
-def _check_announced(headers: Headers, most: int) -> None:
-    announced = headers.get("content-length", "0")
-    if announced.isdigit() and int(announced) > most:
-        raise _too_large(most)
-
-
-def _counted(receive: Receive, most: int) -> Receive:
-    """The same, until more came in than is taken: a length need not be announced, or not truly."""
+def _count_bytes(receive: Receive, max_bytes: int) -> Receive:
+    """A Content-Length need not be there, or be true: count what really comes in."""
     count = 0
 
     async def counted() -> Message:
         nonlocal count
         message = await receive()
         count += len(message.get("body", b"") or b"")
-        if count > most:
-            raise _too_large(most)
+        if count > max_bytes:
+            raise _too_large(max_bytes)
         return message
 
     return counted
 
 
-def _too_large(most: int) -> HttpProblem:
+def _too_large(max_bytes: int) -> HttpProblem:
     return HttpProblem(
         413,
         "too_large",
-        f"the body has more than {most:,} bytes",
+        f"the body is larger than {max_bytes:,} bytes",
         next_step="Send it in smaller parts, or as a file.",
         headers={"Connection": "close"},
     )
@@ -324,7 +291,7 @@ def nesting_depth(body: bytes, enough: int) -> int:
 
 
 async def read_body(receive: Receive) -> bytes:
-    """All of it, or what came before the caller went away."""
+    """All of a body, or what came before the caller went away."""
     parts: list[bytes] = []
     while True:
         message = await receive()
@@ -334,40 +301,41 @@ async def read_body(receive: Receive) -> bytes:
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
-    """The same body for the next door; after it, what else comes in."""
-    ahead: Message | None = {"type": "http.request", "body": body, "more_body": False}
+    """Gives a body that was read to the next middleware, and after it whatever else comes in."""
+    pending: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replay() -> Message:
-        nonlocal ahead
-        if ahead is None:
+        nonlocal pending
+        if pending is None:
             return await receive()
-        message, ahead = ahead, None
+        message, pending = pending, None
         return message
 
     return replay
 
 
-_HIDDEN = "\udc2f"
-_ENCODED = re.compile(rb"%2f", re.IGNORECASE)
+# -- slashes in ids --------------------------------------------------------------------------------------------------
+
+_HIDDEN_SLASH = "\udc2f"
+"""Half of a surrogate pair, which no decoded path can hold."""
+_ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 
 
 class EncodedSlashMiddleware:
-    """The innermost door: only routes see hidden slashes."""
+    """Lets an id in a path have a slash. A server decodes a path before routes match it, so `a%2Fb` would fall apart:
+    an encoded slash is replaced by another character, and `restore_slashes` puts it back where an id is read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw = scope.get("raw_path") or b""
-        if scope["type"] == "http" and _ENCODED.search(raw) is not None:
-            await self._hiding(raw, scope, receive, send)
-        else:
+        if scope["type"] != "http" or _ENCODED_SLASH.search(raw) is None:
             await self._app(scope, receive, send)
-
-    async def _hiding(self, raw: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        """In a scope of its own: the server and the log write the address as it came."""
-        parts = _ENCODED.split(raw.partition(b"?")[0])
-        inner = {**scope, "path": _HIDDEN.join(unquote(part.decode("latin-1")) for part in parts)}
+            return
+        parts = _ENCODED_SLASH.split(raw.partition(b"?")[0])
+        # In a scope of its own: the server and the log write the path as it came.
+        inner = {**scope, "path": _HIDDEN_SLASH.join(unquote(part.decode("latin-1")) for part in parts)}
         try:
             await self._app(inner, receive, send)
         finally:
@@ -375,10 +343,10 @@ class EncodedSlashMiddleware:
 
 
 def restore_slashes(id: str) -> str:
-    """An id as it was before it was hidden."""
-    return id.replace(_HIDDEN, "/") if isinstance(id, str) else id
+    """An id from a path, as the caller meant it."""
+    return id.replace(_HIDDEN_SLASH, "/") if isinstance(id, str) else id
 
 
 def quote_id(id: str) -> str:
-    """An id as an address has it."""
+    """An id as it is written in a path."""
     return quote(id, safe="")

@@ -1,6 +1,6 @@
 """The page at `/`: files that `make web` builds from `web/`, handed out as they are.
 
-They tell nothing of anybody, so they need no key; what the page then asks for does.
+They say nothing about anybody, so they need no key; what the page then fetches does.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ ASSETS = "/assets"
 ICON = "/icon.svg"
 
 _NOT_BUILT = """<!doctype html><html lang="en"><title>everthread</title><h1>everthread is running</h1>
-<p>The page is not built here: run <code>make web</code> in the project's folder, or install the wheel.
-<p>What the service offers to programs: <a href="/openapi.json">/openapi.json</a></html>"""
+<p>The page has not been built: run <code>make web</code> in the project's folder, or install the wheel.
+<p>The API for programs: <a href="/openapi.json">/openapi.json</a></html>"""
 
 
 class _Assets(StaticFiles):
-    """Their names hold a hash of what is in them: a browser need never ask twice."""
+    """Their names hold a hash of their content, so a browser may cache them forever."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)

@@ -1,4 +1,4 @@
-"""JSON out: by orjson, and where it refuses (half surrogate pairs, huge numbers) by the standard library."""
+"""JSON responses: by orjson, and by the standard library where that refuses (half surrogate pairs, huge numbers)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from starlette.responses import Response
 
 
 def dumps(value: object) -> bytes:
-    """As bytes; times as ISO 8601, bytes as hexadecimal."""
+    """JSON as bytes; times as ISO 8601, bytes as hexadecimal."""
     try:
-        return orjson.dumps(value, default=_plain)
+        return orjson.dumps(value, default=_to_plain)
     except TypeError:
-        return json.dumps(value, default=_plain).encode()
+        return json.dumps(value, default=_to_plain).encode()
 
 
-def _plain(value: object) -> Any:
+def _to_plain(value: object) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, datetime):
@@ -31,11 +31,11 @@ def _plain(value: object) -> Any:
         return list(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    raise TypeError(f"no JSON for {type(value).__name__}")
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
 
 class JsonResponse(Response):
-    """An answer as JSON."""
+    """A response of plain values: no model is between, since a message may hold what no model can write."""
 
     media_type = "application/json"
 

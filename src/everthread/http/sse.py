@@ -1,4 +1,9 @@
-"""Answers that go out event by event."""
+"""Server-sent events. The only module that touches a private part of sse-starlette.
+
+`EventStreamResponse._send_with_timeout` overrides a private method, which saves an eighth of what a token costs: the
+library starts and ends a timer around every write, though we set no `send_timeout`. To remove the trick, delete the
+method; nothing else depends on it.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,16 @@ from starlette.types import Message, Send
 
 
 class EventStreamResponse(EventSourceResponse):
-    """Events that are written out already, each with its end."""
+    """Sends events that are encoded already; the library adds pings and watches for disconnects and shutdown."""
 
     DEFAULT_PING_INTERVAL = 15
-    """How often a silent stream says that it lives: proxies give up after 30 to 60 seconds."""
+    """Seconds. Proxies give up on a silent connection after 30 to 60."""
     DEFAULT_SEPARATOR = "\n"
 
     async def _send_with_timeout(self, send: Send, message: Message) -> None:
-        """Without a timer: none is asked for, and starting and ending one was an eighth of what a token cost."""
         await send(message)
+
+
+def encode_frame(event: str, data: bytes, id: str) -> bytes:
+    """One event; `data` is JSON, so it has no line breaks."""
+    return b"event: %b\ndata: %b\nid: %b\n\n" % (event.encode(), data, id.encode())

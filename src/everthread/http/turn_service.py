@@ -1,7 +1,7 @@
-"""The agent of an app, and turns as clients follow them: a turn is a task of the server, never of a connection.
+"""Turns as clients of the service follow them. A turn is a task of the server, never of a connection.
 
-A reader that goes away changes nothing. One that comes back names the last event it has and gets the rest, from the
-turn itself while it runs here, else from the database; after the days that events are kept, one `snapshot` of how it
+A reader that goes away changes nothing. One that comes back names the last event it has and gets the rest: from the
+turn itself while it runs here, else from the database. Once events are pruned, it gets one `snapshot` of how the turn
 ended.
 """
 
@@ -30,16 +30,14 @@ from everthread.turn.options import Options
 from everthread.turn.run import begin_turn
 
 REQUEST_HASH = "request"
-"""Where a turn's metadata has the hash of what was asked, when it was asked with a key."""
+"""In a turn's metadata: the hash of the request, when it came with an idempotency key."""
 PAUSE_SECONDS = 0.005
-"""How long a stream rests after a write, so that one write carries what came meanwhile. Nobody sees it; at 64 streams
+"""How long a stream rests after a write, so that one write carries what came meanwhile. Nobody sees it; with 64 streams
 of a fast model it makes one wake-up and one write of two or three."""
-Frame = bytes
-"""One event as it is sent, or several in a row."""
 
 
 class TurnService:
-    """Turns of one app."""
+    """The turns of one app, and the agent that runs them."""
 
     def __init__(self, et: Everthread, settings: Settings) -> None:
         self._et = et
@@ -47,15 +45,15 @@ class TurnService:
 
     @cached_property
     def agent(self) -> Agent:
-        """Made when the first turn comes, in the loop that serves it."""
+        """Created for the first turn, in the event loop that serves it."""
         return bootstrap.agent(self._et, settings=self._settings)
 
     @property
-    def is_awake(self) -> bool:
+    def _has_agent(self) -> bool:
         return "agent" in self.__dict__
 
     async def begin(self, conversation: Conversation, message: object, options: Options) -> str:
-        """Begin a turn and give its id; the question is kept when this returns. The same turn again is not begun."""
+        """Start a turn and return its id; the question is durable then. A turn id that exists is not started again."""
         if options.turn_id is not None and await _is_known(conversation, options):
             return options.turn_id
         begun = await begin_turn(conversation, message, agent=self.agent, options=options)
@@ -63,64 +61,56 @@ class TurnService:
             await conversation.request_title()
         return begun.id
 
-    def follow(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
-        """What a turn tells after an event, to its end."""
-        return follow(conversation, turn_id, leases=self.agent.leases, after=after)
-
     def follow_batches(
         self, conversation: Conversation, turn_id: str, *, after: int = 0
     ) -> AsyncIterator[Sequence[TurnEvent]]:
-        """The same as one write each: every event as it was told, several where they come fast."""
+        """A turn's events after one, to its end; those of a batch go out in one write."""
         return follow_batches(conversation, turn_id, leases=self.agent.leases, after=after, pause_seconds=PAUSE_SECONDS)
 
     async def todos(self, conversation: Conversation) -> Sequence[Mapping[str, str]]:
-        """What is to be done, as the last turn left it."""
+        """The agent's to-do list, as the last turn left it."""
         config: RunnableConfig = {
             "configurable": {"thread_id": conversation.id, "everthread_owner": conversation.owner}
         }
         return (await self.agent.graph.aget_state(config)).values.get("todos") or ()
 
-    async def ending(self, conversation: Conversation, turn_id: str) -> Done | Failed:
-        """Wait for a turn's end."""
-        async for event in self.follow(conversation, turn_id):
+    async def wait_for_end(self, conversation: Conversation, turn_id: str) -> Done | Failed:
+        """The last event of a turn, once it has ended; made from its row where its events are pruned."""
+        async for event in follow(conversation, turn_id, leases=self.agent.leases):
             if isinstance(event, Done | Failed):
                 return event
-        return await self._ending_as_kept(conversation, turn_id)
-
-    async def _ending_as_kept(self, conversation: Conversation, turn_id: str) -> Done | Failed:
-        """Of one whose events are gone."""
         turn = await conversation.turn(turn_id)
-        text = await _text(conversation, turn)
+        text = await _answer_text(conversation, turn)
         if turn.error is None:
             return Done(number=0, state=turn.state.value, answer_id=turn.answer_id, text=text, usage=turn.usage)
         return Failed(number=0, code="error", message=turn.error, retryable=False, answer_id=turn.answer_id, text=text)
 
     async def stop(self, conversation: Conversation, turn_id: str) -> Turn:
-        """Stop a turn wherever it runs."""
+        """Stop a turn, wherever it runs."""
         turn = await conversation.stop_turn(turn_id)
         self.stop_here(turn_id)
         return turn
 
     def stop_here(self, turn_id: str) -> None:
-        """Stop it at once, if it runs in this process."""
-        if self.is_awake:
+        """Stop a turn at once, if it runs in this process."""
+        if self._has_agent:
             self.agent.leases.stop(turn_id)
 
-    async def frames(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[Frame]:
-        """A turn as an event stream: each event's number is its id."""
-        is_told = False
+    async def frames(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[bytes]:
+        """A turn as server-sent events: an event's number is its id."""
+        has_events = False
         async for batch in self.follow_batches(conversation, turn_id, after=after):
-            is_told = True
+            has_events = True
             yield b"".join(map(encode_event, batch))
-        if not is_told and (snapshot := await self._snapshot(conversation, turn_id)) is not None:
+        if not has_events and (snapshot := await self._snapshot(conversation, turn_id)) is not None:
             yield snapshot
 
-    async def _snapshot(self, conversation: Conversation, turn_id: str) -> Frame | None:
-        """How a turn ended whose events are gone; nothing for one that has them: the reader had the last."""
+    async def _snapshot(self, conversation: Conversation, turn_id: str) -> bytes | None:
+        """How a turn ended whose events are pruned; None where it has events: then the reader has the last one."""
         async for _ in conversation.turn_events(turn_id):
             return None
         turn = await conversation.turn(turn_id)
-        body = {"turn_id": turn.id, "state": turn.state.value, "text": await _text(conversation, turn)}
+        body = {"turn_id": turn.id, "state": turn.state.value, "text": await _answer_text(conversation, turn)}
         return b"event: snapshot\ndata: " + dumps(body) + b"\n\n"
 
     async def close_dead(self) -> None:
@@ -129,8 +119,8 @@ class TurnService:
             await self.agent.close_dead()
 
     async def close(self, seconds: float) -> None:
-        """Let turns that run end for a while; then they end as cancelled, with what they have said."""
-        if not self.is_awake:
+        """Give running turns some seconds to end; the others end as cancelled, with what they have said."""
+        if not self._has_agent:
             return
         live = list(self.agent.leases.live.values())
         tasks = [turn.task for turn in live if turn.task is not None]
@@ -148,19 +138,19 @@ async def _is_known(conversation: Conversation, options: Options) -> bool:
     except NotFound:
         return False
     if known.metadata.get(REQUEST_HASH) != options.metadata.get(REQUEST_HASH):
-        raise KeyReused("this key came with another request before", field="Idempotency-Key")
+        raise KeyReused("this key was already used with a different request", field="Idempotency-Key")
     return True
 
 
-async def _text(conversation: Conversation, turn: Turn) -> str:
+async def _answer_text(conversation: Conversation, turn: Turn) -> str:
     try:
         return (await conversation.message(turn.answer_id)).text
     except NotFound:
         return ""
 
 
-def encode_event(event: TurnEvent) -> Frame:
-    """An event as server-sent events have it. Nearly all are tokens, so these are written without a detour."""
+def encode_event(event: TurnEvent) -> bytes:
+    """A turn's event as a server-sent event. Nearly all are tokens, so these take a shortcut around `asdict`."""
     if isinstance(event, Token):
         data = dumps({"text": event.text, "message_id": event.message_id})
     else:
@@ -170,7 +160,7 @@ def encode_event(event: TurnEvent) -> Frame:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.number, event.kind.encode(), data)
 
 
-def id_from_key(owner: str, key: str, what: str) -> str:
-    """The id that something gets when it is asked for with a key: the same key, the same id, for one owner."""
+def id_from_key(owner: str, key: str, kind: str) -> str:
+    """The id of what a request with an idempotency key creates: the same key of one owner gives the same id."""
     digest = sha256("\x00".join((owner, key)).encode()).hexdigest()
-    return f"{what}-{digest[:32]}"
+    return f"{kind}-{digest[:32]}"

@@ -1,6 +1,6 @@
-"""/assistants: every graph has one by its own name; others are made of it, with a config of their own, in versions.
+"""/assistants: every graph has one by its own name; users add others with a config of their own, in versions.
 
-Those that people make are documents of their owner's, under a namespace that LangGraph keeps from graphs.
+Users' assistants are documents of their owner, under a namespace that graphs themselves may not use.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from everthread.http.protocol.serialization import JsonObject, dumps
 router = APIRouter(tags=["LangGraph: assistants"])
 
 NAMESPACE = "langgraph.assistants"
-_GRAPHS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
-"""The namespace that LangGraph's own server makes ids of graphs in: the same name has the same id here."""
+_GRAPH_IDS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+"""LangGraph's own server derives the ids of graphs from this namespace: the same name has the same id here."""
 _STARTED_AT = system_clock()
-_VERSIONED = ("graph_id", "config", "context", "metadata", "name", "description")
+_VERSION_FIELDS = ("graph_id", "config", "context", "metadata", "name", "description")
 
 
 class NewAssistant(RequestModel):
-    """An assistant to be made."""
+    """An assistant to create."""
 
     graph_id: str = Field(min_length=1, max_length=128)
     assistant_id: str | None = Field(default=None, min_length=1, max_length=128)
@@ -47,7 +47,7 @@ class NewAssistant(RequestModel):
 
 
 class AssistantChanges(RequestModel):
-    """What the next version says otherwise; metadata are added to those before."""
+    """What the next version changes; metadata are merged."""
 
     graph_id: str | None = Field(default=None, min_length=1, max_length=128)
     config: dict[str, Any] | None = None
@@ -58,7 +58,7 @@ class AssistantChanges(RequestModel):
 
 
 class AssistantFilter(RequestModel):
-    """Which assistants are meant."""
+    """Which assistants."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
     graph_id: str | None = None
@@ -66,7 +66,7 @@ class AssistantFilter(RequestModel):
 
 
 class AssistantSearch(AssistantFilter):
-    """Which, in which order, how many."""
+    """Which assistants, in which order, how many."""
 
     limit: int = Field(default=10, ge=1, le=1000)
     offset: int = Field(default=0, ge=0)
@@ -84,20 +84,20 @@ class VersionSearch(RequestModel):
 
 
 class LatestVersion(RequestModel):
-    """The version that is to hold."""
+    """The version to use."""
 
     version: int = Field(ge=1)
 
 
-# -- what there is ---------------------------------------------------------------------------------------------------
+# -- documents -------------------------------------------------------------------------------------------------------
 
 
 def default_assistant_id(graph_id: str) -> str:
-    """The id of the assistant that a graph has by itself."""
-    return str(uuid5(_GRAPHS, graph_id))
+    """The id of the assistant that every graph has."""
+    return str(uuid5(_GRAPH_IDS, graph_id))
 
 
-def _of_graph(graph_id: str, description: str | None) -> JsonObject:
+def _default_assistant(graph_id: str, description: str | None) -> JsonObject:
     return {
         "assistant_id": default_assistant_id(graph_id),
         "graph_id": graph_id,
@@ -113,16 +113,15 @@ def _of_graph(graph_id: str, description: str | None) -> JsonObject:
 
 
 async def find_assistant(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
-    """An assistant by its id, or by the name of its graph; NotFound tells no more of another owner's than of none."""
+    """An assistant by its id, or by the name of its graph; another owner's is NotFound like one that does not exist."""
     check_id(id, "assistant_id")
-    for offer in graphs.catalog:
-        if id in (offer.id, default_assistant_id(offer.id)):
-            return _of_graph(offer.id, offer.description)
-    kept = await _kept(graphs, owner, id)
-    return _shown(kept)
+    for spec in graphs.catalog:
+        if id in (spec.id, default_assistant_id(spec.id)):
+            return _default_assistant(spec.id, spec.description)
+    return _current_version(await _read(graphs, owner, id))
 
 
-async def _kept(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
+async def _read(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
     items = await graphs.et.store.items.get(owner, [ItemKey(NAMESPACE, id)])
     if not items:
         raise NotFound(f"no assistant {id!r}")
@@ -134,38 +133,38 @@ def _document(item: StoredItem) -> JsonObject:
     return {**value, "created_at": from_micros(item.created_at), "updated_at": from_micros(item.updated_at)}
 
 
-def _shown(kept: Mapping[str, Any]) -> JsonObject:
-    """An assistant as its version that holds."""
+def _current_version(kept: Mapping[str, Any]) -> JsonObject:
+    """An assistant in its current version."""
     version = next(one for one in kept["versions"] if one["version"] == kept["latest"])
     times = {"created_at": kept["created_at"], "updated_at": kept["updated_at"]}
-    fields = {name: version[name] for name in _VERSIONED}
+    fields = {name: version[name] for name in _VERSION_FIELDS}
     return {"assistant_id": kept["assistant_id"], **fields, **times, "version": version["version"]}
 
 
-async def _put(graphs: OpenGraphs, owner: str, kept: JsonObject) -> JsonObject:
+async def _write(graphs: OpenGraphs, owner: str, kept: JsonObject) -> JsonObject:
     now = to_micros(system_clock())
     value = dumps({name: kept[name] for name in ("assistant_id", "latest", "versions")})
     item = StoredItem(NAMESPACE, kept["assistant_id"], value, now, now, None, None, None, None)
     await graphs.et.store.items.change(owner, ItemChanges(put=[item]))
-    return _shown(await _kept(graphs, owner, kept["assistant_id"]))
+    return _current_version(await _read(graphs, owner, kept["assistant_id"]))
 
 
 async def _all(graphs: OpenGraphs, owner: str) -> list[JsonObject]:
-    own = [_of_graph(offer.id, offer.description) for offer in graphs.catalog]
-    made = [_shown(_document(item)) for item in await graphs.et.store.items.under(owner, NAMESPACE)]
-    return [*own, *made]
+    defaults = [_default_assistant(spec.id, spec.description) for spec in graphs.catalog]
+    created = [_current_version(_document(item)) for item in await graphs.et.store.items.under(owner, NAMESPACE)]
+    return [*defaults, *created]
 
 
-def _is_meant(assistant: JsonObject, asked: AssistantFilter) -> bool:
+def _matches(assistant: JsonObject, query: AssistantFilter) -> bool:
     return (
-        asked.graph_id in (None, assistant["graph_id"])
-        and (asked.name is None or asked.name.lower() in str(assistant["name"]).lower())
-        and contains(assistant["metadata"], asked.metadata)
+        query.graph_id in (None, assistant["graph_id"])
+        and (query.name is None or query.name.lower() in str(assistant["name"]).lower())
+        and contains(assistant["metadata"], query.metadata)
     )
 
 
 def contains(value: Any, wanted: Any) -> bool:
-    """Whether everything wanted is there: of an object each member, of a list each element."""
+    """Whether all that is wanted is in a value: each member of an object, each element of a list."""
     if isinstance(wanted, dict):
         return isinstance(value, dict) and all(
             name in value and contains(value[name], inner) for name, inner in wanted.items()
@@ -180,41 +179,41 @@ def contains(value: Any, wanted: Any) -> bool:
 
 @router.post("/assistants")
 async def create_assistant(body: NewAssistant, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """Make an assistant of a graph."""
+    """Create an assistant of a graph."""
     graphs.catalog.get(body.graph_id)
     id = new_id() if body.assistant_id is None else check_id(body.assistant_id, "assistant_id")
     try:
-        there = await find_assistant(graphs, owner, id)
+        existing = await find_assistant(graphs, owner, id)
     except NotFound:
-        version = {**body.model_dump(include=set(_VERSIONED)), "name": body.name or "Untitled", "version": 1}
+        version = {**body.model_dump(include=set(_VERSION_FIELDS)), "name": body.name or "Untitled", "version": 1}
         version["created_at"] = system_clock()
-        return LangGraphResponse(await _put(graphs, owner, {"assistant_id": id, "latest": 1, "versions": [version]}))
+        return LangGraphResponse(await _write(graphs, owner, {"assistant_id": id, "latest": 1, "versions": [version]}))
     if body.if_exists == "raise":
-        raise Conflict(f"there is an assistant {id!r} already")
-    return LangGraphResponse(there)
+        raise Conflict(f"assistant {id!r} already exists")
+    return LangGraphResponse(existing)
 
 
 @router.post("/assistants/search")
 async def search_assistants(body: AssistantSearch, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """Assistants that fit, the newest first."""
-    meant = [one for one in await _all(graphs, owner) if _is_meant(one, body)]
-    meant.sort(key=lambda one: (str(one[body.sort_by]), one["assistant_id"]), reverse=body.sort_order == "desc")
-    page = meant[body.offset : body.offset + body.limit]
-    headers = {"X-Pagination-Total": str(len(meant))}
-    if body.offset + body.limit < len(meant):
+    """Search assistants, by default newest first."""
+    found = [one for one in await _all(graphs, owner) if _matches(one, body)]
+    found.sort(key=lambda one: (str(one[body.sort_by]), one["assistant_id"]), reverse=body.sort_order == "desc")
+    page = found[body.offset : body.offset + body.limit]
+    headers = {"X-Pagination-Total": str(len(found))}
+    if body.offset + body.limit < len(found):
         headers["X-Pagination-Next"] = str(body.offset + body.limit)
     return LangGraphResponse(select_fields(page, body.select), headers=headers)
 
 
 @router.post("/assistants/count")
 async def count_assistants(body: AssistantFilter, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """How many fit."""
-    return LangGraphResponse(sum(_is_meant(one, body) for one in await _all(graphs, owner)))
+    """Count assistants."""
+    return LangGraphResponse(sum(_matches(one, body) for one in await _all(graphs, owner)))
 
 
 @router.get("/assistants/{assistant_id}")
 async def get_assistant(assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """An assistant, by its id or the name of its graph."""
+    """An assistant, by its id or by the name of its graph."""
     return LangGraphResponse(await find_assistant(graphs, owner, assistant_id))
 
 
@@ -222,26 +221,26 @@ async def get_assistant(assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep
 async def change_assistant(
     assistant_id: PathId, body: AssistantChanges, graphs: GraphsDep, owner: OwnerDep
 ) -> Response:
-    """A next version."""
-    kept = await _kept(graphs, owner, _of_people(graphs, assistant_id))
+    """Add a version."""
+    kept = await _read(graphs, owner, _check_not_default(graphs, assistant_id))
     if body.graph_id is not None:
         graphs.catalog.get(body.graph_id)
-    now = _shown(kept)
+    current = _current_version(kept)
     given = {name: value for name, value in body.model_dump().items() if value is not None}
     number = max(one["version"] for one in kept["versions"]) + 1
-    metadata = {**now["metadata"], **(body.metadata or {})}
-    fields = {**{name: now[name] for name in _VERSIONED}, **given, "metadata": metadata}
+    metadata = {**current["metadata"], **(body.metadata or {})}
+    fields = {**{name: current[name] for name in _VERSION_FIELDS}, **given, "metadata": metadata}
     version = {**fields, "version": number, "created_at": system_clock()}
     return LangGraphResponse(
-        await _put(graphs, owner, {**kept, "latest": number, "versions": [*kept["versions"], version]})
+        await _write(graphs, owner, {**kept, "latest": number, "versions": [*kept["versions"], version]})
     )
 
 
-def _of_people(graphs: OpenGraphs, id: str) -> str:
-    """Only what somebody has made can be changed."""
+def _check_not_default(graphs: OpenGraphs, id: str) -> str:
+    """The assistant that a graph has by its name cannot be changed."""
     check_id(id, "assistant_id")
-    if any(id in (offer.id, default_assistant_id(offer.id)) for offer in graphs.catalog):
-        raise Conflict(f"the assistant {id!r} is its graph's own; make one of the graph, and change that")
+    if any(id in (spec.id, default_assistant_id(spec.id)) for spec in graphs.catalog):
+        raise Conflict(f"the default assistant {id!r} of a graph cannot be changed; create one of the graph instead")
     return id
 
 
@@ -250,41 +249,41 @@ async def delete_assistant(
     assistant_id: PathId,
     graphs: GraphsDep,
     owner: OwnerDep,
-    delete_threads: Annotated[bool, Query(description="Threads are never deleted with it here.")] = False,
+    delete_threads: Annotated[bool, Query(description="Not supported: threads are never deleted with it.")] = False,
 ) -> None:
     """Delete an assistant; its threads stay."""
     if delete_threads:
-        raise Conflict("threads are deleted one by one; the assistant stays until then")
-    await _kept(graphs, owner, _of_people(graphs, assistant_id))
+        raise Conflict("delete_threads is not supported; delete the threads first, then the assistant")
+    await _read(graphs, owner, _check_not_default(graphs, assistant_id))
     await graphs.et.store.items.change(owner, ItemChanges(delete=[ItemKey(NAMESPACE, assistant_id)]))
 
 
 @router.post("/assistants/{assistant_id}/versions")
 async def list_versions(assistant_id: PathId, body: VersionSearch, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """Its versions, the newest first."""
-    own = await find_assistant(graphs, owner, assistant_id)
-    if own["assistant_id"] in [default_assistant_id(offer.id) for offer in graphs.catalog]:
-        return LangGraphResponse([own][body.offset :])
-    kept = await _kept(graphs, owner, assistant_id)
-    meant = [one for one in reversed(kept["versions"]) if contains(one["metadata"], body.metadata)]
-    page = meant[body.offset : body.offset + body.limit]
+    """The versions of an assistant, newest first."""
+    assistant = await find_assistant(graphs, owner, assistant_id)
+    if assistant["assistant_id"] in [default_assistant_id(spec.id) for spec in graphs.catalog]:
+        return LangGraphResponse([assistant][body.offset :])
+    kept = await _read(graphs, owner, assistant_id)
+    found = [one for one in reversed(kept["versions"]) if contains(one["metadata"], body.metadata)]
+    page = found[body.offset : body.offset + body.limit]
     return LangGraphResponse([{"assistant_id": assistant_id, **one} for one in page])
 
 
 @router.post("/assistants/{assistant_id}/latest")
 async def set_latest(assistant_id: PathId, body: LatestVersion, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """Let an earlier version hold again."""
-    kept = await _kept(graphs, owner, _of_people(graphs, assistant_id))
+    """Choose the version to use."""
+    kept = await _read(graphs, owner, _check_not_default(graphs, assistant_id))
     if body.version not in [one["version"] for one in kept["versions"]]:
         raise NotFound(f"no version {body.version} of assistant {assistant_id!r}")
-    return LangGraphResponse(await _put(graphs, owner, {**kept, "latest": body.version}))
+    return LangGraphResponse(await _write(graphs, owner, {**kept, "latest": body.version}))
 
 
 @router.get("/assistants/{assistant_id}/graph")
 async def draw_graph(
     assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep, xray: Annotated[str, Query(max_length=5)] = "false"
 ) -> Response:
-    """Its nodes and edges; with `xray` those of subgraphs too, to a depth or all."""
+    """The nodes and edges of its graph; with `xray` those of subgraphs too, to a depth or all."""
     depth = int(xray) if xray.isdigit() else xray.lower() == "true"
     assistant = await find_assistant(graphs, owner, assistant_id)
     async with graphs.open(assistant["graph_id"], owner, assistant["config"]) as graph:
@@ -293,7 +292,7 @@ async def draw_graph(
 
 @router.get("/assistants/{assistant_id}/schemas")
 async def get_schemas(assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """What goes in, what comes out, and what it can be told."""
+    """The JSON schemas of its input, output, state and context."""
     assistant = await find_assistant(graphs, owner, assistant_id)
     async with graphs.open(assistant["graph_id"], owner, assistant["config"]) as graph:
         return LangGraphResponse({"graph_id": assistant["graph_id"], **_schemas(graph)})
@@ -304,9 +303,9 @@ async def get_subgraphs(
     assistant_id: PathId,
     graphs: GraphsDep,
     owner: OwnerDep,
-    recurse: Annotated[bool, Query(description="Also those inside of subgraphs.")] = False,
+    recurse: Annotated[bool, Query(description="Also subgraphs of subgraphs.")] = False,
 ) -> Response:
-    """The schemas of its subgraphs, by their place."""
+    """The schemas of its subgraphs, by namespace."""
     return LangGraphResponse(await _subgraphs(graphs, owner, assistant_id, None, recurse=recurse))
 
 
@@ -316,7 +315,7 @@ async def get_subgraph(
     namespace: str,
     graphs: GraphsDep,
     owner: OwnerDep,
-    recurse: Annotated[bool, Query(description="Also those inside of subgraphs.")] = False,
+    recurse: Annotated[bool, Query(description="Also subgraphs of subgraphs.")] = False,
 ) -> Response:
     """The schemas of one of its subgraphs."""
     return LangGraphResponse(await _subgraphs(graphs, owner, assistant_id, namespace, recurse=recurse))
@@ -330,7 +329,7 @@ async def _subgraphs(graphs: OpenGraphs, owner: str, id: str, namespace: str | N
 
 
 def _schemas(graph: Any) -> JsonObject:
-    """Each as JSON schema; None where a type has none."""
+    """Each as a JSON schema; None where a type has none."""
     return {
         "input_schema": _schema(graph.get_input_jsonschema),
         "output_schema": _schema(graph.get_output_jsonschema),
@@ -347,7 +346,7 @@ def _state_schema(graph: Any) -> Any:
 
 
 def _schema(make: Callable[[], Any]) -> Any:
-    """Types of a state may be anything, and many have no schema."""
+    """A state may hold any type, and many have no schema."""
     try:
         return make()
     except (PydanticUserError, TypeError, ValueError, AttributeError, NameError):

@@ -1,8 +1,8 @@
-"""A run's row: the same as a turn's, with what was asked in its metadata.
+"""A run's row in the database, the same as a turn's with the request in its metadata; and the intents that change it.
 
 pending   received       it waits for the runs before it on its thread
 running   running
-success   complete       also when the graph has stopped to ask for something: the thread is `interrupted` then
+success   complete       also when the graph has stopped at an interrupt: the thread is `interrupted` then
 error     failed
 interrupted              cancelled, or interrupted: its process died or was stopped
 """
@@ -37,22 +37,22 @@ STATES_OF: Mapping[str, tuple[TurnState, ...]] = {
 }
 
 HIDDEN = "is_hidden"
-"""In the metadata of a row that was deleted or rolled back."""
+"""In the metadata of a row that was deleted or rolled back: it is not listed any more."""
 ROLLBACK = "rolls_back"
-"""In the metadata of a row whose checkpoints are to go when it has stopped."""
+"""In the metadata of a row whose checkpoints are to be deleted when it has stopped."""
 
 
 def run_out(turn: Turn) -> dict[str, Any]:
-    """A run as the protocol shows it."""
-    asked = turn.metadata
+    """A run, as the protocol shows it."""
+    request = turn.metadata
     return {
         "run_id": turn.id,
         "thread_id": turn.conversation_id,
         "assistant_id": turn.assistant,
-        "metadata": asked.get("metadata", {}),
+        "metadata": request.get("metadata", {}),
         "status": STATUS[turn.state],
-        "kwargs": asked.get("kwargs", {}),
-        "multitask_strategy": asked.get("multitask_strategy", "enqueue"),
+        "kwargs": request.get("kwargs", {}),
+        "multitask_strategy": request.get("multitask_strategy", "enqueue"),
         "created_at": turn.received_at,
         "updated_at": turn.ended_at or turn.started_at or turn.received_at,
     }
@@ -60,7 +60,7 @@ def run_out(turn: Turn) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginRun:
-    """A run is kept, and runs or waits. The log gets nothing yet: what the graph takes from the input, it will say."""
+    """Store a run, running or waiting. Nothing goes to the log yet: the graph writes what it takes from the input."""
 
     turn: Turn
     strategy: Strategy
@@ -73,8 +73,8 @@ class BeginRun:
         before = [turn for turn in seen.turns if not turn.state.is_final and turn.id != self.turn.id]
         if before and self.strategy == "reject":
             raise TurnRunning(
-                f"run {before[0].id!r} of thread {seen.head.id!r} runs; nothing was stored: "
-                "wait for its end, or choose another multitask_strategy"
+                f"run {before[0].id!r} of thread {seen.head.id!r} is running; nothing was stored. "
+                "Wait for its end, or choose another multitask_strategy"
             )
         if not before:
             running = replace(self.turn, state=TurnState.RUNNING, started_at=from_micros(now))
@@ -84,17 +84,17 @@ class BeginRun:
 
 
 def _stopped(turn: Turn, now: int, how: Strategy) -> Turn:
-    """One that runs is told; a run that waits ends here. A question that waits is left to its own turn to keep."""
-    told = replace(turn, metadata={**turn.metadata, HIDDEN: True, ROLLBACK: True}) if how == "rollback" else turn
+    """Mark a running one to be stopped; cancel a waiting run. A waiting turn is only marked: it logs its question."""
+    marked = replace(turn, metadata={**turn.metadata, HIDDEN: True, ROLLBACK: True}) if how == "rollback" else turn
     if turn.state is TurnState.RECEIVED and turn.kind == RUN_KIND:
         ended_at = from_micros(now)
-        return replace(told, state=TurnState.CANCELLED, holder="", lease_until=None, question=None, ended_at=ended_at)
-    return replace(told, is_asked_to_stop=True)
+        return replace(marked, state=TurnState.CANCELLED, holder="", lease_until=None, question=None, ended_at=ended_at)
+    return replace(marked, is_asked_to_stop=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRun:
-    """Somebody wants it stopped, or stopped and undone. One that has ended stays as it is."""
+    """Stop a run, or stop it and undo it. One that has ended stays as it is."""
 
     id: str
     how: Literal["interrupt", "rollback"]
@@ -103,7 +103,7 @@ class StopRun:
         return Needs(turns=TurnNeeds(id=self.id))
 
     def decide(self, seen: Seen, now: int) -> Decision[Turn]:
-        known = _known(seen, self.id)
+        known = _find(seen, self.id)
         if known.state.is_final:
             return Decision(result=known)
         stopped = _stopped(known, now, self.how)
@@ -112,7 +112,7 @@ class StopRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRun:
-    """One that waited runs, if nothing is before it any more."""
+    """Start a waiting run, if nothing is before it any more."""
 
     turn: Turn
 
@@ -121,7 +121,7 @@ class StartRun:
 
     def decide(self, seen: Seen, now: int) -> Decision[Turn]:
         refuse_erased(seen)
-        known = _known(seen, self.turn.id)
+        known = _find(seen, self.turn.id)
         if known.state is not TurnState.RECEIVED:
             return Decision(result=known)
         if any(turn.number < known.number for turn in seen.turns if not turn.state.is_final and turn.id != known.id):
@@ -132,7 +132,7 @@ class StartRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HideRun:
-    """A run that was deleted is not shown any more."""
+    """Hide a run that was deleted."""
 
     id: str
 
@@ -140,12 +140,12 @@ class HideRun:
         return Needs(turns=TurnNeeds(id=self.id))
 
     def decide(self, seen: Seen, now: int) -> Decision[Turn]:
-        known = _known(seen, self.id)
+        known = _find(seen, self.id)
         hidden = replace(known, metadata={**known.metadata, HIDDEN: True})
         return Decision(result=hidden, turns=[hidden])
 
 
-def _known(seen: Seen, id: str) -> Turn:
+def _find(seen: Seen, id: str) -> Turn:
     found = next((turn for turn in seen.turns if turn.id == id), None)
     if found is None:
         raise NotFound(f"no run {id!r} of thread {seen.head.id!r}")

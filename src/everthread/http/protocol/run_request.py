@@ -1,4 +1,4 @@
-"""What a run is asked to do: the bodies that begin one, and what becomes of them."""
+"""The body that starts a run, and the validated request that the engine runs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from everthread.http.protocol.serialization import JsonObject
 Mode = Literal["values", "messages", "messages-tuple", "updates", "events", "tasks", "checkpoints", "debug", "custom"]
 Durability = Literal["sync", "async", "exit"]
 Nodes = Literal["*"] | list[str]
-_OURS = frozenset(
+_SERVER_KEYS = frozenset(
     {"thread_id", "run_id", "graph_id", "assistant_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"}
 )
-_PRIVATE = ("__", "everthread_", "langgraph_auth")
-"""Keys of `configurable` that begin so are LangGraph's or ours to set: one of them names the owner."""
+_PRIVATE_PREFIXES = ("__", "everthread_", "langgraph_auth")
+"""Keys of `configurable` with these prefixes are for LangGraph or us to set: one of them names the owner."""
 
 
-def _listed(given: object) -> object:
+def _as_list(given: object) -> object:
     return [given] if isinstance(given, str) else given
 
 
 class CheckpointRef(BaseModel):
-    """A checkpoint to begin from."""
+    """A checkpoint."""
 
     checkpoint_id: str | None = Field(default=None, max_length=128)
     checkpoint_ns: str | None = None
@@ -36,22 +36,24 @@ class CheckpointRef(BaseModel):
     thread_id: str | None = None
 
     def configurable(self) -> JsonObject:
-        """As LangGraph reads it."""
+        """The keys of LangGraph's `configurable`."""
         given = self.model_dump(include={"checkpoint_id", "checkpoint_ns", "checkpoint_map"})
         return {name: value for name, value in given.items() if value is not None}
 
 
 class RunBody(BaseModel):
-    """What begins a run. Keys that are not known here are passed over: clients send new ones with each release."""
+    """A run to start. Unknown keys are ignored: clients send new ones with each release."""
 
     model_config = ConfigDict(extra="ignore")
 
-    assistant_id: str = Field(min_length=1, max_length=128, description="An assistant's id, or the name of a graph.")
+    assistant_id: str = Field(
+        min_length=1, max_length=128, description="The id of an assistant, or the name of a graph."
+    )
     input: Any = None
     command: dict[str, Any] | None = Field(default=None, description="`resume`, `update`, `goto`.")
-    stream_mode: Annotated[list[Mode], BeforeValidator(_listed)] = Field(default=["values"])
+    stream_mode: Annotated[list[Mode], BeforeValidator(_as_list)] = Field(default=["values"])
     stream_subgraphs: bool = False
-    stream_resumable: bool = Field(default=True, description="Every stream can be resumed here.")
+    stream_resumable: bool = Field(default=True, description="Ignored: every stream can be resumed.")
     config: dict[str, Any] = Field(default_factory=dict)
     context: dict[str, Any] | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -63,7 +65,9 @@ class RunBody(BaseModel):
     multitask_strategy: Strategy = "enqueue"
     if_not_exists: Literal["reject", "create"] = "reject"
     on_disconnect: Literal["continue", "cancel"] = "continue"
-    on_completion: Literal["delete", "keep"] = Field(default="delete", description="Of the thread of a stateless run.")
+    on_completion: Literal["delete", "keep"] = Field(
+        default="delete", description="What to do with the thread of a stateless run."
+    )
     durability: Durability | None = None
     webhook: str | None = None
     after_seconds: float | None = None
@@ -71,7 +75,7 @@ class RunBody(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A run, as it will be run: what the body says over what the assistant says."""
+    """A run as it will run: the body's values over the assistant's."""
 
     graph_id: str
     assistant_id: str
@@ -91,7 +95,7 @@ class RunRequest:
     version: Literal[1, 2] = 1
 
     def kwargs(self) -> JsonObject:
-        """As the protocol shows what a run was asked."""
+        """The request, as the protocol shows it with a run."""
         return {
             "input": self.input,
             "command": self.command,
@@ -116,7 +120,7 @@ class RunRequest:
         return {"metadata": self.metadata, "kwargs": self.kwargs(), "multitask_strategy": self.strategy}
 
     def run_config(self, thread_id: str, run_id: str) -> JsonObject:
-        """The config that LangGraph runs with; what only the server may say is said last."""
+        """The config for LangGraph; the server's own keys come last, so that nobody can override them."""
         configurable = {
             **self.config.get("configurable", {}),
             **self.checkpoint,
@@ -125,19 +129,24 @@ class RunRequest:
             "graph_id": self.graph_id,
             "assistant_id": self.assistant_id,
         }
-        own = {"graph_id": self.graph_id, "assistant_id": self.assistant_id, "run_id": run_id, "thread_id": thread_id}
-        metadata = {**self.config.get("metadata", {}), **self.metadata, **own}
+        server = {
+            "graph_id": self.graph_id,
+            "assistant_id": self.assistant_id,
+            "run_id": run_id,
+            "thread_id": thread_id,
+        }
+        metadata = {**self.config.get("metadata", {}), **self.metadata, **server}
         return {**self.config, "configurable": configurable, "metadata": metadata, "run_id": UUID(run_id)}
 
 
 def parse_run_request(
     body: RunBody, assistant: Mapping[str, Any], *, is_temporary: bool = False, version: Literal[1, 2] = 1
 ) -> RunRequest:
-    """What a body asks of an assistant; Invalid where that cannot be done here."""
+    """Merge a body with its assistant; Invalid for what is not supported here."""
     if body.webhook is not None:
-        raise Invalid("is not called from here: follow the run, or ask for its end with /join", field="webhook")
+        raise Invalid("not supported; follow the run, or wait for its end with /join", field="webhook")
     if body.after_seconds:
-        raise Invalid("cannot be waited for here: begin the run when it is time", field="after_seconds")
+        raise Invalid("not supported; start the run when it is due", field="after_seconds")
     checkpoint = body.checkpoint.configurable() if body.checkpoint else {}
     if body.checkpoint_id:
         checkpoint["checkpoint_id"] = body.checkpoint_id
@@ -162,23 +171,27 @@ def parse_run_request(
 
 
 def _config(base: Mapping[str, Any], given: Mapping[str, Any]) -> JsonObject:
-    """The assistant's config with the run's over it, and nothing in it that is the server's to say."""
+    """The assistant's config with the run's over it, without the keys that only the server may set."""
     config: JsonObject = {}
     if tags := [*base.get("tags", ()), *given.get("tags", ())]:
         config["tags"] = tags
     limit = given.get("recursion_limit", base.get("recursion_limit"))
     if limit is not None:
         if not isinstance(limit, int) or not 1 <= limit <= 10_000:
-            raise Invalid("must be a number from 1 to 10000", field="config.recursion_limit")
+            raise Invalid("must be an integer from 1 to 10000", field="config.recursion_limit")
         config["recursion_limit"] = limit
-    config["configurable"] = {**_free(base), **_free(given)}
+    config["configurable"] = {**_user_keys(base), **_user_keys(given)}
     if metadata := {**(base.get("metadata") or {}), **(given.get("metadata") or {})}:
         config["metadata"] = metadata
     return config
 
 
-def _free(config: Mapping[str, Any]) -> JsonObject:
+def _user_keys(config: Mapping[str, Any]) -> JsonObject:
     given = config.get("configurable") or {}
     if not isinstance(given, Mapping):
         raise Invalid("must be an object", field="config.configurable")
-    return {name: value for name, value in given.items() if name not in _OURS and not name.startswith(_PRIVATE)}
+    return {
+        name: value
+        for name, value in given.items()
+        if name not in _SERVER_KEYS and not name.startswith(_PRIVATE_PREFIXES)
+    }

@@ -1,6 +1,6 @@
-"""/threads/{id}/runs and /runs: begin, follow, wait for, cancel. A run goes on whoever listens.
+"""/threads/{id}/runs and /runs: start, follow, wait for, cancel. A run goes on whoever listens.
 
-Every stream can be resumed: its events carry their number as id, and `Last-Event-ID` brings exactly the rest.
+Every stream can be resumed: the id of an event is its number, and `Last-Event-ID` brings exactly the rest.
 """
 
 from __future__ import annotations
@@ -38,61 +38,64 @@ from everthread.http.protocol.run_engine import RunEngine
 from everthread.http.protocol.run_intents import HIDDEN, RUN_KIND, STATES_OF, HideRun, RunStatus, run_out
 from everthread.http.protocol.run_request import Mode, RunBody, RunRequest, parse_run_request
 from everthread.http.protocol.serialization import dumps
-from everthread.http.sse import EventStreamResponse
+from everthread.http.sse import EventStreamResponse, encode_frame
 
 router = APIRouter(tags=["LangGraph: runs"])
-_BEAT = 5.0
-"""Seconds between signs of life to whoever waits for the end: proxies give up on a silent connection."""
-_ALWAYS = frozenset({METADATA, ERROR, END})
+_KEEPALIVE_SECONDS = 5.0
+"""How often a waiting response sends a line break: proxies give up on a silent connection."""
+_ALWAYS_SENT = frozenset({METADATA, ERROR, END})
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=64)]
 
 
-# -- beginning -------------------------------------------------------------------------------------------------------
+# -- starting --------------------------------------------------------------------------------------------------------
 
 
 async def start_run(
     graphs: OpenGraphs, engine: RunEngine, owner: str, id: str, body: RunBody, *, version: Literal[1, 2] = 1
 ) -> Turn:
-    """A run on a thread, which is made when it is missing and that was asked for."""
+    """Start a run on a thread, which is created if it is missing and the body says so."""
     check_id(id, "thread_id")
-    what = parse_run_request(body, await assistants.find_assistant(graphs, owner, body.assistant_id), version=version)
+    request = parse_run_request(
+        body, await assistants.find_assistant(graphs, owner, body.assistant_id), version=version
+    )
     try:
-        one = await find_thread(graphs, owner, id)
+        thread = await find_thread(graphs, owner, id)
     except NotFound:
         if body.if_not_exists == "reject":
             raise
-        one = await threads.create_or_restore(graphs, owner, id, {})
-    return await _begun(engine, one, what)
+        thread = await threads.create_or_restore(graphs, owner, id, {})
+    return await _start_on(engine, thread, request)
 
 
-async def _begun(engine: RunEngine, one: Conversation, what: RunRequest) -> Turn:
-    named = {"graph_id": what.graph_id, "assistant_id": what.assistant_id}
-    if any(one.metadata.get(name) != value for name, value in named.items()):
-        await one.update(metadata={**one.metadata, **named})
-    return await engine.begin(Ref(one.owner, one.id), what)
+async def _start_on(engine: RunEngine, thread: Conversation, request: RunRequest) -> Turn:
+    """The thread remembers which graph last ran on it: its state is read with that graph."""
+    names = {"graph_id": request.graph_id, "assistant_id": request.assistant_id}
+    if any(thread.metadata.get(name) != value for name, value in names.items()):
+        await thread.update(metadata={**thread.metadata, **names})
+    return await engine.begin(Ref(thread.owner, thread.id), request)
 
 
-async def _begun_alone(graphs: OpenGraphs, engine: RunEngine, owner: str, body: RunBody) -> Turn:
-    """A run on a thread of its own, which is off the record and out of sight unless it is to be kept."""
+async def _start_stateless(graphs: OpenGraphs, engine: RunEngine, owner: str, body: RunBody) -> Turn:
+    """Start a run on a thread of its own, which is off the record and hidden unless it is to be kept."""
     is_temporary = body.on_completion == "delete"
-    what = parse_run_request(
+    request = parse_run_request(
         body, await assistants.find_assistant(graphs, owner, body.assistant_id), is_temporary=is_temporary
     )
-    one = await threads.create_or_restore(graphs, owner, None, {}, off_record=is_temporary)
-    return await _begun(engine, one, what)
+    thread = await threads.create_or_restore(graphs, owner, None, {}, off_record=is_temporary)
+    return await _start_on(engine, thread, request)
 
 
 def _headers(turn: Turn, last: str | None = None) -> dict[str, str]:
-    """Where the run is, and where to go on when the connection breaks."""
-    place = f"/threads/{quote_id(turn.conversation_id)}/runs/{quote_id(turn.id)}"
-    return {"Content-Location": place, **({} if last is None else {"Location": f"{place}/{last}"})}
+    """Where the run is, and where to continue after a broken connection."""
+    path = f"/threads/{quote_id(turn.conversation_id)}/runs/{quote_id(turn.id)}"
+    return {"Content-Location": path, **({} if last is None else {"Location": f"{path}/{last}"})}
 
 
 @router.post("/threads/{thread_id}/runs")
 async def create_run(
     thread_id: PathId, body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep
 ) -> Response:
-    """Begin a run in the background."""
+    """Start a run in the background."""
     turn = await start_run(graphs, engine, owner, thread_id, body)
     return LangGraphResponse(run_out(turn), headers=_headers(turn))
 
@@ -101,45 +104,45 @@ async def create_run(
 async def stream_run(
     thread_id: PathId, body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep
 ) -> Response:
-    """Begin a run and follow it."""
+    """Start a run and stream its events."""
     turn = await start_run(graphs, engine, owner, thread_id, body)
-    return _followed(graphs, engine, owner, turn, stops=body.on_disconnect == "cancel")
+    return _stream_response(graphs, engine, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/threads/{thread_id}/runs/wait")
 async def wait_run(thread_id: PathId, body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
-    """Begin a run and answer with the state it ends in."""
+    """Start a run and wait for the state it ends in."""
     turn = await start_run(graphs, engine, owner, thread_id, body)
-    return _awaited(graphs, engine, owner, turn, stops=body.on_disconnect == "cancel")
+    return _wait_response(graphs, engine, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/runs")
 async def create_stateless_run(body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
-    """Begin a run that has a thread of its own."""
-    turn = await _begun_alone(graphs, engine, owner, body)
+    """Start a run on a thread of its own."""
+    turn = await _start_stateless(graphs, engine, owner, body)
     return LangGraphResponse(run_out(turn), headers=_headers(turn))
 
 
 @router.post("/runs/stream")
 async def stream_stateless_run(body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
-    """Begin a run that has a thread of its own, and follow it."""
-    turn = await _begun_alone(graphs, engine, owner, body)
-    return _followed(graphs, engine, owner, turn, stops=body.on_disconnect == "cancel")
+    """Start a run on a thread of its own and stream its events."""
+    turn = await _start_stateless(graphs, engine, owner, body)
+    return _stream_response(graphs, engine, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/runs/wait")
 async def wait_stateless_run(body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
-    """Begin a run that has a thread of its own, and answer with the state it ends in."""
-    turn = await _begun_alone(graphs, engine, owner, body)
-    return _awaited(graphs, engine, owner, turn, stops=body.on_disconnect == "cancel")
+    """Start a run on a thread of its own and wait for the state it ends in."""
+    turn = await _start_stateless(graphs, engine, owner, body)
+    return _wait_response(graphs, engine, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/runs/batch")
 async def create_batch(
     body: Annotated[list[RunBody], Field(max_length=100)], graphs: GraphsDep, engine: EngineDep, owner: OwnerDep
 ) -> Response:
-    """Begin several runs, each with a thread of its own."""
-    return LangGraphResponse([run_out(await _begun_alone(graphs, engine, owner, one)) for one in body])
+    """Start several runs, each on a thread of its own."""
+    return LangGraphResponse([run_out(await _start_stateless(graphs, engine, owner, one)) for one in body])
 
 
 # -- following -------------------------------------------------------------------------------------------------------
@@ -152,25 +155,27 @@ async def join_stream(
     engine: EngineDep,
     owner: OwnerDep,
     last_event_id: LastEventId = None,
-    stream_mode: Annotated[list[Mode | Literal[""]], Query(description="Only events of these.")] = [],  # noqa: B006
-    cancel_on_disconnect: Annotated[bool, Query(description="Stop the run when this connection breaks.")] = False,
+    stream_mode: Annotated[list[Mode | Literal[""]], Query(description="Only events of these modes.")] = [],  # noqa: B006
+    cancel_on_disconnect: Annotated[bool, Query(description="Cancel the run if this connection breaks.")] = False,
 ) -> Response:
-    """Follow a run: from its first event, or from after the one that `Last-Event-ID` names."""
-    modes = [mode for mode in stream_mode if mode]  # clients write none of them as an empty one
-    after = _number(last_event_id)
-    return _followed(graphs, engine, owner, run, after=after, modes=modes, stops=cancel_on_disconnect)
+    """Stream a run's events from the first, or after `Last-Event-ID`."""
+    modes = [mode for mode in stream_mode if mode]  # clients send an empty string for no mode
+    after = _event_number(last_event_id)
+    return _stream_response(
+        graphs, engine, owner, run, after=after, modes=modes, cancel_on_disconnect=cancel_on_disconnect
+    )
 
 
-def _number(last_event_id: str | None) -> int:
-    """The number of an event; clients write -1 for all of them."""
+def _event_number(last_event_id: str | None) -> int:
+    """Clients send -1 for all events."""
     if last_event_id in (None, "", "-1"):
         return 0
     if last_event_id is None or not last_event_id.isdecimal() or len(last_event_id) > 15:
-        raise Invalid("is no id of an event of a run", field="Last-Event-ID")
+        raise Invalid("must be the id of an event of this run", field="Last-Event-ID")
     return int(last_event_id)
 
 
-def _followed(
+def _stream_response(
     graphs: OpenGraphs,
     engine: RunEngine,
     owner: str,
@@ -178,44 +183,44 @@ def _followed(
     *,
     after: int = 0,
     modes: Sequence[str] = (),
-    stops: bool = False,
+    cancel_on_disconnect: bool = False,
 ) -> Response:
     ref = Ref(owner, turn.conversation_id)
 
     async def frames() -> AsyncIterator[bytes]:
         is_over = turn.state.is_final
         try:
-            async for told in _told(graphs, engine, ref, turn.id, after):
-                is_over = told[-1].kind == END
-                yield b"".join(_frame(one) for one in told if not modes or _is_of(one.kind, modes))
+            async for batch in _follow(graphs, engine, ref, turn.id, after):
+                is_over = batch[-1].kind == END
+                yield b"".join(
+                    encode_frame(event.kind, event.data, str(event.number))
+                    for event in batch
+                    if not modes or _is_in_modes(event.kind, modes)
+                )
         finally:
-            if stops and not is_over:
+            if cancel_on_disconnect and not is_over:
                 await asyncio.shield(engine.stop(ref, turn.id))
 
     return EventStreamResponse(frames(), headers=_headers(turn, "stream"))
 
 
-async def _told(
+async def _follow(
     graphs: OpenGraphs, engine: RunEngine, ref: Ref, id: str, after: int
 ) -> AsyncIterator[Sequence[RunEvent]]:
-    """What a run tells; of one whose events are no longer kept, how its thread stands."""
+    """A run's events; where they are pruned, the thread's state in their place."""
     is_first = True
-    async for told in engine.follow(ref, id, after):
-        if not told:  # the reader had the last one
+    async for batch in engine.follow(ref, id, after):
+        if not batch:  # the reader has the last one already
             return
-        if is_first and told[-1].kind == END and told[0].number == 1:
-            yield [RunEvent(0, "values", dumps(await _values(graphs, ref)))]
+        if is_first and batch[-1].kind == END and batch[0].number == 1:
+            yield [RunEvent(0, "values", dumps(await _read_values(graphs, ref)))]
         is_first = False
-        yield told
+        yield batch
 
 
-def _frame(one: RunEvent) -> bytes:
-    return b"event: %b\ndata: %b\nid: %d\n\n" % (one.kind.encode(), one.data, one.number)
-
-
-def _is_of(kind: str, modes: Sequence[str]) -> bool:
+def _is_in_modes(kind: str, modes: Sequence[str]) -> bool:
     name = kind.partition("|")[0].partition("/")[0]
-    return name in _ALWAYS or name in modes or (name == "messages" and "messages-tuple" in modes)
+    return name in _ALWAYS_SENT or name in modes or (name == "messages" and "messages-tuple" in modes)
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}/join")
@@ -224,50 +229,52 @@ async def join_run(
     graphs: GraphsDep,
     engine: EngineDep,
     owner: OwnerDep,
-    cancel_on_disconnect: Annotated[bool, Query(description="Stop the run when this connection breaks.")] = False,
+    cancel_on_disconnect: Annotated[bool, Query(description="Cancel the run if this connection breaks.")] = False,
 ) -> Response:
-    """Wait for a run's end, and answer with the state it ended in."""
-    return _awaited(graphs, engine, owner, run, stops=cancel_on_disconnect)
+    """Wait for a run to end, and return the state it ended in."""
+    return _wait_response(graphs, engine, owner, run, cancel_on_disconnect=cancel_on_disconnect)
 
 
-def _awaited(graphs: OpenGraphs, engine: RunEngine, owner: str, turn: Turn, *, stops: bool) -> Response:
+def _wait_response(
+    graphs: OpenGraphs, engine: RunEngine, owner: str, turn: Turn, *, cancel_on_disconnect: bool
+) -> Response:
     ref = Ref(owner, turn.conversation_id)
 
-    async def whole() -> AsyncIterator[bytes]:
+    async def body() -> AsyncIterator[bytes]:
         answer = asyncio.ensure_future(_outcome(graphs, engine, ref, turn.id))
         try:
             while not answer.done():
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_BEAT):
+                    async with asyncio.timeout(_KEEPALIVE_SECONDS):
                         await asyncio.shield(answer)
                         break
-                yield b"\n"  # JSON may begin with it
+                yield b"\n"  # whitespace before JSON is allowed
             yield answer.result()
         finally:
-            if stops and not answer.done():
+            if cancel_on_disconnect and not answer.done():
                 await asyncio.shield(engine.stop(ref, turn.id))
             answer.cancel()
 
-    return StreamingResponse(whole(), media_type="application/json", headers=_headers(turn, "join"))
+    return StreamingResponse(body(), media_type="application/json", headers=_headers(turn, "join"))
 
 
 async def _outcome(graphs: OpenGraphs, engine: RunEngine, ref: Ref, id: str) -> bytes:
-    """The last state that a run told, or its error."""
+    """The last state of a run, or its error."""
     values = error = None
-    async for told in engine.follow(ref, id):
-        for one in told:
-            values = one.data if one.kind == "values" else values
-            error = one.data if one.kind == ERROR else error
+    async for batch in engine.follow(ref, id):
+        for event in batch:
+            values = event.data if event.kind == "values" else values
+            error = event.data if event.kind == ERROR else error
     if error is not None:
         return b'{"__error__":%b}' % error
-    return values or dumps(await _values(graphs, ref))
+    return values or dumps(await _read_values(graphs, ref))
 
 
-async def _values(graphs: OpenGraphs, ref: Ref) -> Any:
+async def _read_values(graphs: OpenGraphs, ref: Ref) -> Any:
     return (await thread_state.read_state(graphs, await graphs.et.conversations.get(ref.id, ref.owner)))["values"]
 
 
-# -- looking and stopping --------------------------------------------------------------------------------------------
+# -- reading and cancelling ------------------------------------------------------------------------------------------
 
 RunField = Literal[
     "run_id", "thread_id", "assistant_id", "created_at", "updated_at", "status", "metadata", "kwargs",
@@ -277,27 +284,29 @@ RunField = Literal[
 
 @router.get("/threads/{thread_id}/runs")
 async def list_runs(
-    one: ThreadDep,
+    thread: ThreadDep,
     graphs: GraphsDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     offset: Annotated[int, Query(ge=0, le=100_000)] = 0,
     status: Annotated[RunStatus | None, Query()] = None,
     select: Annotated[list[RunField] | None, Query()] = None,
 ) -> Response:
-    """A thread's runs, the newest first."""
-    states_asked = STATES_OF.get(status, ()) if status is not None else ()
-    if status is not None and not states_asked:
+    """The runs of a thread, newest first."""
+    states = STATES_OF.get(status, ()) if status is not None else ()
+    if status is not None and not states:
         return LangGraphResponse([])
-    found = await _visible(graphs, one, states_asked, offset + limit)
+    found = await _visible_runs(graphs, thread, states, offset + limit)
     rows = [run_out(turn) for turn in found[offset:]]
     return LangGraphResponse(rows if not select else [{name: row[name] for name in select} for row in rows])
 
 
-async def _visible(graphs: OpenGraphs, one: Conversation, wanted: Sequence[TurnState], count: int) -> list[Turn]:
+async def _visible_runs(
+    graphs: OpenGraphs, thread: Conversation, states: Sequence[TurnState], count: int
+) -> list[Turn]:
     found: list[Turn] = []
     before = None
     while len(found) < count:
-        page = await graphs.et.store.turns.list(TurnQuery(one.owner, one.id, wanted, before, count))
+        page = await graphs.et.store.turns.list(TurnQuery(thread.owner, thread.id, states, before, count))
         found += [turn for turn in page if turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)]
         if len(page) < count:
             break
@@ -307,19 +316,19 @@ async def _visible(graphs: OpenGraphs, one: Conversation, wanted: Sequence[TurnS
 
 @router.get("/threads/{thread_id}/runs/{run_id}")
 async def get_run(run: RunDep) -> Response:
-    """How a run stands."""
+    """The state of a run."""
     return LangGraphResponse(run_out(run))
 
 
 @router.delete("/threads/{thread_id}/runs/{run_id}", status_code=204, response_class=Response)
 async def delete_run(run: RunDep, graphs: GraphsDep, owner: OwnerDep) -> None:
-    """Take a run that has ended out of sight."""
+    """Delete a run that has ended."""
     if not run.state.is_final:
-        raise Conflict(f"run {run.id!r} runs; cancel it first")
+        raise Conflict(f"run {run.id!r} is still running; cancel it first")
     await graphs.et.store.log.write(Ref(owner, run.conversation_id), HideRun(id=run.id))
 
 
-Action = Annotated[Literal["interrupt", "rollback"], Query(description="`rollback`: its checkpoints go too.")]
+Action = Annotated[Literal["interrupt", "rollback"], Query(description="`rollback` also deletes its checkpoints.")]
 
 
 @router.post("/threads/{thread_id}/runs/{run_id}/cancel", status_code=202)
@@ -328,12 +337,12 @@ async def cancel_run(
     graphs: GraphsDep,
     engine: EngineDep,
     owner: OwnerDep,
-    wait: Annotated[bool, Query(description="Answer when it has ended.")] = False,
+    wait: Annotated[bool, Query(description="Whether to wait until it has ended.")] = False,
     action: Action = "interrupt",
 ) -> Response:
-    """Stop a run."""
+    """Cancel a run."""
     if run.state.is_final:
-        raise NotFound(f"run {run.id!r} has ended; there is nothing to stop")
+        raise NotFound(f"run {run.id!r} has already ended")
     ref = Ref(owner, run.conversation_id)
     await engine.stop(ref, run.id, action)
     if not wait:
@@ -343,16 +352,16 @@ async def cancel_run(
 
 
 class CancelRuns(RequestModel):
-    """Which runs: some of a thread, or all that wait or run."""
+    """Which runs to cancel: some of a thread, or all in a status."""
 
     thread_id: str | None = Field(default=None, min_length=1, max_length=128)
     run_ids: list[str] | None = Field(default=None, max_length=1000)
     status: Literal["pending", "running", "all"] | None = None
 
     @model_validator(mode="after")
-    def _says_which(self) -> CancelRuns:
+    def _check_selection(self) -> CancelRuns:
         if (self.status is None) == (self.run_ids is None) or (self.run_ids is not None and self.thread_id is None):
-            raise ValueError("name a status, or a thread and runs of it")
+            raise ValueError("give either a status, or a thread_id and run_ids")
         return self
 
 
@@ -360,17 +369,15 @@ class CancelRuns(RequestModel):
 async def cancel_runs(
     body: CancelRuns, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep, action: Action = "interrupt"
 ) -> None:
-    """Stop several runs."""
-    for turn in await _to_stop(graphs, owner, body):
+    """Cancel several runs."""
+    for turn in await _runs_to_cancel(graphs, owner, body):
         await engine.stop(Ref(owner, turn.conversation_id), turn.id, action)
 
 
-async def _to_stop(graphs: OpenGraphs, owner: str, body: CancelRuns) -> list[Turn]:
-    states_asked = (
-        STATES_OF["running"] + STATES_OF["pending"] if body.status in (None, "all") else STATES_OF[body.status]
-    )
-    found = await graphs.et.store.turns.list(TurnQuery(owner, body.thread_id, states_asked, None, 1000))
-    meant = [turn for turn in found if turn.kind == RUN_KIND and (body.run_ids is None or turn.id in body.run_ids)]
-    if not meant and body.run_ids is not None:
-        raise NotFound("none of these runs goes on")
-    return meant
+async def _runs_to_cancel(graphs: OpenGraphs, owner: str, body: CancelRuns) -> list[Turn]:
+    states = STATES_OF["running"] + STATES_OF["pending"] if body.status in (None, "all") else STATES_OF[body.status]
+    found = await graphs.et.store.turns.list(TurnQuery(owner, body.thread_id, states, None, 1000))
+    chosen = [turn for turn in found if turn.kind == RUN_KIND and (body.run_ids is None or turn.id in body.run_ids)]
+    if not chosen and body.run_ids is not None:
+        raise NotFound("none of these runs is running or pending")
+    return chosen

@@ -1,4 +1,4 @@
-"""What LangGraph holds, as JSON: messages, states, interrupts, and commands on the way in."""
+"""LangGraph's objects as JSON: messages, states, interrupts; and commands, on the way in."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ JsonObject = dict[str, Any]
 
 
 def dumps(value: object) -> bytes:
-    """As bytes, whatever a state holds: what has no form of its own in JSON is told by its name."""
+    """JSON as bytes, whatever a state holds: what has no form in JSON is written as its `repr`."""
     try:
-        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+        return orjson.dumps(value, default=_to_json, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
-        return json.dumps(value, default=_plain).encode()
+        return json.dumps(value, default=_to_json).encode()
 
 
 def to_plain(value: object) -> Any:
-    """The same as values of Python, to be kept or compared."""
+    """The same as plain Python values, to be stored or compared."""
     return json.loads(dumps(value))
 
 
-def _plain(value: object) -> Any:
+def _to_json(value: object) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump()
     if isinstance(value, Mapping):
@@ -41,10 +41,10 @@ def _plain(value: object) -> Any:
         return list(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    return _scalar(value)
+    return _scalar_to_json(value)
 
 
-def _scalar(value: object) -> Any:
+def _scalar_to_json(value: object) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -62,7 +62,7 @@ def _scalar(value: object) -> Any:
 
 
 def checkpoint_out(config: Mapping[str, Any] | None) -> JsonObject | None:
-    """The checkpoint that a config points to; None when it points to none."""
+    """The checkpoint that a config points to, or None."""
     given = (config or {}).get("configurable") or {}
     if not given.get("thread_id") or not given.get("checkpoint_id"):
         return None
@@ -75,12 +75,12 @@ def checkpoint_out(config: Mapping[str, Any] | None) -> JsonObject | None:
 
 
 def state_out(snapshot: StateSnapshot) -> JsonObject:
-    """A state as `/threads/{id}/state` has it."""
+    """A state, as `/threads/{id}/state` returns it."""
     checkpoint, parent = checkpoint_out(snapshot.config), checkpoint_out(snapshot.parent_config)
     return {
         "values": snapshot.values,
         "next": list(snapshot.next),
-        "tasks": [_task(task) for task in snapshot.tasks],
+        "tasks": [_task_out(task) for task in snapshot.tasks],
         "metadata": snapshot.metadata,
         "created_at": snapshot.created_at,
         "checkpoint": checkpoint,
@@ -91,7 +91,7 @@ def state_out(snapshot: StateSnapshot) -> JsonObject:
     }
 
 
-def _task(task: Any) -> JsonObject:
+def _task_out(task: Any) -> JsonObject:
     inside = task.state
     return {
         "id": task.id,
@@ -106,38 +106,40 @@ def _task(task: Any) -> JsonObject:
 
 
 def interrupt_out(interrupt: Interrupt) -> JsonObject:
-    """What a graph asks for, by the id that answers it."""
-    asked = {"id": interrupt.id, "value": interrupt.value}
+    """What a graph asks for, and the id to answer it by."""
+    found = {"id": interrupt.id, "value": interrupt.value}
     schema = getattr(interrupt, "response_schema", None)
-    return asked if schema is None else {**asked, "response_schema": schema}
+    return found if schema is None else {**found, "response_schema": schema}
 
 
 # -- on the way in ---------------------------------------------------------------------------------------------------
 
 
 def parse_command(given: Mapping[str, Any]) -> Command[Any]:
-    """A command as the protocol writes it; Invalid names the part that is none."""
+    """A command from its JSON; Invalid names the part that is wrong."""
     unknown = set(given) - {"update", "resume", "goto"}
     if unknown:
-        raise Invalid(f"knows update, resume and goto, not {sorted(unknown)[0]}", field="command")
-    return Command(update=_update(given.get("update")), goto=_goto(given.get("goto")), resume=given.get("resume"))
+        raise Invalid(f"unknown key {sorted(unknown)[0]!r}; allowed: update, resume, goto", field="command")
+    return Command(
+        update=_parse_update(given.get("update")), goto=_parse_goto(given.get("goto")), resume=given.get("resume")
+    )
 
 
-def _update(given: Any) -> Any:
-    """A list of pairs stands for writes in their order, which a mapping could not say twice."""
+def _parse_update(given: Any) -> Any:
+    """A list of pairs is a list of writes: unlike a mapping, it may write the same key twice."""
     if isinstance(given, list) and all(isinstance(one, list) and len(one) == 2 for one in given):
         return [(str(key), value) for key, value in given]
     return given
 
 
-def _goto(given: Any) -> Sequence[str | Send]:
+def _parse_goto(given: Any) -> Sequence[str | Send]:
     listed = given if isinstance(given, list) else [] if given is None else [given]
-    return [_step(one) for one in listed]
+    return [_parse_step(one) for one in listed]
 
 
-def _step(given: Any) -> str | Send:
+def _parse_step(given: Any) -> str | Send:
     if isinstance(given, str):
         return given
     if isinstance(given, dict) and isinstance(given.get("node"), str):
         return Send(given["node"], given.get("input"))
-    raise Invalid('is a name of a node, or {"node": …, "input": …}', field="command.goto")
+    raise Invalid('must be the name of a node, or {"node": …, "input": …}', field="command.goto")

@@ -1,9 +1,6 @@
-"""/threads/{id}/state and /history: a thread's checkpoints, read, written and gone back to.
+"""/threads/{id}/state and /history: the checkpoints of a thread, read and written.
 
-A thread's state where no graph of ours has one: the conversation's messages, as LangGraph would show them.
-
-A conversation that came in by another door has no checkpoint; its newest messages are shown, and a cursor to those
-before them. So a client of the protocol reads every conversation there is.
+A thread that no graph has run on has no checkpoints; its state is made from the log (`state_from_log`).
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ router = APIRouter(tags=["LangGraph: threads"])
 
 
 class StateChanges(RequestModel):
-    """Values that a node would have written."""
+    """Values to write, as a node would."""
 
     values: list[Any] | dict[str, Any] | None = None
     as_node: str | None = Field(default=None, max_length=1000)
@@ -42,7 +39,7 @@ class StateChanges(RequestModel):
 
 
 class StateQuery(RequestModel):
-    """A checkpoint to be shown."""
+    """Which checkpoint."""
 
     checkpoint: CheckpointRef
     subgraphs: bool = False
@@ -61,24 +58,23 @@ class HistoryQuery(RequestModel):
 
 
 def checkpoint_config(thread: Conversation, checkpoint: Mapping[str, Any] | None = None) -> RunnableConfig:
-    """Where a thread's checkpoints are."""
+    """LangGraph's config for a thread, at a checkpoint."""
     return {"configurable": {"thread_id": thread.id, "checkpoint_ns": "", **(checkpoint or {})}}
 
 
 def graph_id_of(graphs: OpenGraphs, thread: Conversation) -> str | None:
-    """The graph that a thread was last run with, if it is served here and has a state of its own: what our own agent
-    says is in the log."""
-    named = thread.metadata.get("graph_id")
-    is_graph = isinstance(named, str) and named in graphs.catalog and named != NAME
-    return named if is_graph else None
+    """The graph that last ran on a thread, if it is served here. None for our own agent: its state is the log."""
+    name = thread.metadata.get("graph_id")
+    is_graph = isinstance(name, str) and name in graphs.catalog and name != NAME
+    return name if is_graph else None
 
 
 @asynccontextmanager
 async def open_graph(graphs: OpenGraphs, thread: Conversation, config: RunnableConfig) -> AsyncIterator[Graph]:
-    """The thread's graph; Conflict when it has none yet."""
+    """The graph of a thread; Conflict when it has none yet."""
     graph_id = graph_id_of(graphs, thread)
     if graph_id is None:
-        raise Conflict(f"thread {thread.id!r} has no graph yet: run one on it first, or name one in its metadata")
+        raise Conflict(f"thread {thread.id!r} has no graph yet; start a run on it, or set graph_id in its metadata")
     async with graphs.open(graph_id, thread.owner, config) as graph:
         yield graph
 
@@ -86,7 +82,7 @@ async def open_graph(graphs: OpenGraphs, thread: Conversation, config: RunnableC
 async def snapshot(
     graphs: OpenGraphs, thread: Conversation, config: RunnableConfig, *, subgraphs: bool = False
 ) -> StateSnapshot:
-    """A checkpoint of a thread, as its graph reads it."""
+    """A checkpoint of a thread, read by its graph."""
     async with open_graph(graphs, thread, config) as graph:
         return await graph.aget_state(config, subgraphs=subgraphs)
 
@@ -94,7 +90,7 @@ async def snapshot(
 async def read_state(
     graphs: OpenGraphs, thread: Conversation, checkpoint: Mapping[str, Any] | None = None, *, subgraphs: bool = False
 ) -> JsonObject:
-    """A thread's state; without a graph, its messages from the log."""
+    """The state of a thread; without a graph, its messages from the log."""
     if graph_id_of(graphs, thread) is None:
         return await state_from_log(graphs.et, thread)
     config = checkpoint_config(thread, checkpoint)
@@ -105,13 +101,13 @@ async def read_state(
 async def get_state(
     thread: ThreadDep,
     graphs: GraphsDep,
-    subgraphs: Annotated[bool, Query(description="Also the states of subgraphs that wait.")] = False,
+    subgraphs: Annotated[bool, Query(description="Also the states of interrupted subgraphs.")] = False,
     cursor: Annotated[str | None, Query(max_length=32, description="`older_cursor` of a state from the log.")] = None,
 ) -> Response:
-    """The newest state. Of a conversation that no graph has run on: its newest 200 messages, from the log."""
+    """The newest state. Where no graph has run: the newest 200 messages, from the log."""
     if cursor is not None:
         if graph_id_of(graphs, thread) is not None:
-            raise Invalid("is for states from the log; this one is whole", field="cursor")
+            raise Invalid("only allowed for threads that no graph has run on", field="cursor")
         return LangGraphResponse(await state_from_log(graphs.et, thread, cursor))
     return LangGraphResponse(await read_state(graphs, thread, subgraphs=subgraphs))
 
@@ -135,30 +131,30 @@ async def get_history(
     thread: ThreadDep,
     graphs: GraphsDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
-    before: Annotated[str | None, Query(max_length=128, description="A checkpoint's id.")] = None,
+    before: Annotated[str | None, Query(max_length=128, description="The id of a checkpoint.")] = None,
 ) -> Response:
-    """States, the newest first."""
+    """States, newest first."""
     return LangGraphResponse(await _history(graphs, thread, HistoryQuery(limit=limit, before=before)))
 
 
 @router.post("/threads/{thread_id}/history")
 async def post_history(thread: ThreadDep, body: HistoryQuery, graphs: GraphsDep) -> Response:
-    """States, the newest first; of a namespace, before a checkpoint, by their metadata."""
+    """States, newest first; by namespace, before a checkpoint, or by metadata."""
     return LangGraphResponse(await _history(graphs, thread, body))
 
 
-async def _history(graphs: OpenGraphs, thread: Conversation, asked: HistoryQuery) -> list[JsonObject]:
+async def _history(graphs: OpenGraphs, thread: Conversation, query: HistoryQuery) -> list[JsonObject]:
     if graph_id_of(graphs, thread) is None:
         return []
-    config = checkpoint_config(thread, asked.checkpoint.configurable() if asked.checkpoint else None)
-    before = asked.before
+    config = checkpoint_config(thread, query.checkpoint.configurable() if query.checkpoint else None)
+    before = query.before
     at = {"checkpoint_id": before} if isinstance(before, str) else before.configurable() if before else None
     async with open_graph(graphs, thread, config) as graph:
         found = graph.aget_state_history(
             config,
-            filter=asked.metadata,
+            filter=query.metadata,
             before=None if at is None else checkpoint_config(thread, at),
-            limit=asked.limit,
+            limit=query.limit,
         )
         return [state_out(one) async for one in found]
 
@@ -167,7 +163,7 @@ async def _history(graphs: OpenGraphs, thread: Conversation, asked: HistoryQuery
 async def get_full_history(
     thread: ThreadDep, graphs: GraphsDep, merge_checkpoint: Merge = True, limit: Limit = None, cursor: Cursor = None
 ) -> Response:
-    """Everything that was said in a thread: all messages, whatever was summarised or removed since."""
+    """Everything ever said in a thread: all messages, whatever was summarised or removed since."""
     saver = graphs.saver(thread.owner)
     return LangGraphResponse(
         await graphs.et.full_history(
@@ -181,25 +177,25 @@ async def get_full_history(
 
 @router.post("/threads/{thread_id}/state")
 async def change_state(thread: ThreadDep, body: StateChanges, graphs: GraphsDep) -> Response:
-    """Write to the state as a node would; the answer names the checkpoint that was made."""
+    """Write to the state as a node would; returns the new checkpoint."""
     at = body.checkpoint.configurable() if body.checkpoint else {}
     if body.checkpoint_id:
         at["checkpoint_id"] = body.checkpoint_id
     config = checkpoint_config(thread, at)
     async with open_graph(graphs, thread, config) as graph:
-        values: Any = body.values  # a list, where the state is one
-        made = await _written(graph, config, [[StateUpdate(values, body.as_node)]])
+        values: Any = body.values  # a list where the whole state is a list
+        written = await _write(graph, config, [[StateUpdate(values, body.as_node)]])
     return LangGraphResponse(
-        {"checkpoint": checkpoint_out(made), **made, "checkpoint_id": made["configurable"]["checkpoint_id"]}
+        {"checkpoint": checkpoint_out(written), **written, "checkpoint_id": written["configurable"]["checkpoint_id"]}
     )
 
 
 async def write_supersteps(graphs: OpenGraphs, thread: Conversation, supersteps: Sequence[Mapping[str, Any]]) -> None:
-    """Give a new thread a past: what each step would have written."""
+    """Give a new thread a history: what each step would have written."""
     config = checkpoint_config(thread)
     steps = [[_update(update) for update in step.get("updates", ())] for step in supersteps]
     async with open_graph(graphs, thread, config) as graph:
-        await _written(graph, config, steps)
+        await _write(graph, config, steps)
 
 
 def _update(given: Mapping[str, Any]) -> StateUpdate:
@@ -208,11 +204,11 @@ def _update(given: Mapping[str, Any]) -> StateUpdate:
     return StateUpdate(values, given.get("as_node"))
 
 
-async def _written(graph: Graph, config: RunnableConfig, steps: Sequence[Sequence[StateUpdate]]) -> JsonObject:
+async def _write(graph: Graph, config: RunnableConfig, steps: Sequence[Sequence[StateUpdate]]) -> JsonObject:
     try:
         made = await graph.abulk_update_state(config, steps)
     except (InvalidUpdateError, ValueError, KeyError) as problem:
-        raise Invalid(f"the graph does not take it: {problem}", field="values") from problem
+        raise Invalid(f"the graph refused it: {problem}", field="values") from problem
     configurable = made["configurable"]
     kept = ("thread_id", "checkpoint_ns", "checkpoint_id")
     return {"configurable": {name: configurable[name] for name in kept if name in configurable}}

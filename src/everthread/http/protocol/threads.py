@@ -1,7 +1,7 @@
-"""/threads: conversations by their other name.
+"""/threads: conversations under LangGraph's name.
 
-A thread's metadata are its conversation's. Its status is read off its runs and its newest checkpoint. To delete one
-removes its checkpoints and takes the conversation out of sight; the log is kept, and the other door can restore it.
+A thread's metadata are its conversation's; its status comes from its runs and its newest checkpoint. Deleting one
+removes its checkpoints and hides the conversation; the log is kept, and /api/v1 can restore it.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from everthread.http.protocol.serialization import JsonObject, to_plain
 router = APIRouter(tags=["LangGraph: threads"])
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 _PAGE = 200
-_OF_ROW = frozenset({"thread_id", "created_at", "updated_at", "state_updated_at", "metadata"})
-"""What a thread shows without a look at its runs and its checkpoint."""
+_ROW_FIELDS = frozenset({"thread_id", "created_at", "updated_at", "state_updated_at", "metadata"})
+"""What a thread shows without reading its runs and its checkpoint."""
 
 
 class NewThread(RequestModel):
-    """A thread to be made."""
+    """A thread to create."""
 
     thread_id: str | None = Field(default=None, min_length=1, max_length=128)
     metadata: dict[str, Any] = Field(default_factory=dict)
     if_exists: Literal["raise", "do_nothing"] = "raise"
-    ttl: Any = Field(default=None, description="Not used: nothing is forgotten here by itself.")
+    ttl: Any = Field(default=None, description="Ignored: nothing expires here.")
     supersteps: list[dict[str, Any]] | None = None
 
 
 class ThreadChanges(RequestModel):
-    """Metadata that are added to those there are."""
+    """Metadata to merge into the thread's."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
     ttl: Any = None
 
 
 class ThreadFilter(RequestModel):
-    """Which threads are meant."""
+    """Which threads."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
     values: dict[str, Any] = Field(default_factory=dict)
@@ -73,7 +73,7 @@ ThreadField = Literal[
 
 
 class ThreadSearch(ThreadFilter):
-    """Which, in which order, how many, and what of each."""
+    """Which threads, in which order, how many, and which fields."""
 
     ids: list[str] | None = Field(default=None, max_length=1000)
     limit: int = Field(default=10, ge=1, le=1000)
@@ -85,34 +85,34 @@ class ThreadSearch(ThreadFilter):
 
 
 class PruneThreads(RequestModel):
-    """Threads whose past is to be thinned, or that are to go."""
+    """Threads to delete, or whose older checkpoints to delete."""
 
     thread_ids: list[str] = Field(max_length=1000)
     strategy: Literal["delete", "keep_latest"] = "delete"
 
 
-# -- how one is shown ------------------------------------------------------------------------------------------------
+# -- responses -------------------------------------------------------------------------------------------------------
 
 
-def thread_row(one: Conversation) -> JsonObject:
-    """What a thread's row alone says."""
+def thread_row(thread: Conversation) -> JsonObject:
+    """The fields of a thread that its row has."""
     return {
-        "thread_id": one.id,
-        "created_at": one.created_at,
-        "updated_at": one.updated_at,
-        "state_updated_at": one.updated_at,
-        "metadata": one.metadata,
+        "thread_id": thread.id,
+        "created_at": thread.created_at,
+        "updated_at": thread.updated_at,
+        "state_updated_at": thread.updated_at,
+        "metadata": thread.metadata,
     }
 
 
-async def thread_out(graphs: OpenGraphs, one: Conversation) -> JsonObject:
-    """A thread with its status, its values and what it waits for."""
-    run = await newest_run(graphs, one)
-    state = await thread_state.read_state(graphs, one)
+async def thread_out(graphs: OpenGraphs, thread: Conversation) -> JsonObject:
+    """A thread with its status, its values and its interrupts."""
+    run = await newest_run(graphs, thread)
+    state = await thread_state.read_state(graphs, thread)
     interrupts = {task["id"]: task["interrupts"] for task in state["tasks"] if task["interrupts"]}
     kwargs = {} if run is None else run.metadata.get("kwargs", {})
     return {
-        **thread_row(one),
+        **thread_row(thread),
         "status": _status(run, state),
         "config": kwargs.get("config", {}),
         "values": state["values"] or None,
@@ -121,11 +121,11 @@ async def thread_out(graphs: OpenGraphs, one: Conversation) -> JsonObject:
     }
 
 
-async def newest_run(graphs: OpenGraphs, one: Conversation) -> Turn | None:
-    """The run that says how the thread stands: one that runs, or else the newest."""
+async def newest_run(graphs: OpenGraphs, thread: Conversation) -> Turn | None:
+    """The run that determines the thread's status: a running one, or else the newest."""
     busy = (TurnState.RUNNING, TurnState.RECEIVED)
     for wanted in (busy, ()):
-        found = await graphs.et.store.turns.list(TurnQuery(one.owner, one.id, wanted, None, 1))
+        found = await graphs.et.store.turns.list(TurnQuery(thread.owner, thread.id, wanted, None, 1))
         if found:
             return found[0]
     return None
@@ -139,97 +139,99 @@ def _status(run: Turn | None, state: Mapping[str, Any]) -> ThreadStatus:
     return "interrupted" if state["next"] else "idle"
 
 
-# -- one -------------------------------------------------------------------------------------------------------------
+# -- one thread ------------------------------------------------------------------------------------------------------
 
 
 async def create_or_restore(
     graphs: OpenGraphs, owner: str, id: str | None, metadata: Mapping[str, Any], **new: Any
 ) -> Conversation:
-    """A new thread. Conflict when there is one by this id; one that was deleted begins anew, its log kept."""
+    """A new thread. Conflict when the id is in use; a deleted thread is restored, since its log is kept."""
     name = new_id() if id is None else check_id(id, "thread_id")
     try:
         return await graphs.et.conversations.create(id=name, owner=owner, metadata=metadata, **new)
     except Conflict:
-        there = await graphs.et.conversations.get(name, owner)
-        if not there.is_deleted:
+        existing = await graphs.et.conversations.get(name, owner)
+        if not existing.is_deleted:
             raise
-        await there.update(metadata=metadata)
-        return await there.restore()
+        await existing.update(metadata=metadata)
+        return await existing.restore()
 
 
 @router.post("/threads")
 async def create_thread(body: NewThread, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """Make a thread; with `supersteps`, one that has a past."""
+    """Create a thread; with `supersteps`, one that has a history."""
     try:
-        one = await create_or_restore(graphs, owner, body.thread_id, body.metadata)
+        thread = await create_or_restore(graphs, owner, body.thread_id, body.metadata)
     except Conflict:
         if body.if_exists == "raise" or body.thread_id is None:
             raise
         return LangGraphResponse(await thread_out(graphs, await find_thread(graphs, owner, body.thread_id)))
     if body.supersteps:
-        await thread_state.write_supersteps(graphs, one, body.supersteps)
-    return LangGraphResponse(await thread_out(graphs, one))
+        await thread_state.write_supersteps(graphs, thread, body.supersteps)
+    return LangGraphResponse(await thread_out(graphs, thread))
 
 
 @router.get("/threads/{thread_id}")
 async def get_thread(
-    one: ThreadDep,
+    thread: ThreadDep,
     graphs: GraphsDep,
-    include: Annotated[str | None, Query(max_length=100, description="`ttl`: there is none here.")] = None,
+    include: Annotated[str | None, Query(max_length=100, description="Ignored: nothing expires here.")] = None,
 ) -> Response:
     """A thread with its values."""
-    return LangGraphResponse(await thread_out(graphs, one))
+    return LangGraphResponse(await thread_out(graphs, thread))
 
 
 @router.patch("/threads/{thread_id}")
-async def change_thread(one: ThreadDep, body: ThreadChanges, graphs: GraphsDep) -> Response:
-    """Add to a thread's metadata."""
-    return LangGraphResponse(await thread_out(graphs, await one.update(metadata={**one.metadata, **body.metadata})))
+async def change_thread(thread: ThreadDep, body: ThreadChanges, graphs: GraphsDep) -> Response:
+    """Merge metadata into a thread's."""
+    return LangGraphResponse(
+        await thread_out(graphs, await thread.update(metadata={**thread.metadata, **body.metadata}))
+    )
 
 
 @router.delete("/threads/{thread_id}", status_code=204, response_class=Response)
-async def delete_thread(one: ThreadDep, graphs: GraphsDep, engine: EngineDep) -> None:
-    """Stop what runs, remove the checkpoints, and take the conversation out of sight. Its log is kept."""
-    await remove_thread(graphs, engine, one)
+async def delete_thread(thread: ThreadDep, graphs: GraphsDep, engine: EngineDep) -> None:
+    """Delete a thread: cancel its runs, remove its checkpoints and hide the conversation. Its log is kept."""
+    await remove_thread(graphs, engine, thread)
 
 
-async def remove_thread(graphs: OpenGraphs, engine: RunEngine, one: Conversation) -> None:
+async def remove_thread(graphs: OpenGraphs, engine: RunEngine, thread: Conversation) -> None:
     """As `DELETE /threads/{id}` does."""
-    await engine.stop_all(Ref(one.owner, one.id))
-    await graphs.saver(one.owner).adelete_thread(one.id)
-    await one.delete()
+    await engine.stop_all(Ref(thread.owner, thread.id))
+    await graphs.saver(thread.owner).adelete_thread(thread.id)
+    await thread.delete()
 
 
 @router.post("/threads/{thread_id}/copy")
-async def copy_thread(one: ThreadDep, graphs: GraphsDep) -> Response:
-    """A thread of its own with the same log and checkpoints."""
-    copied = await create_or_restore(graphs, one.owner, None, one.metadata, title=one.title)
-    await graphs.saver(one.owner).acopy_thread(one.id, copied.id)
+async def copy_thread(thread: ThreadDep, graphs: GraphsDep) -> Response:
+    """A new thread with the same log and checkpoints."""
+    copied = await create_or_restore(graphs, thread.owner, None, thread.metadata, title=thread.title)
+    await graphs.saver(thread.owner).acopy_thread(thread.id, copied.id)
     return LangGraphResponse(await thread_out(graphs, await copied.refresh()))
 
 
 @router.post("/threads/prune")
 async def prune_threads(body: PruneThreads, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
-    """Delete threads, or with `keep_latest` only their older checkpoints."""
+    """Delete threads; with `keep_latest`, only their older checkpoints."""
     count = 0
     for id in dict.fromkeys(body.thread_ids):
         try:
-            one = await find_thread(graphs, owner, id)
+            thread = await find_thread(graphs, owner, id)
         except NotFound:
             continue
         if body.strategy == "delete":
-            await remove_thread(graphs, engine, one)
+            await remove_thread(graphs, engine, thread)
         else:
-            await graphs.saver(owner).aprune([one.id], strategy="keep_latest")
+            await graphs.saver(owner).aprune([thread.id], strategy="keep_latest")
         count += 1
     return LangGraphResponse({"pruned_count": count})
 
 
-# -- many ------------------------------------------------------------------------------------------------------------
+# -- many threads ----------------------------------------------------------------------------------------------------
 
 
-async def _rows(graphs: OpenGraphs, owner: str, ids: list[str] | None) -> AsyncIterator[Conversation]:
-    """Threads of an owner, the newest first; subagents' conversations are their parents' matter."""
+async def _list_threads(graphs: OpenGraphs, owner: str, ids: list[str] | None) -> AsyncIterator[Conversation]:
+    """The threads of an owner, newest first, without subagents' and off-record ones."""
     if ids is not None:
         for id in dict.fromkeys(ids):
             try:
@@ -247,31 +249,31 @@ async def _rows(graphs: OpenGraphs, owner: str, ids: list[str] | None) -> AsyncI
             return
 
 
-async def _meant(
-    graphs: OpenGraphs, owner: str, asked: ThreadFilter, ids: list[str] | None, *, whole: bool
+async def _matching_threads(
+    graphs: OpenGraphs, owner: str, query: ThreadFilter, ids: list[str] | None, *, whole: bool
 ) -> AsyncIterator[JsonObject]:
-    needs_state = whole or asked.status is not None or bool(asked.values)
-    async for one in _rows(graphs, owner, ids):
-        if not contains(dict(one.metadata), asked.metadata):
+    needs_state = whole or query.status is not None or bool(query.values)
+    async for thread in _list_threads(graphs, owner, ids):
+        if not contains(dict(thread.metadata), query.metadata):
             continue
-        row = await thread_out(graphs, one) if needs_state else thread_row(one)
-        if asked.status in (None, row.get("status")) and (not asked.values or _has_values(row, asked.values)):
+        row = await thread_out(graphs, thread) if needs_state else thread_row(thread)
+        if query.status in (None, row.get("status")) and (not query.values or _contains_values(row, query.values)):
             yield row
 
 
-def _has_values(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _contains_values(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return contains(to_plain(row["values"] or {}), dict(wanted))
 
 
 @router.post("/threads/search")
 async def search_threads(body: ThreadSearch, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """Threads that fit, the newest first. Ordered otherwise, or by status or values, each thread is looked at."""
+    """Search threads, by default newest first. Another order, or a filter by status or values, reads every thread."""
     is_newest_first = body.sort_by == "created_at" and body.sort_order == "desc" and body.ids is None
-    chosen = set(body.select or ()) | set(() if body.extract is None else {"values"})
-    whole = not body.select or not chosen <= _OF_ROW or body.sort_by == "status"
+    fields = set(body.select or ()) | set(() if body.extract is None else {"values"})
+    whole = not body.select or not fields <= _ROW_FIELDS or body.sort_by == "status"
     until = body.offset + body.limit + 1 if is_newest_first else None
     rows: list[JsonObject] = []
-    async for row in _meant(graphs, owner, body, body.ids, whole=whole and not is_newest_first):
+    async for row in _matching_threads(graphs, owner, body, body.ids, whole=whole and not is_newest_first):
         rows.append(row)
         if until is not None and len(rows) == until:
             break
@@ -280,7 +282,7 @@ async def search_threads(body: ThreadSearch, graphs: GraphsDep, owner: OwnerDep)
     page = rows[body.offset : body.offset + body.limit]
     if whole and is_newest_first:
         page = [await thread_out(graphs, await find_thread(graphs, owner, row["thread_id"])) for row in page]
-    return LangGraphResponse(_picked(page, body), headers=_headers(len(rows), body))
+    return LangGraphResponse(_select(page, body), headers=_headers(len(rows), body))
 
 
 def _headers(count: int, body: ThreadSearch) -> dict[str, str]:
@@ -290,16 +292,16 @@ def _headers(count: int, body: ThreadSearch) -> dict[str, str]:
     return headers
 
 
-def _picked(page: list[JsonObject], body: ThreadSearch) -> list[JsonObject]:
-    picked = select_fields(page, list(body.select or ()))
+def _select(page: list[JsonObject], body: ThreadSearch) -> list[JsonObject]:
+    selected = select_fields(page, list(body.select or ()))
     if not body.extract:
-        return picked
-    found = [{name: _at(to_plain(row), path) for name, path in body.extract.items()} for row in page]
-    return [{**row, "extracted": extracted} for row, extracted in zip(picked, found, strict=True)]
+        return selected
+    found = [{name: _value_at(to_plain(row), path) for name, path in body.extract.items()} for row in page]
+    return [{**row, "extracted": extracted} for row, extracted in zip(selected, found, strict=True)]
 
 
-def _at(value: Any, path: str) -> Any:
-    """What stands at a path such as `values.messages[-1].content`; None when nothing does."""
+def _value_at(value: Any, path: str) -> Any:
+    """The value at a path such as `values.messages[-1].content`, or None."""
     for step in path.replace("[", ".").replace("]", "").split("."):
         if isinstance(value, dict):
             value = value.get(step)
@@ -312,8 +314,8 @@ def _at(value: Any, path: str) -> Any:
 
 @router.post("/threads/count")
 async def count_threads(body: ThreadFilter, graphs: GraphsDep, owner: OwnerDep) -> Response:
-    """How many fit."""
+    """Count threads."""
     count = 0
-    async for _ in _meant(graphs, owner, body, None, whole=False):
+    async for _ in _matching_threads(graphs, owner, body, None, whole=False):
         count += 1
     return LangGraphResponse(count)

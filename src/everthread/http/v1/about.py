@@ -1,4 +1,4 @@
-"""What a page wants to know before it shows anything, and something to show where there is nothing yet."""
+"""What the page asks first: the server and the caller; and a demo conversation for a database without any."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ LoadDemo = Callable[[Everthread, str], Awaitable[Conversation]]
 
 
 class About(BaseModel):
-    """This server, and who you are to it."""
+    """The server, and who you are to it."""
 
     version: str
     owner: str
-    model: str | None = Field(description="The model that answers; null: the small one on the server's own machine.")
+    model: str | None = Field(description="The model that answers; null for the small one on the server's own machine.")
     is_toy_model: bool
 
 
 @router.get("/about", response_model=About)
 async def about(request: Request, caller: CallerDep) -> Response:
-    """What answers here, and as whom you ask."""
+    """The model that answers, and the owner you are."""
     model = request.app.state.settings.model
-    shown = {"version": version("everthread"), "owner": caller.owner, "model": model, "is_toy_model": model is None}
-    return JsonResponse(shown)
+    body = {"version": version("everthread"), "owner": caller.owner, "model": model, "is_toy_model": model is None}
+    return JsonResponse(body)
 
 
 @router.post("/demo", status_code=201, response_model=ConversationOut, responses=problem_responses(501))
 async def load_demo(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
-    """A long conversation to look at: made if you have none, else the one you have."""
+    """A long conversation to look at: created unless you have it already."""
     load: LoadDemo | None = request.app.state.load_demo
     if load is None:
-        raise MissingExtra("this server has no demo conversation to give")
+        raise MissingExtra("this server has no demo conversation")
     return JsonResponse(conversation_out(await load(et, caller.owner)), 201)

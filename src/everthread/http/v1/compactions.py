@@ -1,4 +1,4 @@
-"""Summaries that stand for old messages in what models see: made, listed, compared, undone, and how that is set."""
+"""Compactions: summaries that replace old messages in what models see. Make, list, compare, undo, configure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from fastapi import APIRouter, Body, Path, Query
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
-from everthread.compaction.compactor import CompactionOutcome
-from everthread.compaction.policy import CompactionPolicy, policy_as_dict
+from everthread.compaction.policy import policy_as_dict
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
 from everthread.core.errors import NotFound
@@ -23,26 +22,26 @@ from everthread.http.v1.messages import BranchParameter
 from everthread.http.v1.schemas import CompactionOut, compaction_out
 
 router = APIRouter(tags=["compaction"])
-_OF = "/conversations/{conversation_id}"
+_CONVERSATION = "/conversations/{conversation_id}"
 
 Which = Annotated[
     str,
     Path(min_length=1, max_length=MAX_ID_CHARACTERS, description="A compaction's number in the list, or its id."),
     BeforeValidator(restore_slashes),
 ]
-Changes = Annotated[dict[str, Any], Body(description="Settings to set; null takes one back.")]
+Changes = Annotated[dict[str, Any], Body(description="Settings to change; null resets one.")]
 
 
 class Compact(dependencies.RequestModel):
-    """How to compact, this once."""
+    """Options for one compaction."""
 
-    dry_run: bool = Field(default=False, description="Only say what would be summed up.")
+    dry_run: bool = Field(default=False, description="Only report what would be summarised.")
     branch: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
     compaction: dict[str, Any] | None = Field(default=None, description="Settings for this call only.")
 
 
 class Outcome(BaseModel):
-    """What came of it."""
+    """The result of a compaction."""
 
     compacted: bool
     dry_run: bool
@@ -65,7 +64,7 @@ class Compactions(BaseModel):
 
 
 class OriginalOut(BaseModel):
-    """A message that a summary stands for."""
+    """A message that a summary covers."""
 
     seq: int
     id: str
@@ -76,7 +75,7 @@ class OriginalOut(BaseModel):
 
 
 class DiffOut(BaseModel):
-    """A summary beside what it stands for."""
+    """A summary beside the messages it covers."""
 
     compaction: CompactionOut
     summary: str
@@ -86,14 +85,14 @@ class DiffOut(BaseModel):
 
 
 class Summary(BaseModel):
-    """What stands for the part before the window."""
+    """The summary of everything before the window."""
 
     summary: str | None
-    compactions: list[str] = Field(description="The ids of those it is put together from, oldest first.")
+    compactions: list[str] = Field(description="The ids of the compactions it is made of, oldest first.")
 
 
 class Policy(BaseModel):
-    """How it is compacted, all levels taken together."""
+    """The compaction settings in effect, all levels merged."""
 
     enabled: bool
     threshold: float
@@ -114,36 +113,34 @@ class Policy(BaseModel):
     breaker_seconds: float
 
 
-@router.post(f"{_OF}/compact", response_model=Outcome)
+@router.post(f"{_CONVERSATION}/compact", response_model=Outcome)
 async def compact(conversation: ConversationDep, how: Compact) -> Response:
-    """Sum up what is old, for models' views. The log does not change; undo brings the former view back."""
+    """Summarise old messages for what models see. The log does not change; undo brings the former view back."""
     outcome = await conversation.compact(dry_run=how.dry_run, branch=how.branch, compaction=how.compaction)
-    return JsonResponse(_outcome(outcome, dry_run=how.dry_run))
+    return JsonResponse(
+        {
+            "compacted": outcome.compacted,
+            "dry_run": how.dry_run,
+            "compaction_id": outcome.compaction.id if outcome.compaction else None,
+            "original_count": outcome.original_count,
+            "new_count": outcome.new_count,
+            "tokens_before": outcome.tokens_before,
+            "tokens_after": outcome.tokens_after,
+            "reason": outcome.reason,
+            "error": outcome.error,
+            "planned": [asdict(one) for one in outcome.planned],
+            "failures": [asdict(one) for one in outcome.failures],
+        }
+    )
 
 
-def _outcome(outcome: CompactionOutcome, *, dry_run: bool) -> dict[str, Any]:
-    return {
-        "compacted": outcome.compacted,
-        "dry_run": dry_run,
-        "compaction_id": outcome.compaction.id if outcome.compaction else None,
-        "original_count": outcome.original_count,
-        "new_count": outcome.new_count,
-        "tokens_before": outcome.tokens_before,
-        "tokens_after": outcome.tokens_after,
-        "reason": outcome.reason,
-        "error": outcome.error,
-        "planned": [asdict(one) for one in outcome.planned],
-        "failures": [asdict(one) for one in outcome.failures],
-    }
-
-
-@router.get(f"{_OF}/compactions", response_model=Compactions)
+@router.get(f"{_CONVERSATION}/compactions", response_model=Compactions)
 async def list_compactions(
     conversation: ConversationDep,
     limit: dependencies.Limit = 50,
-    cursor: Annotated[int, Query(ge=0, le=2**31, description="`next_cursor` of the page before.")] = 0,
+    cursor: Annotated[int, Query(ge=0, le=2**31, description="`next_cursor` of the previous page.")] = 0,
 ) -> Response:
-    """Every summary that was made, undone and invalid ones too, oldest first."""
+    """Every compaction, including undone and invalid ones, oldest first."""
     every = [one async for one in conversation.compactions()]
     page = every[cursor : cursor + limit]
     end = cursor + len(page)
@@ -151,7 +148,7 @@ async def list_compactions(
     return JsonResponse({"items": items, "next_cursor": str(end) if end < len(every) else None})
 
 
-async def _chosen(conversation: Conversation, which: str) -> tuple[int, Compaction]:
+async def _find(conversation: Conversation, which: str) -> tuple[int, Compaction]:
     number = 0
     async for one in conversation.compactions():
         number += 1
@@ -160,16 +157,16 @@ async def _chosen(conversation: Conversation, which: str) -> tuple[int, Compacti
     raise NotFound(f"no compaction {which!r}")
 
 
-@router.get(f"{_OF}/compactions/{{compaction}}", response_model=CompactionOut)
+@router.get(f"{_CONVERSATION}/compactions/{{compaction}}", response_model=CompactionOut)
 async def get_compaction(conversation: ConversationDep, compaction: Which) -> Response:
-    """One summary."""
-    return JsonResponse(compaction_out(*await _chosen(conversation, compaction)))
+    """One compaction."""
+    return JsonResponse(compaction_out(*await _find(conversation, compaction)))
 
 
-@router.get(f"{_OF}/compactions/{{compaction}}/diff", response_model=DiffOut)
+@router.get(f"{_CONVERSATION}/compactions/{{compaction}}/diff", response_model=DiffOut)
 async def diff_compaction(conversation: ConversationDep, compaction: Which) -> Response:
-    """A summary beside its originals, and the facts that only these have."""
-    number, chosen = await _chosen(conversation, compaction)
+    """A summary beside its originals, and the facts that only the originals have."""
+    number, chosen = await _find(conversation, compaction)
     compared = await conversation.compaction_diff(chosen.id)
     originals = [
         {"seq": one.seq, "id": one.id, "role": one.role, "name": one.name, "text": one.text, "tokens": one.tokens}
@@ -186,49 +183,45 @@ async def diff_compaction(conversation: ConversationDep, compaction: Which) -> R
     )
 
 
-@router.post(f"{_OF}/compactions/{{compaction}}/undo", response_model=CompactionOut)
+@router.post(f"{_CONVERSATION}/compactions/{{compaction}}/undo", response_model=CompactionOut)
 async def undo_compaction(conversation: ConversationDep, compaction: Which) -> Response:
-    """Have the messages back in models' views; 409 while another compaction builds on this one."""
-    number, chosen = await _chosen(conversation, compaction)
+    """Let models see the messages again; 409 while another compaction builds on this one."""
+    number, chosen = await _find(conversation, compaction)
     return JsonResponse(compaction_out(number, await conversation.undo_compaction(chosen.id)))
 
 
-@router.get(f"{_OF}/summary", response_model=Summary)
+@router.get(f"{_CONVERSATION}/summary", response_model=Summary)
 async def get_summary(
     conversation: ConversationDep,
     branch: BranchParameter = None,
-    level: Annotated[int | None, Query(ge=1, le=100, description="Told at most at this level.")] = None,
+    level: Annotated[int | None, Query(ge=1, le=100, description="Use summaries up to this level.")] = None,
 ) -> Response:
-    """What stands for the part before the window."""
-    row = await conversation.summaries(branch=branch, level=level)
+    """The summary of everything before the window."""
+    summaries = await conversation.summaries(branch=branch, level=level)
     return JsonResponse(
-        {"summary": "\n\n".join(one.summary for one in row) or None, "compactions": [one.id for one in row]}
+        {"summary": "\n\n".join(one.summary for one in summaries) or None, "compactions": [one.id for one in summaries]}
     )
 
 
 @router.get("/config/compaction", response_model=Policy)
 async def get_policy(et: EverthreadDep, caller: CallerDep) -> Response:
-    """How conversations are compacted unless they say otherwise."""
-    return JsonResponse(_policy(await et.compaction_config.get()))
+    """The default compaction settings."""
+    return JsonResponse(policy_as_dict(await et.compaction_config.get()))
 
 
 @router.put("/config/compaction", response_model=Policy)
 async def set_policy(et: EverthreadDep, changes: Changes, caller: AdminDep) -> Response:
-    """Set how all conversations are compacted, while everything runs; needs an admin's key."""
-    return JsonResponse(_policy(await et.compaction_config.set(changes)))
+    """Change the default compaction settings, effective at once; requires an admin key."""
+    return JsonResponse(policy_as_dict(await et.compaction_config.set(changes)))
 
 
-@router.get(f"{_OF}/config/compaction", response_model=Policy)
+@router.get(f"{_CONVERSATION}/config/compaction", response_model=Policy)
 async def get_policy_here(et: EverthreadDep, conversation: ConversationDep) -> Response:
-    """How this conversation is compacted."""
-    return JsonResponse(_policy(await et.compaction_config.get(conversation)))
+    """The compaction settings of this conversation."""
+    return JsonResponse(policy_as_dict(await et.compaction_config.get(conversation)))
 
 
-@router.put(f"{_OF}/config/compaction", response_model=Policy)
+@router.put(f"{_CONVERSATION}/config/compaction", response_model=Policy)
 async def set_policy_here(et: EverthreadDep, conversation: ConversationDep, changes: Changes) -> Response:
-    """Set how this conversation is compacted."""
-    return JsonResponse(_policy(await et.compaction_config.set(changes, conversation)))
-
-
-def _policy(policy: CompactionPolicy) -> dict[str, Any]:
-    return policy_as_dict(policy)
+    """Change the compaction settings of this conversation."""
+    return JsonResponse(policy_as_dict(await et.compaction_config.set(changes, conversation)))

@@ -1,7 +1,4 @@
-"""Conversations: made, listed, renamed, put aside and brought back.
-
-Branches: every way that a conversation went.
-"""
+"""Conversations: create, list, update, delete, restore, copy; and their branches."""
 
 from __future__ import annotations
 
@@ -33,17 +30,17 @@ ParentId = Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTER
 
 
 class NewConversationIn(RequestModel):
-    """What a conversation starts with."""
+    """A conversation to create."""
 
     id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
     title: Title = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     parent_id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
-    off_record: bool = Field(default=False, description="Indexed nowhere, and erased when the server stops.")
+    off_record: bool = Field(default=False, description="Not indexed, and erased when the server stops.")
 
 
 class ConversationChanges(RequestModel):
-    """What is to be set; what is left out stays."""
+    """The fields to set; the others stay as they are."""
 
     title: Title = None
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -54,8 +51,8 @@ class ConversationChanges(RequestModel):
 async def create_conversation(
     new: NewConversationIn, et: EverthreadDep, caller: CallerDep, request: Request
 ) -> Response:
-    """Make a conversation; 409 when you have one by this id."""
-    made = await et.conversations.create(
+    """Create a conversation; 409 if you have one with this id."""
+    created = await et.conversations.create(
         owner=caller.owner,
         id=new.id,
         title=new.title,
@@ -63,8 +60,8 @@ async def create_conversation(
         parent_id=new.parent_id,
         off_record=new.off_record,
     )
-    request.state.conversation = made.id
-    return JsonResponse(conversation_out(made), 201)
+    request.state.conversation = created.id
+    return JsonResponse(conversation_out(created), 201)
 
 
 @router.get("/conversations", response_model=ConversationPage)
@@ -76,7 +73,7 @@ async def list_conversations(
     include_deleted: bool = False,
     parent_id: ParentId = None,
 ) -> Response:
-    """Your conversations, the newest first."""
+    """Your conversations, newest first."""
     page = await et.conversations.list(
         caller.owner, limit=limit, cursor=cursor, include_deleted=include_deleted, parent_id=parent_id
     )
@@ -91,7 +88,7 @@ async def get_conversation(conversation: ConversationDep) -> Response:
 
 @router.patch("/conversations/{conversation_id}", response_model=ConversationOut)
 async def update_conversation(conversation: ConversationDep, changes: ConversationChanges) -> Response:
-    """Set a title, metadata, or whether it is active."""
+    """Set the title, the metadata, or whether it is active."""
     given = changes.model_fields_set
     changed = await conversation.update(
         title=changes.title if "title" in given else UNSET,
@@ -103,7 +100,7 @@ async def update_conversation(conversation: ConversationDep, changes: Conversati
 
 @router.delete("/conversations/{conversation_id}", response_model=ConversationOut)
 async def delete_conversation(conversation: ConversationDep) -> Response:
-    """Take it out of lists and searches. Nothing is removed: restore brings it back, only erase destroys."""
+    """Hide it from lists and searches. Nothing is removed: restore undoes it; only erase destroys."""
     return JsonResponse(conversation_out(await conversation.delete()))
 
 
@@ -117,20 +114,20 @@ async def restore_conversation(conversation: ConversationDep) -> Response:
 async def list_children(
     conversation: ConversationDep, et: EverthreadDep, caller: CallerDep, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
-    """The conversations of its subagents, the newest first."""
+    """The conversations of its subagents, newest first."""
     page = await et.conversations.list(caller.owner, limit=limit, cursor=cursor, parent_id=conversation.id)
     return JsonResponse({"items": [conversation_out(one) for one in page.items], "next_cursor": page.next_cursor})
 
 
 class Fork(RequestModel):
-    """Where another way begins."""
+    """Where a new branch begins."""
 
-    at_seq: int = Field(ge=0, le=MAX_SEQ, description="The last message that it shares; 0: none.")
+    at_seq: int = Field(ge=0, le=MAX_SEQ, description="The last message that both share; 0 for none.")
     activate: bool = False
 
 
 class CopyRequest(RequestModel):
-    """What the copy is called."""
+    """The id and title of the copy."""
 
     id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
     title: str | None = Field(default=None, max_length=MAX_TITLE_CHARACTERS)
@@ -150,13 +147,13 @@ async def fork(conversation: ConversationDep, where: Fork) -> Response:
 
 @branch_router.put("/branches/{branch_id}/active", response_model=BranchOut)
 async def activate_branch(conversation: ConversationDep, branch_id: PathId) -> Response:
-    """Show and extend this branch when no other is named."""
+    """Make this the branch that is read and extended by default."""
     return JsonResponse(branch_out(await conversation.set_active(branch_id)))
 
 
 @branch_router.post("/copy", status_code=201, response_model=ConversationOut)
 async def copy_conversation(conversation: ConversationDep, new: CopyRequest, request: Request) -> Response:
-    """A new conversation with entries of its own: the same messages, revisions, marks and branches."""
-    made = await conversation.copy(id=new.id, title=new.title)
-    request.state.conversation = None  # it speaks of both: an erase of either is to reach this answer
-    return JsonResponse(conversation_out(made), 201)
+    """A new conversation with the same messages, revisions, marks and branches."""
+    copied = await conversation.copy(id=new.id, title=new.title)
+    request.state.conversation = None  # the response shows both: an erase of either must reach a stored one
+    return JsonResponse(conversation_out(copied), 201)

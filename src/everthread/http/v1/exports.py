@@ -1,4 +1,4 @@
-"""Conversations out, for people and for other servers, and archives in."""
+"""Export: conversations as files, for people and for other servers. Import: archives."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadD
 from everthread.http.errors import problem_responses
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.messages import BranchParameter
-from everthread.instance import Everthread
 from everthread.settings import Settings
 
 router = APIRouter(tags=["export"])
 
-Form = Annotated[
+Format = Annotated[
     Literal["md", "html", "pdf", "json", "jsonl", "archive"],
-    Query(description="`archive` keeps everything and can be read in again."),
+    Query(description="`archive` has everything and can be imported again."),
 ]
-Thinking = Annotated[bool, Query(description="Whether to show the model's thinking: in `md`, `html` and `pdf`.")]
-Tools = Annotated[bool, Query(description="Whether to show calls of tools and their results: in the same.")]
+Thinking = Annotated[bool, Query(description="Whether to include the model's thinking (`md`, `html`, `pdf`).")]
+ToolCalls = Annotated[bool, Query(description="Whether to include tool calls and their results (`md`, `html`, `pdf`).")]
 
 
 class Imported(BaseModel):
-    """What became of an archive."""
+    """The result of an import."""
 
-    imported: list[str] = Field(description="Conversations that were written.")
-    skipped: list[str] = Field(description="Those that were here already, entry for entry.")
+    imported: list[str] = Field(description="Ids of the conversations that were written.")
+    skipped: list[str] = Field(description="Ids of those that were here already, entry for entry.")
     entries: int
     messages: int
 
@@ -56,12 +55,12 @@ async def export(
     et: EverthreadDep,
     caller: CallerDep,
     request: Request,
-    format: Form = "md",
+    format: Format = "md",
     branch: BranchParameter = None,
     thinking: Thinking = True,
-    tools: Tools = True,
+    tools: ToolCalls = True,
 ) -> Response:
-    """A conversation as Markdown, a page, PDF, JSON, a line for each message, or an archive with its subagents'."""
+    """A conversation as Markdown, HTML, PDF, JSON, JSON lines, or an archive that includes its subagents'."""
     parts = Parts(thinking, tools)
     check_parts(format, parts)
     headers = {"Content-Disposition": _disposition(conversation, format)}
@@ -77,11 +76,11 @@ async def export(
         if format == "archive"
         else conversation.export(format, branch=branch, thinking=thinking, tools=tools)
     )
-    return StreamingResponse(await _begun(pieces), 200, headers, media_type)
+    return StreamingResponse(await _with_first(pieces), 200, headers, media_type)
 
 
-async def _begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same, once the first piece is there: what fails at the start is still an answer of its own."""
+async def _with_first(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Wait for the first piece before the response starts, so that an early failure still gets its own status."""
     first = await anext(pieces, b"")
 
     async def whole() -> AsyncIterator[bytes]:
@@ -107,15 +106,13 @@ def _disposition(conversation: Conversation, format: str) -> str:
     },
 )
 async def import_archive(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Read an archive in, as yours. What is here already is left as it is; 409 for one that has other messages."""
-    return JsonResponse(await _imported(et, caller.owner, request.stream()))
-
-
-async def _imported(et: Everthread, owner: str, pieces: AsyncIterator[bytes]) -> dict[str, Any]:
-    report = await et.read_archive(pieces, owner=owner)
-    return {
-        "imported": report.imported,
-        "skipped": report.skipped,
-        "entries": report.entries,
-        "messages": report.messages,
-    }
+    """Import an archive as yours. Conversations you have already are skipped; 409 if yours has other messages."""
+    report = await et.read_archive(request.stream(), owner=caller.owner)
+    return JsonResponse(
+        {
+            "imported": report.imported,
+            "skipped": report.skipped,
+            "entries": report.entries,
+            "messages": report.messages,
+        }
+    )

@@ -1,4 +1,4 @@
-"""The files of a conversation: handed in, listed, and given back."""
+"""The files of a conversation: upload, list, download."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ R = TypeVar("R")
 
 FilePath = Annotated[
     str,
-    Path(min_length=1, max_length=1000, description="Its path in the conversation's workspace."),
+    Path(min_length=1, max_length=1000, description="The path in the conversation's workspace."),
     BeforeValidator(restore_slashes),
 ]
 
 
 class UploadOut(BaseModel):
-    """A file that was handed in."""
+    """An uploaded file."""
 
     name: str
     path: str
@@ -51,14 +51,14 @@ class FileOut(BaseModel):
 
 
 class Files(BaseModel):
-    """What there is, and which of it was handed in."""
+    """All files, and which of them were uploaded."""
 
     items: list[FileOut]
     uploads: list[UploadOut]
 
 
-async def _at(et: Everthread, conversation: Conversation, work: Callable[[Workspace], R]) -> R:
-    """Do something in a workspace, off the loop."""
+async def _in_workspace(et: Everthread, conversation: Conversation, work: Callable[[Workspace], R]) -> R:
+    """Work in a workspace, in a thread: it reads and writes files."""
     workspace = await et.workspaces.open(conversation)
     try:
         return await asyncio.to_thread(work, workspace)
@@ -68,21 +68,23 @@ async def _at(et: Everthread, conversation: Conversation, work: Callable[[Worksp
 
 @router.post("", status_code=201, response_model=UploadOut)
 async def upload_file(conversation: ConversationDep, et: EverthreadDep, file: UploadFile) -> Response:
-    """Hand in a file. 422 when its bytes are not what its name says, 409 when the conversation has no room for it."""
+    """Upload a file. 422 if its content does not match its name, 409 if the workspace has no room for it."""
     body = await file.read()
-    kept = await _at(et, conversation, lambda at: at.upload(file.filename or "", body, mime=None))
-    return JsonResponse(asdict(kept), 201)
+    uploaded = await _in_workspace(
+        et, conversation, lambda workspace: workspace.upload(file.filename or "", body, mime=None)
+    )
+    return JsonResponse(asdict(uploaded), 201)
 
 
 @router.get("", response_model=Files)
 async def list_files(conversation: ConversationDep, et: EverthreadDep) -> Response:
-    """The files of a conversation, its agents' too."""
+    """The files of a conversation, including those the agent wrote."""
 
-    def listed(workspace: Workspace) -> dict[str, Any]:
+    def list_all(workspace: Workspace) -> dict[str, Any]:
         uploads = [asdict(one) for one in workspace.uploads()]
         return {"items": [asdict(one) for one in workspace.files()], "uploads": uploads}
 
-    return JsonResponse(await _at(et, conversation, listed))
+    return JsonResponse(await _in_workspace(et, conversation, list_all))
 
 
 @router.get(
@@ -91,13 +93,10 @@ async def list_files(conversation: ConversationDep, et: EverthreadDep) -> Respon
     responses={200: {"description": "The file.", "content": {"application/octet-stream": {}}}},
 )
 async def download_file(conversation: ConversationDep, et: EverthreadDep, path: FilePath) -> Response:
-    """A file's bytes. Always to be saved, never to be shown: what is in it is nobody's page."""
-
-    def read(workspace: Workspace) -> bytes:
-        return workspace.read(path)
+    """Download a file. Always as an attachment: a browser must not show what somebody uploaded as a page of ours."""
 
     try:
-        body = await _at(et, conversation, read)
+        body = await _in_workspace(et, conversation, lambda workspace: workspace.read(path))
     except NotFound:
         raise NotFound(f"no file {path!r}") from None
     name = quote(path.rpartition("/")[2].encode("utf-8", "replace"), safe="")

@@ -1,4 +1,4 @@
-"""Looking after the whole: counts, what was told of compactions, proof, and erasing for good."""
+"""Maintenance: counts, the log of compactions, verification, and erasing for good."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ from everthread.instance import Everthread
 
 router = APIRouter(tags=["keeping"])
 _PAGE = 1000
-_ADDRESS = ("owner", "conversation_id")
+_ADDRESS_FIELDS = ("owner", "conversation_id")
 
 
 class Stats(BaseModel):
-    """How much there is of yours; for an admin, of everybody."""
+    """How much is stored of yours; for an admin, of everybody."""
 
     owner: str
     conversations: int
     entries: int
-    database: dict[str, int] | None = Field(description="Counts and bytes of the whole; null without an admin's key.")
+    database: dict[str, int] | None = Field(
+        description="Counts and bytes of the whole database; null without an admin key."
+    )
     jobs: dict[str, int] | None
 
 
 class LoggedEvent(BaseModel):
-    """Something that was told of a compaction: ids and numbers, never what anybody said."""
+    """An event of a compaction: ids and numbers, never what anybody said."""
 
     event: str
     level: str
@@ -47,13 +49,13 @@ class LoggedEvent(BaseModel):
 
 
 class LoggedEvents(BaseModel):
-    """The newest first."""
+    """Events, newest first."""
 
     items: list[LoggedEvent]
 
 
 class ProblemOut(BaseModel):
-    """One thing that was found wrong."""
+    """One thing that is wrong."""
 
     kind: str
     conversation_id: str
@@ -62,7 +64,7 @@ class ProblemOut(BaseModel):
 
 
 class VerifyReportOut(BaseModel):
-    """What was looked at, and what was found."""
+    """What was verified, and what was found."""
 
     ok: bool
     conversations: int
@@ -73,17 +75,17 @@ class VerifyReportOut(BaseModel):
 
 
 class EraseConfirmation(RequestModel):
-    """A word that says it is meant: erasing cannot be undone."""
+    """A confirmation, because erasing cannot be undone."""
 
     confirm: str = Field(
-        min_length=1, max_length=MAX_ID_CHARACTERS, description="The id of what is to go; for everything, the owner."
+        min_length=1, max_length=MAX_ID_CHARACTERS, description="The id of what to erase; for everything, the owner."
     )
 
 
 @router.get("/stats", response_model=Stats)
 async def stats(et: EverthreadDep, caller: CallerDep) -> Response:
-    """How much is kept."""
-    conversations, entries = await _counted(et, caller.owner)
+    """How much is stored."""
+    conversations, entries = await _count(et, caller.owner)
     report = await et.jobs(limit=0) if caller.is_admin else None
     return JsonResponse(
         {
@@ -96,7 +98,7 @@ async def stats(et: EverthreadDep, caller: CallerDep) -> Response:
     )
 
 
-async def _counted(et: Everthread, owner: str) -> tuple[int, int]:
+async def _count(et: Everthread, owner: str) -> tuple[int, int]:
     conversations = entries = 0
     cursor = None
     while True:
@@ -115,67 +117,67 @@ async def compaction_log(
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
     limit: Limit = 100,
 ) -> Response:
-    """Compactions of yours, the newest first, whichever process made them; of one conversation, or of the
-    thousand newest. What leaves no summary behind, such as a failure, is told by the process that saw it."""
-    stored = await _stored(et, caller.owner, conversation_id)
-    heard = [
+    """Your compactions, newest first, whichever process made them; of one conversation, or of the thousand newest
+    ones. What leaves no summary behind, such as a failure, is only known to the process that saw it."""
+    stored = await _stored_events(et, caller.owner, conversation_id)
+    unstored = [
         (at, event)
         for at, event in et.recent_events()
-        if event.owner == caller.owner and conversation_id in (None, event.conversation_id) and _is_passing(event)
+        if event.owner == caller.owner and conversation_id in (None, event.conversation_id) and _is_unstored(event)
     ]
-    told = sorted([*stored, *heard], key=itemgetter(0), reverse=True)
+    events = sorted([*stored, *unstored], key=itemgetter(0), reverse=True)
     items = [
         {
             "event": event.name,
             "level": event.level,
             "at": at,
             "conversation_id": event.conversation_id,
-            "fields": {name: value for name, value in asdict(event).items() if name not in _ADDRESS},
+            "fields": {name: value for name, value in asdict(event).items() if name not in _ADDRESS_FIELDS},
         }
-        for at, event in told[:limit]
+        for at, event in events[:limit]
     ]
     return JsonResponse({"items": items})
 
 
-def _is_passing(event: Event) -> bool:
-    """Whether it is of a compaction and nowhere stored."""
+def _is_unstored(event: Event) -> bool:
+    """Whether it is of a compaction, and not in the database."""
     if isinstance(event, CompactionCompleted):
         return not event.compressed
     return not isinstance(event, Recalled | TurnEnded)
 
 
-async def _stored(et: Everthread, owner: str, id: str | None) -> list[tuple[datetime, Event]]:
-    """The end of every compaction that made a summary, also of those undone since."""
+async def _stored_events(et: Everthread, owner: str, id: str | None) -> list[tuple[datetime, Event]]:
+    """One event for every compaction that made a summary, also those undone since."""
     if id is None:
-        looked_at = [*(await et.conversations.list(owner, limit=_PAGE)).items]
+        conversations = [*(await et.conversations.list(owner, limit=_PAGE)).items]
     else:
-        looked_at = [await et.conversations.get(id, owner)]
+        conversations = [await et.conversations.get(id, owner)]
     return [
-        (made.created_at, _completed(conversation, made))
-        for conversation in looked_at
-        async for made in conversation.compactions()
+        (compaction.created_at, _completed(conversation, compaction))
+        for conversation in conversations
+        async for compaction in conversation.compactions()
     ]
 
 
-def _completed(conversation: Conversation, made: Compaction) -> CompactionCompleted:
+def _completed(conversation: Conversation, compaction: Compaction) -> CompactionCompleted:
     return CompactionCompleted(
         owner=conversation.owner,
         conversation_id=conversation.id,
-        trigger=made.trigger,
-        before_count=made.original_count,
-        after_count=made.new_count,
+        trigger=compaction.trigger,
+        before_count=compaction.original_count,
+        after_count=compaction.new_count,
         compressed=True,
-        summary_length=len(made.summary),
-        tokens_before=made.tokens_before,
-        tokens=made.tokens_after,
-        seconds=made.seconds,
-        by=made.strategy,
+        summary_length=len(compaction.summary),
+        tokens_before=compaction.tokens_before,
+        tokens=compaction.tokens_after,
+        seconds=compaction.seconds,
+        by=compaction.strategy,
     )
 
 
 @router.post("/verify", response_model=VerifyReportOut)
 async def verify(et: EverthreadDep, caller: CallerDep) -> Response:
-    """Hash every entry of yours anew and follow every chain; for an admin, everybody's."""
+    """Hash all your entries again and check every chain; for an admin, everybody's."""
     report = await et.verify(owner=None if caller.is_admin else caller.owner)
     problems = [{name: value for name, value in asdict(one).items() if name != "owner"} for one in report.problems]
     counts = {name: getattr(report, name) for name in ("ok", "conversations", "entries", "messages", "erased")}
@@ -186,8 +188,8 @@ async def verify(et: EverthreadDep, caller: CallerDep) -> Response:
 async def erase_conversation(
     conversation: ConversationDep, confirm: EraseConfirmation, et: EverthreadDep, caller: CallerDep
 ) -> Response:
-    """Destroy a conversation and its subagents' for good."""
-    _meant(confirm, conversation.id)
+    """Erase a conversation and its subagents' for good."""
+    _check_confirmation(confirm, conversation.id)
     return JsonResponse(erase_out(await et.erase(owner=caller.owner, conversation=conversation.id)))
 
 
@@ -195,27 +197,27 @@ async def erase_conversation(
 async def erase_message(
     conversation: ConversationDep, message_id: PathId, confirm: EraseConfirmation, et: EverthreadDep, caller: CallerDep
 ) -> Response:
-    """Destroy a message in all its revisions for good."""
+    """Erase a message with all its revisions for good."""
     await conversation.message(message_id)
-    _meant(confirm, message_id)
+    _check_confirmation(confirm, message_id)
     return JsonResponse(erase_out(await et.erase(owner=caller.owner, conversation=conversation.id, message=message_id)))
 
 
 @router.post("/memories/{memory_id}/erase", response_model=EraseOut)
 async def erase_memory(memory_id: PathId, confirm: EraseConfirmation, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Destroy a memory for good, with the words and the vector it is found by."""
+    """Erase a memory for good, with the words and the vector it is found by."""
     await et.memories.get(caller.owner, memory_id)
-    _meant(confirm, memory_id)
+    _check_confirmation(confirm, memory_id)
     return JsonResponse(erase_out(await et.memories.erase(caller.owner, memory_id)))
 
 
 @router.post("/erase", response_model=EraseOut)
 async def erase_everything(confirm: EraseConfirmation, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Destroy everything of yours for good, your keys included."""
-    _meant(confirm, caller.owner)
+    """Erase everything of yours for good, including your keys."""
+    _check_confirmation(confirm, caller.owner)
     return JsonResponse(erase_out(await et.erase(owner=caller.owner)))
 
 
-def _meant(confirm: EraseConfirmation, what: str) -> None:
+def _check_confirmation(confirm: EraseConfirmation, what: str) -> None:
     if confirm.confirm != what:
-        raise Invalid("does not name what is to be erased; nothing was", field="confirm")
+        raise Invalid("must be the id of what to erase; nothing was erased", field="confirm")

@@ -1,4 +1,4 @@
-"""What is remembered of an owner, and the documents that agents may ask."""
+"""Memories of an owner, and the knowledge documents that agents may search."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class MemoryIn(RequestModel):
     kind: MemoryKind = MemoryKind.FACT
     scope: MemoryScope = MemoryScope.USER
     conversation_id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
-    seq: int | None = Field(default=None, ge=1, le=2**32 - 1, description="The message that it is known from.")
+    seq: int | None = Field(default=None, ge=1, le=2**32 - 1, description="The message it comes from.")
     subject: str | None = Field(default=None, min_length=1, max_length=200)
     confidence: float = Field(default=1.0, ge=0, le=1)
     pinned: bool | None = None
 
 
 class MemoryChanges(RequestModel):
-    """What is to be otherwise."""
+    """The fields to change."""
 
     text: str | None = Field(default=None, min_length=1, max_length=20_000)
     kind: MemoryKind | None = None
@@ -47,14 +47,14 @@ class MemoryChanges(RequestModel):
 
 
 class SourceOut(BaseModel):
-    """Where something is known from."""
+    """Where a memory comes from."""
 
     conversation_id: str
-    seq: int = Field(description="The message; 0: no single one.")
+    seq: int = Field(description="The message; 0 if it is not a single one.")
 
 
 class MemoryOut(BaseModel):
-    """One thing that is remembered."""
+    """A memory."""
 
     id: str
     text: str
@@ -75,14 +75,14 @@ class MemoryOut(BaseModel):
 
 
 class MemoryPage(BaseModel):
-    """Memories, the newest first."""
+    """Memories, newest first."""
 
     items: list[MemoryOut]
     next_cursor: str | None
 
 
 class MemoryHits(BaseModel):
-    """Memories by their words, best first."""
+    """Matching memories, best first."""
 
     items: list[dict[str, Any]]
 
@@ -104,7 +104,7 @@ class DocumentOut(BaseModel):
 
 
 class Documents(BaseModel):
-    """The documents of a collection, the newest first."""
+    """The documents of a collection, newest first."""
 
     items: list[dict[str, Any]]
     next_cursor: str | None
@@ -117,27 +117,27 @@ class Collections(BaseModel):
 
 
 class Passages(BaseModel):
-    """Passages that fit a question, best first."""
+    """Matching passages, best first."""
 
     items: list[dict[str, Any]]
 
 
 class RemovedCount(BaseModel):
-    """How many documents went."""
+    """How many documents were removed."""
 
     removed: int
 
 
 def memory_out(one: Memory) -> dict[str, Any]:
-    shown = {name: value for name, value in asdict(one).items() if name in MemoryOut.model_fields}
+    fields = {name: value for name, value in asdict(one).items() if name in MemoryOut.model_fields}
     source = one.source and {"conversation_id": one.source.conversation, "seq": one.source.seq}
-    return {**shown, "source": source, "is_pinned": one.is_pinned}
+    return {**fields, "source": source, "is_pinned": one.is_pinned}
 
 
 @router.post("/memories", status_code=201, response_model=MemoryOut, tags=["memories"])
 async def add_memory(new: MemoryIn, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Remember something. A newer one of the same subject takes the older one's place, which stays readable."""
-    made = await et.memories.add(
+    """Add a memory. A newer one of the same subject supersedes the older one, which stays readable."""
+    memory = await et.memories.add(
         caller.owner,
         new.text,
         kind=new.kind,
@@ -148,7 +148,7 @@ async def add_memory(new: MemoryIn, et: EverthreadDep, caller: CallerDep) -> Res
         confidence=new.confidence,
         pinned=new.pinned,
     )
-    return JsonResponse(memory_out(made), 201)
+    return JsonResponse(memory_out(memory), 201)
 
 
 @router.get("/memories", response_model=MemoryPage, tags=["memories"])
@@ -161,7 +161,7 @@ async def list_memories(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
-    """What is remembered of you, the newest first; or what holds in a conversation."""
+    """Your memories, newest first; or those that apply in a conversation."""
     page = await et.memories.list(
         caller.owner,
         conversation=conversation_id,
@@ -177,27 +177,27 @@ async def list_memories(
 async def search_memories(
     et: EverthreadDep, caller: CallerDep, q: SearchText, conversation_id: ConversationFilter = None, limit: Limit = 10
 ) -> Response:
-    """Memories by their words, best first."""
+    """Search your memories by words; best first."""
     hits = await et.memories.search(caller.owner, q, conversation=conversation_id, limit=limit)
     return JsonResponse({"items": [{"memory": memory_out(hit.memory), "score": hit.score} for hit in hits]})
 
 
 @router.get("/memories/{memory_id}", response_model=MemoryOut, tags=["memories"])
 async def get_memory(memory_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
-    """One memory, whatever became of it."""
+    """One memory, also a superseded or forgotten one."""
     return JsonResponse(memory_out(await et.memories.get(caller.owner, memory_id)))
 
 
 @router.get("/memories/{memory_id}/history", response_model=MemoryPage, tags=["memories"])
 async def memory_history(memory_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
     """A memory with all that it superseded and that superseded it, oldest first."""
-    told = await et.memories.history(caller.owner, memory_id)
-    return JsonResponse({"items": [memory_out(one) for one in told], "next_cursor": None})
+    versions = await et.memories.history(caller.owner, memory_id)
+    return JsonResponse({"items": [memory_out(one) for one in versions], "next_cursor": None})
 
 
 @router.patch("/memories/{memory_id}", response_model=MemoryOut, tags=["memories"])
 async def update_memory(memory_id: PathId, changes: MemoryChanges, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Change a memory. Another text is a memory of its own, which is given; the old one stays readable."""
+    """Update a memory. A new text makes a new memory, which is returned; the old one stays readable."""
     await et.memories.get(caller.owner, memory_id)
     changed = await et.memories.update(
         caller.owner,
@@ -212,7 +212,7 @@ async def update_memory(memory_id: PathId, changes: MemoryChanges, et: Everthrea
 
 @router.delete("/memories/{memory_id}", response_model=MemoryOut, tags=["memories"])
 async def forget_memory(memory_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Take it out of every search and context; restore undoes it."""
+    """Hide it from every search and context; restore undoes it."""
     return JsonResponse(memory_out(await et.memories.forget(caller.owner, memory_id)))
 
 
@@ -230,9 +230,9 @@ async def list_collections(et: EverthreadDep, caller: CallerDep) -> Response:
 
 @router.post("/knowledge/documents", status_code=201, response_model=DocumentOut, tags=["knowledge"])
 async def add_document(new: DocumentIn, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Keep a text in a collection, which is made if missing. The same again is nothing new; a changed one replaces."""
-    made = await et.knowledge.add(caller.owner, new.collection, new.text, id=new.id, title=new.title)
-    return JsonResponse({"collection": new.collection, "document": asdict(made)}, 201)
+    """Add a text to a collection, which is created if missing. The same id replaces a changed text."""
+    document = await et.knowledge.add(caller.owner, new.collection, new.text, id=new.id, title=new.title)
+    return JsonResponse({"collection": new.collection, "document": asdict(document)}, 201)
 
 
 @router.post("/knowledge/files", status_code=201, response_model=DocumentOut, tags=["knowledge"])
@@ -242,16 +242,16 @@ async def add_document_file(
     file: UploadFile,
     collection: Annotated[str, Form(min_length=1, max_length=MAX_ID_CHARACTERS)],
 ) -> Response:
-    """Keep a file (text, Markdown, PDF) in a collection, by its name."""
-    made = await et.knowledge.add(caller.owner, collection, await file.read(), id=file.filename or None)
-    return JsonResponse({"collection": collection, "document": asdict(made)}, 201)
+    """Add a file (text, Markdown, PDF) to a collection; its name is its id."""
+    document = await et.knowledge.add(caller.owner, collection, await file.read(), id=file.filename or None)
+    return JsonResponse({"collection": collection, "document": asdict(document)}, 201)
 
 
 @router.get("/knowledge/{collection}/documents", response_model=Documents, tags=["knowledge"])
 async def list_documents(
     collection: PathId, et: EverthreadDep, caller: CallerDep, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
-    """The documents of a collection, the newest first."""
+    """The documents of a collection, newest first."""
     page = await et.knowledge.list(caller.owner, collection, limit=limit, cursor=cursor)
     if not page.items and cursor is None:
         raise NotFound(f"no collection {collection!r}")
@@ -266,18 +266,18 @@ async def search_documents(
     q: SearchText,
     limit: Annotated[int, Query(ge=1, le=100)] = 5,
 ) -> Response:
-    """Passages that fit a question, best first."""
+    """Search a collection for passages that answer a question; best first."""
     hits = await et.knowledge.search(caller.owner, collection, q, limit=limit)
     return JsonResponse({"items": [asdict(hit) for hit in hits]})
 
 
 @router.delete("/knowledge/{collection}", response_model=RemovedCount, tags=["knowledge"])
 async def remove_collection(collection: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Take out a collection with all its documents."""
+    """Remove a collection with all its documents."""
     return JsonResponse({"removed": await et.knowledge.remove(caller.owner, collection)})
 
 
 @router.delete("/knowledge/{collection}/documents/{document_id}", response_model=RemovedCount, tags=["knowledge"])
 async def remove_document(collection: PathId, document_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Take out a document."""
+    """Remove a document."""
     return JsonResponse({"removed": await et.knowledge.remove(caller.owner, collection, document_id)})

@@ -1,7 +1,4 @@
-"""Messages: read page by page, appended, edited, put aside, pinned.
-
-Finding again what was said.
-"""
+"""Messages: read page by page, append, edit, delete, pin, search."""
 
 from __future__ import annotations
 
@@ -29,27 +26,35 @@ search_router = APIRouter(tags=["search"])
 
 MAX_SEQ = 2**32 - 1
 BranchParameter = Annotated[
-    str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS, description="A branch's id; the active one.")
+    str | None,
+    Query(min_length=1, max_length=MAX_ID_CHARACTERS, description="The id of a branch; by default the active one."),
 ]
-Before = Annotated[int | None, Query(ge=1, le=MAX_SEQ, description="Only messages before this seq, the newest.")]
-After = Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="Only messages after this seq, the oldest.")]
+Before = Annotated[
+    int | None, Query(ge=1, le=MAX_SEQ, description="Only messages before this seq, the newest of them.")
+]
+After = Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="Only messages after this seq, the oldest of them.")]
 
 
 class NewMessages(RequestModel):
-    """Messages to keep: as OpenAI or LangChain write them, with an `id` each where a retry is to be safe."""
+    """Messages to append, in OpenAI's or LangChain's format; give each an `id` to make a retry safe."""
 
     messages: list[dict[str, Any]] = Field(min_length=1, max_length=1000)
     expected_head: int | None = Field(
-        default=None, ge=0, le=MAX_SEQ, description="The seq that the branch must end at; 0: still empty. Else 409."
+        default=None,
+        ge=0,
+        le=MAX_SEQ,
+        description="The seq the branch must end at, 0 if it must be empty; otherwise 409.",
     )
     branch: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
 
 
 class Edit(RequestModel):
-    """Another message in this one's place."""
+    """A new version of a message."""
 
-    content: str | list[dict[str, Any]] | None = Field(default=None, description="Other content, the rest as it was.")
-    message: dict[str, Any] | None = Field(default=None, description="Or another message altogether.")
+    content: str | list[dict[str, Any]] | None = Field(
+        default=None, description="New content; the rest stays as it was."
+    )
+    message: dict[str, Any] | None = Field(default=None, description="Or a whole new message.")
     activate: bool = Field(default=True, description="Whether the new branch becomes the active one.")
 
 
@@ -63,9 +68,9 @@ async def list_messages(
     branch: BranchParameter = None,
     include_deleted: bool = False,
 ) -> Response:
-    """A page of messages along a branch, oldest first: from the beginning, `after` a seq, or up to `before` one."""
+    """A page of messages of a branch, oldest first: from the beginning, after a seq, or before one."""
     if after is not None and before is not None:
-        raise Invalid("stands alone: ask either after a seq or before one", field="before")
+        raise Invalid("cannot be combined with `after`", field="before")
     page = _Page(et, conversation, check_branch(branch), include_deleted)
     return JsonResponse(await (page.before(before, limit) if before is not None else page.after(after or 0, limit)))
 
@@ -107,7 +112,7 @@ def _shown(messages: list[Message], *, has_older: bool, has_newer: bool) -> dict
 
 @router.post("", status_code=201, response_model=Receipts)
 async def append_messages(conversation: ConversationDep, new: NewMessages, request: Request) -> Response:
-    """Keep messages, all of them or none; durable when this answers. The same message again is nothing new."""
+    """Append messages, all of them or none; durable when this returns. Messages that are there already are skipped."""
     receipts = await conversation.append(
         new.messages,
         expected_head=new.expected_head,
@@ -125,16 +130,16 @@ async def get_message(conversation: ConversationDep, message_id: PathId) -> Resp
 
 @router.patch("/{message_id}", response_model=MessageOut)
 async def edit_message(conversation: ConversationDep, message_id: PathId, edit: Edit) -> Response:
-    """Say it otherwise: a sibling, on a new branch. The original and its answers stay."""
+    """Edit a message: the new version starts a new branch. The original and its answers stay."""
     if (edit.content is None) == (edit.message is None):
-        raise Invalid("give either content or message", field="content")
+        raise Invalid("give either `content` or `message`", field="content")
     payload = edit.message or _with_content((await conversation.message(message_id)).payload, edit.content)
     receipt = await conversation.edit(message_id, payload, activate=edit.activate)
     return JsonResponse(message_out(await conversation.message(receipt.id)))
 
 
 def _with_content(payload: dict[str, Any], content: object) -> dict[str, Any]:
-    """The same message with other content; LangChain's shape has it one level down."""
+    """The same message with other content, which LangChain's format has one level down."""
     kept = {name: value for name, value in payload.items() if name != "id"}
     if isinstance(kept.get("data"), dict):
         return {**kept, "data": {**kept["data"], "content": content, "id": None}}
@@ -143,7 +148,7 @@ def _with_content(payload: dict[str, Any], content: object) -> dict[str, Any]:
 
 @router.delete("/{message_id}", response_model=MessageOut)
 async def delete_message(conversation: ConversationDep, message_id: PathId) -> Response:
-    """Hide it from history and from models. Nothing is removed: restore brings it back."""
+    """Hide it from the history and from models. Nothing is removed: restore undoes it."""
     await conversation.delete_message(message_id)
     return JsonResponse(message_out(await conversation.message(message_id)))
 
@@ -170,7 +175,7 @@ async def unpin_message(conversation: ConversationDep, message_id: PathId) -> Re
 
 
 class HitOut(BaseModel):
-    """A message that was found."""
+    """A message that matches."""
 
     conversation_id: str
     seq: int
@@ -183,10 +188,12 @@ class HitsOut(BaseModel):
     """Messages, best first."""
 
     items: list[HitOut]
-    truncated: bool = Field(description="Whether there were more candidates than were ranked; the newest were taken.")
-    by_meaning: bool = Field(description="Whether likeness in meaning took part, as was asked for; words always do.")
-    why_words_alone: str | None = Field(description="Why meaning took no part though it was asked for.")
-    is_behind: bool = Field(description="Whether some messages could not be found by meaning yet.")
+    truncated: bool = Field(
+        description="Whether there were too many candidates to rank them all; the newest were ranked."
+    )
+    by_meaning: bool = Field(description="Whether meaning was used, as requested; words always are.")
+    why_words_alone: str | None = Field(description="Why meaning was not used though requested.")
+    is_behind: bool = Field(description="Whether some messages are not indexed by meaning yet.")
 
 
 @search_router.get("/search", response_model=HitsOut)
@@ -196,9 +203,9 @@ async def search(
     q: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="Words, or a phrase in quotes.")],
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
     limit: Limit = 20,
-    meaning: Annotated[bool, Query(description="Also what was said in other words, as recall finds it.")] = False,
+    meaning: Annotated[bool, Query(description="Also find what was said in other words, as recall does.")] = False,
 ) -> Response:
-    """Your messages by their words or their meaning, in one conversation or in all, best first."""
+    """Search your messages by words or by meaning, in one conversation or in all; best first."""
     hits = await et.search(q, owner=caller.owner, conversation=conversation_id, limit=limit, meaning=meaning)
     found = {
         "items": [asdict(hit) for hit in hits],

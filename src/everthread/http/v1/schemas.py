@@ -1,7 +1,7 @@
-"""What answers look like: the models document them, the functions make them.
+"""Response models that several routes share: the models document the responses, the functions build them.
 
-Answers are made as plain dicts, since a message may hold what no model can write (half a surrogate pair, a number of a
-thousand digits); a test holds both together.
+Responses are built as plain dicts, because a message may hold what no model can write (half a surrogate pair, a number
+of a thousand digits); a test compares both.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ class ConversationOut(BaseModel):
     id: str
     title: str | None
     metadata: dict[str, Any]
-    parent_id: str | None = Field(description="The conversation that it is a subagent of.")
+    parent_id: str | None = Field(description="The conversation it is a subagent of.")
     is_active: bool
     is_deleted: bool
     off_record: bool
-    entry_count: int = Field(description="Entries of its log, marks and revisions included.")
+    entry_count: int = Field(description="Entries in its log, including marks and revisions.")
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None
 
 
 class ConversationPage(BaseModel):
-    """Conversations, the newest first."""
+    """Conversations, newest first."""
 
     items: list[ConversationOut]
-    next_cursor: str | None = Field(description="For the next page; null on the last one.")
+    next_cursor: str | None = Field(description="`cursor` for the next page; null on the last one.")
 
 
 class MessageOut(BaseModel):
-    """A message, with exactly what came in as `payload`."""
+    """A message; `payload` is exactly what was sent."""
 
     id: str
-    seq: int = Field(description="Its place in the order.")
-    entry_seq: int = Field(description="The entry of the log that holds this revision.")
+    seq: int = Field(description="Its position in the conversation.")
+    entry_seq: int = Field(description="The log entry that holds this revision.")
     role: str
     name: str | None
     text: str
@@ -56,7 +56,7 @@ class MessageOut(BaseModel):
     revision: int
     is_deleted: bool
     is_pinned: bool
-    is_complete: bool = Field(description="False for what there is of an answer that was cut short.")
+    is_complete: bool = Field(description="False for the partial text of an answer that was cut short.")
     has_secret: bool
     said_at: datetime | None
     created_at: datetime
@@ -64,24 +64,24 @@ class MessageOut(BaseModel):
 
 
 class MessagePage(BaseModel):
-    """Messages along a branch, oldest first."""
+    """Messages of a branch, oldest first."""
 
     items: list[MessageOut]
-    has_older: bool = Field(description="Ask with `before` the first seq.")
-    has_newer: bool = Field(description="Ask with `after` the last seq.")
+    has_older: bool = Field(description="If so, ask again with `before` set to the first seq.")
+    has_newer: bool = Field(description="If so, ask again with `after` set to the last seq.")
 
 
 class ReceiptOut(BaseModel):
-    """What became of one message."""
+    """The result for one message."""
 
     id: str
     seq: int
     revision: int
-    new: bool = Field(description="False when the very same message was there already.")
+    new: bool = Field(description="False if the same message was there already.")
 
 
 class Receipts(BaseModel):
-    """What became of each message, in their order."""
+    """The result for each message, in their order."""
 
     receipts: list[ReceiptOut]
 
@@ -103,9 +103,9 @@ class Branches(BaseModel):
 
 
 class CompactionOut(BaseModel):
-    """A summary, and the stretch of messages that it stands for."""
+    """A summary, and the range of messages that it covers."""
 
-    number: int = Field(description="Its place among the conversation's compactions, from 1.")
+    number: int = Field(description="Its number among the conversation's compactions, from 1.")
     id: str
     level: int
     first_seq: int
@@ -129,7 +129,7 @@ class CompactionOut(BaseModel):
 
 
 class EraseOut(BaseModel):
-    """What an erase reached, and what no program can reach from here."""
+    """What was erased, and what no program can reach from here."""
 
     conversation_id: str | None
     message_id: str | None
@@ -197,8 +197,8 @@ def branch_out(one: Branch) -> dict[str, Any]:
 
 
 def compaction_out(number: int, one: Compaction) -> dict[str, Any]:
-    shown = {name: value for name, value in asdict(one).items() if name in CompactionOut.model_fields}
-    return {"number": number, **shown, "is_live": one.is_live}
+    fields = {name: value for name, value in asdict(one).items() if name in CompactionOut.model_fields}
+    return {"number": number, **fields, "is_live": one.is_live}
 
 
 def erase_out(report: EraseReport) -> dict[str, Any]:
