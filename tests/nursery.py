@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, TextIO
 from tests.crash import child
 
 ROOT = Path(__file__).parents[1]
-PRELOADED = ("everthread.adapters.stores.postgres", "sqlalchemy.dialects.postgresql.asyncpg")
+PRELOADED = ("everthread.adapters.stores.postgres", "procrastinate.schema")
 """What the warming up does not import by itself."""
 WITH_LANGCHAIN = ("everthread.langchain", "everthread.langgraph")
 SERVING = ("everthread.cli.serve", "everthread.http.server", "everthread.demo.load")

@@ -64,7 +64,7 @@ WHERE datid = (SELECT oid FROM pg_database WHERE datname = current_database()) A
 _SHAPE = """
 SELECT (SELECT array_agg((oid, relname, relnatts)::text ORDER BY oid) FROM pg_class
         WHERE relnamespace::regnamespace::text NOT IN ('pg_toast', 'pg_catalog', 'information_schema')),
-       (SELECT array_agg(version_num) FROM alembic_version), (SELECT count(*) FROM pg_proc),
+       (SELECT array_agg(version) FROM schema_version), (SELECT count(*) FROM pg_proc),
        (SELECT count(*) FROM pg_extension),
        (SELECT count(*) FROM pg_db_role_setting JOIN pg_database ON setdatabase = pg_database.oid
         WHERE datname = current_database())
@@ -72,7 +72,7 @@ SELECT (SELECT array_agg((oid, relname, relnatts)::text ORDER BY oid) FROM pg_cl
 _FILLED = """
 SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
 WHERE relkind = 'r' AND relnamespace IN ('public'::regnamespace, 'everthread_jobs'::regnamespace)
-  AND relname <> 'alembic_version' AND pg_relation_size(oid) > 0
+  AND relname <> 'schema_version' AND pg_relation_size(oid) > 0
 """
 _LAUNCH = """
 import ctypes, os, signal, sys

@@ -88,9 +88,9 @@ def test_no_database_is_a_failure_with_advice(quick: Quick, tmp_path: Path) -> N
 
 
 def test_older_and_newer_tables_are_told_apart(healthy: Quick, tmp_path: Path) -> None:
-    change(tmp_path / "et.db", "UPDATE alembic_version SET version_num = '0000'")
+    change(tmp_path / "et.db", "UPDATE schema_version SET version = 0")
     assert checks(healthy)["tables"]["advice"] == "everthread migrate"
-    change(tmp_path / "et.db", "UPDATE alembic_version SET version_num = '9999'")
+    change(tmp_path / "et.db", "UPDATE schema_version SET version = 9999")
     assert checks(healthy)["tables"]["state"] == "fail"
     assert healthy("ls").code == 1
 

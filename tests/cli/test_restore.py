@@ -182,7 +182,7 @@ def test_another_programs_database_is_no_backup(file: Kept) -> None:
 def test_a_backup_of_a_later_everthread_is_refused(file: Kept) -> None:
     backup = file.backup("b")
     with closing(sqlite3.connect(backup)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE schema_version SET version = 9999")
         connection.commit()
     assert file("restore", backup, "--force").code == 1
     assert file.texts() == ["hello", SECRET]

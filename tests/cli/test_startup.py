@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = set("alembic asyncpg detect_secrets langchain langchain_core langgraph rich sqlalchemy sqlite3".split())
+HEAVY = set("asyncpg detect_secrets langchain langchain_core langgraph rich sqlite3".split())
 LOOK = """
 import sys
 from everthread.cli.commands import run

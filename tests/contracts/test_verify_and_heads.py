@@ -19,17 +19,20 @@ Tamper = Callable[[str], Awaitable[None]]
 
 @pytest.fixture
 def tamper(durable_url: str) -> Tamper:
-    """Run a statement on the database itself, past the store. An entry's seq is `key & 4294967295`."""
+    """Run a statement on the database itself, past the store. On SQLite an entry's place is one number."""
 
     async def run(statement: str) -> None:
         if durable_url.startswith("sqlite"):
+            of_sqlite = statement.replace(" seq =", " key & 4294967295 =").replace(" conversation =", " key >> 32 =")
             connection = sqlite3.connect(durable_url.removeprefix("sqlite:///"))
             with connection:
-                connection.execute(statement)
+                connection.execute(of_sqlite)
             connection.close()
         else:
             over = await asyncpg.connect(durable_url)
             await over.execute(statement)
+            if "SET owner" in statement:  # which is in every key here
+                await over.execute("UPDATE branches SET owner = 'ann'; UPDATE entries SET owner = 'ann'")
             await over.close()
 
     return run
@@ -134,31 +137,31 @@ async def test_verifying_while_others_write_finds_nothing_wrong(et: Everthread) 
 @pytest.mark.parametrize(
     ("statement", "kind", "seq"),
     [
-        ("UPDATE entries SET raw = chain WHERE key & 4294967295 = 2", "chain", 2),
-        ("UPDATE entries SET salt = chain WHERE key & 4294967295 = 2", "chain", 2),
-        ("UPDATE entries SET role = 'assistant' WHERE key & 4294967295 = 2", "chain", 2),
-        ("UPDATE entries SET id = 'other' WHERE key & 4294967295 = 2", "chain", 2),
-        ("UPDATE entries SET created_at = created_at + 1 WHERE key & 4294967295 = 2", "chain", 2),
-        ("UPDATE entries SET parent_seq = 2 WHERE key & 4294967295 = 7", "chain", 7),
-        ("UPDATE entries SET how = 1 WHERE key & 4294967295 = 4", "chain", 4),
-        ("UPDATE entries SET revises = 2 WHERE key & 4294967295 = 5", "chain", 5),
-        ("UPDATE entries SET kind = 1 WHERE key & 4294967295 = 3", "chain", 3),
-        ("UPDATE entries SET chain = raw WHERE key & 4294967295 = 3", "chain", 3),
-        ("UPDATE entries SET raw = NULL WHERE key & 4294967295 = 3", "payload", 3),
-        ("UPDATE entries SET raw = NULL, salt = NULL, flags = 4 WHERE key & 4294967295 = 3", "payload", 3),
-        ("UPDATE entries SET raw = NULL, salt = NULL, commitment = chain WHERE key & 4294967295 = 3", "chain", 3),
-        ("DELETE FROM entries WHERE key & 4294967295 = 2", "gap", 2),
-        ("DELETE FROM entries WHERE key & 4294967295 = 7", "count", 6),
-        ("UPDATE conversations SET chain = (SELECT chain FROM entries WHERE key & 4294967295 = 1)", "head", 7),
+        ("UPDATE entries SET raw = chain WHERE seq = 2", "chain", 2),
+        ("UPDATE entries SET salt = chain WHERE seq = 2", "chain", 2),
+        ("UPDATE entries SET role = 'assistant' WHERE seq = 2", "chain", 2),
+        ("UPDATE entries SET id = 'other' WHERE seq = 2", "chain", 2),
+        ("UPDATE entries SET created_at = created_at + 1 WHERE seq = 2", "chain", 2),
+        ("UPDATE entries SET parent_seq = 2 WHERE seq = 7", "chain", 7),
+        ("UPDATE entries SET how = 1 WHERE seq = 4", "chain", 4),
+        ("UPDATE entries SET revises = 2 WHERE seq = 5", "chain", 5),
+        ("UPDATE entries SET kind = 1 WHERE seq = 3", "chain", 3),
+        ("UPDATE entries SET chain = raw WHERE seq = 3", "chain", 3),
+        ("UPDATE entries SET raw = NULL WHERE seq = 3", "payload", 3),
+        ("UPDATE entries SET raw = NULL, salt = NULL, flags = 4 WHERE seq = 3", "payload", 3),
+        ("UPDATE entries SET raw = NULL, salt = NULL, commitment = chain WHERE seq = 3", "chain", 3),
+        ("DELETE FROM entries WHERE seq = 2", "gap", 2),
+        ("DELETE FROM entries WHERE seq = 7", "count", 6),
+        ("UPDATE conversations SET chain = (SELECT chain FROM entries WHERE seq = 1)", "head", 7),
         ("UPDATE conversations SET owner = 'ann'", "chain", 1),
         ("UPDATE conversations SET id = 'd'", "chain", 1),
-        ("UPDATE entries SET flags = 0 WHERE key & 4294967295 = 1", "projection", 1),
-        ("UPDATE entries SET flags = 1 WHERE key & 4294967295 = 2", "projection", 2),
-        ("UPDATE entries SET flags = 2 WHERE key & 4294967295 = 2", "projection", 2),
-        ("UPDATE entries SET newest_seq = NULL WHERE key & 4294967295 = 3", "projection", 3),
-        ("UPDATE entries SET newest_seq = 5 WHERE key & 4294967295 = 2", "projection", 2),
-        ("UPDATE entries SET branch = 1 WHERE key & 4294967295 = 3", "projection", 6),
-        ("UPDATE entries SET depth = 9 WHERE key & 4294967295 = 2", "projection", 2),
+        ("UPDATE entries SET flags = 0 WHERE seq = 1", "projection", 1),
+        ("UPDATE entries SET flags = 1 WHERE seq = 2", "projection", 2),
+        ("UPDATE entries SET flags = 2 WHERE seq = 2", "projection", 2),
+        ("UPDATE entries SET newest_seq = NULL WHERE seq = 3", "projection", 3),
+        ("UPDATE entries SET newest_seq = 5 WHERE seq = 2", "projection", 2),
+        ("UPDATE entries SET branch = 1 WHERE seq = 3", "projection", 6),
+        ("UPDATE entries SET depth = 9 WHERE seq = 2", "projection", 2),
         ("UPDATE branches SET leaf_seq = 2 WHERE number = 0", "projection", 2),
         ("UPDATE branches SET leaf_depth = 2 WHERE number = 0", "projection", 3),
         ("UPDATE conversations SET leaf_seq = 2", "projection", 2),
@@ -184,10 +187,10 @@ async def test_a_tail_cut_off_cleanly_shows_only_against_heads(durable_url: str,
         conv = await et.conversations.create(id="c")
         await appended(conv, "a", "b", "c")
         heads = await et.heads()
-        await tamper("DELETE FROM entries WHERE key & 4294967295 = 3")
+        await tamper("DELETE FROM entries WHERE seq = 3")
         await tamper(
             "UPDATE conversations SET entry_count = 2, leaf_seq = 2, leaf_depth = 2, "
-            "chain = (SELECT chain FROM entries WHERE key & 4294967295 = 2)"
+            "chain = (SELECT chain FROM entries WHERE seq = 2)"
         )
         assert (await et.verify()).ok
         report = await et.verify(against=heads)
@@ -209,7 +212,7 @@ async def test_damage_in_one_conversation_leaves_the_others_proved(durable_url: 
     async with everthread.open(durable_url) as et:
         for name in ("one", "two", "three"):
             await appended(await et.conversations.create(id=name), "a", "b")
-        await tamper("UPDATE entries SET role = 'x' WHERE key >> 32 = 2 AND key & 4294967295 = 1")
+        await tamper("UPDATE entries SET role = 'x' WHERE conversation = 2 AND seq = 1")
         report = await et.verify()
         assert {problem.conversation_id for problem in report.problems} == {"two"}
         assert report.conversations == 3

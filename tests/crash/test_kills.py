@@ -31,18 +31,16 @@ SCRIPTS = 2
 def points(store: str) -> Sequence[str]:
     """Those that the script reaches; the others have tests elsewhere.
 
-    PostgreSQL indexes in the append itself and has all its tables, and a new SQLite file is made without steps.
+    PostgreSQL indexes in the append itself.
     """
     elsewhere = {"compaction.written", "checkpoint.written", "job.written", "blob.written", "blob.deleted"}
     elsewhere |= {"vectors.written", "ids.filed"}
-    elsewhere |= {"index.written", "table.made"} if store == "postgres" else {"migrate.step_done"}
+    elsewhere |= {"index.written"} if store == "postgres" else set()
     return [point for point in FAILPOINTS if point not in elsewhere]
 
 
 def reaches(point: str, store: str) -> Sequence[int]:
     """Which reach ends the first child, which one ends the child that retries, and which one its successor."""
-    if point == "table.made":
-        return (1, 1, 1)  # what is killed there has made no table
     return (1,) if store == "postgres" or point.startswith("migrate.") else (1, 2, 3)
 
 

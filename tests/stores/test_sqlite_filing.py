@@ -15,10 +15,8 @@ import everthread
 from everthread import Conflict, Conversation
 from everthread.adapters.stores.sqlite import filing, log
 from everthread.adapters.stores.sqlite.engine import Engine
-from everthread.adapters.stores.sqlite.files import connect
 from everthread.core.nouns import Ref
 from everthread.history import ingest, intents
-from tests.stores.older_sqlite import back_to
 
 
 @pytest.fixture(autouse=True)
@@ -184,18 +182,3 @@ async def test_logs_beyond_what_is_remembered_are_read_again(tmp_path: Path, mon
                 await conv.append(says(f"m{number}"))
         for conv in talks:
             assert await seqs(conv, numbered(0, 12)) == [*range(1, 13)]
-
-
-async def test_an_older_file_has_its_ids_filed_when_it_is_opened(tmp_path: Path) -> None:
-    path = tmp_path / "et.db"
-    async with everthread.open(f"sqlite:///{path}", worker=False) as et:
-        conv = await et.conversations.create(id="old")
-        await conv.append(says(*numbered(0, 20)))
-        await conv.pin("m3")
-    with closing(connect(path)) as connection:  # as the version before left it
-        back_to(connection, "0018")
-    async with everthread.open(f"sqlite:///{path}", worker=False) as et:
-        conv = await et.conversations.get("old")
-        assert filed(path) == 20
-        assert await seqs(conv, numbered(0, 20)) == [*range(1, 21)]
-        assert (await et.verify()).ok

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import everthread
 from everthread.adapters.stores.sqlite.erase import _index_anew
-from everthread.adapters.stores.sqlite.files import connect
-from tests.stores.older_sqlite import back_to
 
 CALLING = {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "find", "args": {"what": "a"}}]}
 
@@ -33,14 +31,3 @@ async def test_an_index_made_anew_counts_no_use_twice(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         _index_anew(connection)
     assert await _habits(path) == [("find", 3)], "one of before, and the two that waited"
-
-
-async def test_uses_that_an_older_version_counted_are_not_counted_again(tmp_path: Path) -> None:
-    path = tmp_path / "et.db"
-    await _append(path, "old")
-    with closing(connect(path)) as connection:  # as it was left: counted, and not indexed yet
-        connection.execute("INSERT INTO uses SELECT number, 'tool', 'find', 1, 0 FROM conversations")
-        back_to(connection, "0017")
-    assert await _habits(path) == [("find", 1)]
-    await _append(path, "old")
-    assert await _habits(path) == [("find", 2)]

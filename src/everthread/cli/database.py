@@ -41,14 +41,14 @@ async def stats(cli: Invocation) -> None:
 @command(app)
 async def migrate(cli: Invocation) -> None:
     """Bring the database to today's tables. Where there is none, it is made."""
-    ran = await _migrate(cli)
+    ran = [f"{version:04d}" for version in await _migrate(cli)]
     if cli.out.json:
         cli.out.document({"steps": ran})
     else:
         cli.out.text(f"ran {', '.join(ran)}" if ran else "up to date: nothing to do")
 
 
-async def _migrate(cli: Invocation) -> Sequence[str]:
+async def _migrate(cli: Invocation) -> Sequence[int]:
     from everthread.adapters.stores.restoring import sqlite_file  # noqa: PLC0415 - startup
 
     file = sqlite_file(cli.url)
@@ -63,14 +63,14 @@ async def _migrate(cli: Invocation) -> Sequence[str]:
     return await tables.migrate(address.parse(cli.url))
 
 
-def _migrate_file(file: Path) -> Sequence[str]:
-    from everthread.adapters.stores import migrating  # noqa: PLC0415 - startup
+def _migrate_file(file: Path) -> Sequence[int]:
+    from everthread.adapters.stores import schema  # noqa: PLC0415 - startup
     from everthread.adapters.stores.sqlite import files  # noqa: PLC0415
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    revision = files.revision_of(file)
-    if revision is not None:
-        migrating.refuse_newer(revision)
+    version = files.version_of(file)
+    if version is not None:
+        schema.refuse_newer(version)
     return files.migrate(file)
 
 

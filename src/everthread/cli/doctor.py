@@ -173,12 +173,13 @@ def check_room(folder: Path, database_bytes: int) -> Check:
 # --- a database of either kind, once the figures are read --------------------------------------------------------
 
 
-def check_revision(found: str | None, newest: str) -> Check:
-    if found == newest:
-        return Check(name="tables", state=State.OK, found=f"revision {found}")
-    if found is None or found < newest:
-        return Check(name="tables", state=State.WARN, found=f"revision {found}", advice="everthread migrate")
-    return Check(name="tables", state=State.FAIL, found=f"revision {found}", advice="upgrade everthread")
+def check_tables(version: int | None, newest: int) -> Check:
+    found = "none" if version is None else f"version {version}"
+    if version is None or version < newest:
+        return Check(name="tables", state=State.WARN, found=found, advice="everthread migrate")
+    if version > newest:
+        return Check(name="tables", state=State.FAIL, found=found, advice="upgrade everthread")
+    return Check(name="tables", state=State.OK, found=found)
 
 
 def check_erasures(unfinished: int) -> Check:

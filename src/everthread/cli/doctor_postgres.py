@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from itertools import cycle, islice
 
-from everthread.adapters.stores import migrating
+from everthread.adapters.stores import schema
 from everthread.adapters.stores.layout import words_of
 from everthread.adapters.stores.postgres import errors, tables
 from everthread.adapters.stores.postgres import statements as sql
@@ -22,8 +23,8 @@ from everthread.cli.doctor import (
     check_erasures,
     check_index,
     check_jobs,
-    check_revision,
     check_sample,
+    check_tables,
     check_vectors,
 )
 from everthread.core.entries import Entry
@@ -33,18 +34,25 @@ OLDEST_SERVER = 140000
 TO_BE_INDEXED = "e.kind = 0 AND e.flags & 4 = 0 AND c.off_record = 0"
 COUNTS = f"""
 SELECT (SELECT count(*) FROM words),
-    (SELECT count(*) FROM entries e JOIN conversations c ON c.number = e.key >> 32 WHERE {TO_BE_INDEXED})"""
+    (SELECT count(*) FROM entries e JOIN conversations c ON c.owner = e.owner AND c.number = e.conversation
+     WHERE {TO_BE_INDEXED})"""
 """How many messages the index holds, and how many it must hold."""
-KEYS = "SELECT coalesce(min(key), 0), coalesce(max(key), 0) FROM entries"
-"""Between which keys a sample is drawn."""
+SOME_CONVERSATIONS = """
+SELECT owner, number, entry_count FROM conversations
+WHERE entry_count > 0 AND off_record = 0 AND erased_at IS NULL ORDER BY random() LIMIT $1"""
+"""Conversations that a sample is drawn from."""
+
 SOME_MESSAGE = f"""
-SELECT e.key, c.owner, {sql.ENTRY}
-FROM entries e JOIN conversations c ON c.number = e.key >> 32
-WHERE e.key >= $1 AND {TO_BE_INDEXED}
-  AND NOT EXISTS (SELECT 1 FROM payloads p WHERE p.key = e.key AND p.blob IS NOT NULL)
-ORDER BY e.key LIMIT 1"""
-"""The next message, from a key on, that the index must hold."""
-IS_FOUND = "SELECT count(*) FROM words WHERE key = $1 AND tokens @@ $2::text::tsquery"
+SELECT {sql.ENTRY} FROM entries e
+WHERE e.owner = $1 AND e.conversation = $2 AND e.seq >= $3 AND e.kind = 0 AND e.flags & 4 = 0
+  AND NOT EXISTS (
+    SELECT 1 FROM payloads p
+    WHERE p.owner = e.owner AND p.conversation = e.conversation AND p.seq = e.seq AND p.blob IS NOT NULL)
+ORDER BY e.seq LIMIT 1"""
+"""The next message of a conversation, from a seq on, that the index must hold."""
+
+IS_FOUND = """
+SELECT count(*) FROM words WHERE owner = $1 AND conversation = $2 AND seq = $3 AND tokens @@ $4::text::tsquery"""
 """Whether the index has an entry under some words."""
 
 
@@ -77,9 +85,9 @@ async def _check_connected(connection: Connection) -> AsyncIterator[Check]:
             found=f"a restore was cut off: the tables it was to replace are in the schema {ASIDE}",
             advice="restore again, with --force",
         )
-    revision = check_revision(await tables.revision(connection), migrating.NEWEST)
-    yield revision
-    if revision.state is State.OK:
+    tables_check = check_tables(await tables.version(connection), schema.VERSION)
+    yield tables_check
+    if tables_check.state is State.OK:
         yield check_erasures(len(await connection.fetch(sql.UNFINISHED_ERASURES)))
         counts = {name: await connection.fetchval(sql.STATS[f"jobs_{name}"]) for name in ("waiting", "dead")}
         yield check_jobs(**counts)
@@ -120,13 +128,16 @@ async def _check_count(connection: Connection) -> Check:
 
 
 async def _check_sample(connection: Connection) -> Check:
-    ((first, last),) = await connection.fetch(KEYS)
-    drawn = [await connection.fetchrow(SOME_MESSAGE, random.randint(first, last)) for _ in range(SAMPLE)]
-    rows = {row[0]: row for row in drawn if row is not None}
-    found = [await _is_found(connection, row[0], row[1], Entry._make(row[2:])) for row in rows.values()]
-    return check_sample(found=sum(found), drawn=len(rows))
+    conversations = await connection.fetch(SOME_CONVERSATIONS, SAMPLE)
+    drawn: dict[tuple[str, int, int], Entry] = {}
+    for owner, number, count in islice(cycle(conversations), SAMPLE):
+        row = await connection.fetchrow(SOME_MESSAGE, owner, number, random.randint(1, count))
+        if row is not None:
+            drawn[owner, number, row[0]] = Entry._make(row)
+    found = [await _is_found(connection, *place, entry) for place, entry in drawn.items()]
+    return check_sample(found=sum(found), drawn=len(drawn))
 
 
-async def _is_found(connection: Connection, key: int, owner: str, entry: Entry) -> bool:
+async def _is_found(connection: Connection, owner: str, number: int, seq: int, entry: Entry) -> bool:
     words = words_of(entry, owner).split(" ")[:SAMPLE_WORDS]
-    return bool(await connection.fetchval(IS_FOUND, key, " & ".join(f"'{word}'" for word in words)))
+    return bool(await connection.fetchval(IS_FOUND, owner, number, seq, " & ".join(f"'{word}'" for word in words)))

@@ -9,12 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from everthread.adapters.stores import migrating
+from everthread.adapters.stores import schema
 from everthread.adapters.stores.layout import words_of
 from everthread.adapters.stores.restoring import unfinished
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import teach_blobs
-from everthread.adapters.stores.sqlite.later import Connection
+from everthread.adapters.stores.sqlite.files import read_version
 from everthread.adapters.stores.sqlite.packing import teach_packing
 from everthread.adapters.vectors import sqlite as vectors
 from everthread.adapters.vectors.quantised import record_bytes
@@ -26,9 +26,9 @@ from everthread.cli.doctor import (
     check_erasures,
     check_index,
     check_jobs,
-    check_revision,
     check_room,
     check_sample,
+    check_tables,
     check_vectors,
 )
 from everthread.core.entries import Entry
@@ -64,10 +64,9 @@ def check_file(path: Path) -> Iterator[Check]:
         return
     try:
         address = f"file:{quote(str(path.absolute()))}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True, factory=Connection)) as connection:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
             teach_blobs(connection, lambda: None)
             teach_packing(connection)
-            connection.stand_in()
             yield from _check_opened(connection, path)
     except sqlite3.DatabaseError as problem:
         yield _unreadable(problem)
@@ -95,9 +94,9 @@ def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]
             found="a restore was cut off and left a copy of its backup",
             advice=f"restore again, or remove {unfinished(path)}",
         )
-    revision = check_revision(_revision(connection), migrating.NEWEST)
-    yield revision
-    if revision.state is State.OK:
+    tables_check = check_tables(read_version(connection), schema.VERSION)
+    yield tables_check
+    if tables_check.state is State.OK:
         yield check_erasures(connection.execute(sql.UNFINISHED_ERASURES).fetchone()[0])
         counts = {name: connection.execute(sql.STATS[f"jobs_{name}"]).fetchone()[0] for name in ("waiting", "dead")}
         yield check_jobs(**counts)
@@ -133,14 +132,6 @@ def _check_journal(connection: sqlite3.Connection) -> Check:
         found=f"journal_mode={mode}, synchronous={'FULL' if synchronous == full else synchronous}",
         advice="" if is_good else "the next opening sets journal_mode=wal, where the file system allows it",
     )
-
-
-def _revision(connection: sqlite3.Connection) -> str | None:
-    try:
-        row = connection.execute(migrating.VERSION_QUERY).fetchone()
-    except sqlite3.OperationalError:
-        return None
-    return None if row is None else str(row[0])
 
 
 def _check_count(connection: sqlite3.Connection) -> Check:

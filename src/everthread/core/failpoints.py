@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 FAILPOINTS = (
     "create.written",
-    "table.made",
     "append.locked",
     "append.entries_written",
     "blob.written",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from everthread.adapters.stores import migrating
+from everthread.adapters.stores import schema
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreBusy, StoreDamaged
@@ -205,10 +205,10 @@ def _copy(source: Path, copy: Path) -> None:
 def _bring_up_to_date(source: Path, copy: Path) -> None:
     from everthread.adapters.stores.sqlite import files  # noqa: PLC0415 - only where there is SQLite
 
-    revision = files.revision_of(copy)
-    if revision is None:
+    version = files.version_of(copy)
+    if version is None:
         raise StoreDamaged(f"{source} is no backup of everthread; nothing was changed")
-    migrating.refuse_newer(revision)
+    schema.refuse_newer(version)
     files.migrate(copy)
 
 

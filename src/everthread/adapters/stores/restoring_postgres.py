@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from everthread.adapters.jobs.postgres_statements import SCHEMA as JOBS
-from everthread.adapters.stores import migrating
+from everthread.adapters.stores import schema
 from everthread.adapters.stores.postgres import PostgresStore, dump, erase, errors, tables
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
 from everthread.adapters.stores.restoring import Erasure, Restored
-from everthread.adapters.stores.schema import ERASE_RULES, SQLITE_ONLY
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreDamaged
@@ -32,14 +31,13 @@ JOBS_ASIDE = f"{ASIDE}_jobs"
 PATIENCE = "SET lock_timeout = '10s'"
 """How long the old tables are waited for, when somebody still works on them."""
 
-HOME = "SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('alembic_version')"
+HOME = """
+SELECT relnamespace::regnamespace::text FROM pg_class
+WHERE oid = coalesce(to_regclass('schema_version'), to_regclass('alembic_version'))"""
 """The schema our tables are in, as the address finds it; no row when there are none."""
 
 HAS_ASIDE = f"SELECT to_regnamespace('{ASIDE}') IS NOT NULL"
 """Whether a restore before this one was cut off."""
-
-HAS_SCHEMA = "SELECT to_regnamespace($1) IS NOT NULL"
-"""Whether there is a schema by this name."""
 
 OURS = """
 SELECT relname FROM pg_class
@@ -127,7 +125,7 @@ async def _set_aside(connection: Connection, force: bool) -> str:
 
 async def _renames(connection: Connection, source: str, target: str) -> list[str]:
     """What renames a schema, if it is there: tables from before there were jobs have none."""
-    is_there = await connection.fetchval(HAS_SCHEMA, source)
+    is_there = await connection.fetchval(sql.HAS_SCHEMA, source)
     return [RENAME.format(source=source, target=target)] if is_there else []
 
 
@@ -150,8 +148,8 @@ async def _let_go(connection: Connection, keep_old: bool) -> str | None:
     return f"schema {name}"
 
 
-async def _ours(connection: Connection, schema: str) -> list[str]:
-    return [row[0] for row in await connection.fetch(OURS, schema, [*ERASE_RULES.keys() - SQLITE_ONLY])]
+async def _ours(connection: Connection, place: str) -> list[str]:
+    return [row[0] for row in await connection.fetch(OURS, place, [*schema.tables("postgres"), "alembic_version"])]
 
 
 async def _all_at_once(connection: Connection, statements: Sequence[str]) -> None:
@@ -172,10 +170,10 @@ async def _read(connection: Connection, statement: str) -> list[Erasure]:
 
 
 async def _bring_up_to_date(connection: Connection, address: Address, source: Path) -> None:
-    revision = await tables.revision(connection)
-    if revision is None:
+    version = await tables.version(connection)
+    if version is None:
         raise StoreDamaged(f"{source} is no backup of everthread; the database is as it was")
-    migrating.refuse_newer(revision)
+    schema.refuse_newer(version)
     await tables.migrate(address)
 
 

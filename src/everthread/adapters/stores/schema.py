@@ -1,408 +1,112 @@
-"""The tables, as SQLAlchemy describes them. Only migrations read this; the hot path is SQL by name.
+"""The tables of both databases, and the steps that bring an older database to them.
 
-Every table here has an erase rule (`ERASE_RULES`); a test fails when one has none.
+`schema.sql` is the one place where a table is written down. A new database is made from it at once; one that exists
+runs the steps it is missing (`MIGRATIONS`). The stores run what these functions give: SQLite all that is missing in one
+transaction, PostgreSQL each step in one, under a lock. So a migration killed anywhere resumes.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Double,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    SmallInteger,
-    Table,
-    Text,
-    text,
-)
-from sqlalchemy.types import TypeEngine
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Literal, NamedTuple
 
-metadata = MetaData()
+from everthread.core.errors import StoreError
 
-_Number: TypeEngine[int] = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite gives numbers by itself only to a column declared INTEGER."""
+Database = Literal["sqlite", "postgres"]
+_DATABASES = ("sqlite", "postgres")
 
-conversations = Table(
-    "conversations",
-    metadata,
-    Column("number", _Number, primary_key=True, autoincrement=True),
-    Column("owner", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("parent_number", BigInteger),
-    Column("title", Text),
-    Column("metadata", LargeBinary, nullable=False),
-    Column("is_active", SmallInteger, nullable=False),
-    Column("off_record", SmallInteger, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("updated_at", BigInteger, nullable=False),
-    Column("deleted_at", BigInteger),
-    Column("erased_at", BigInteger),
-    Column("entry_count", Integer, nullable=False),
-    Column("chain", LargeBinary, nullable=False),
-    Column("active_branch", Integer, nullable=False),
-    Column("leaf_seq", BigInteger, nullable=False, server_default="0"),
-    Column("leaf_depth", Integer, nullable=False, server_default="0"),
-    Column("look_at", Integer, nullable=False, server_default="0"),
-    Index("conversations_by_id", "owner", "id", unique=True),
-    Index("conversations_by_number", "owner", "number"),
-    Index("conversations_by_parent", "parent_number", sqlite_where=text("parent_number IS NOT NULL")),
-    sqlite_autoincrement=True,
-)
+VERSION_QUERY = "SELECT version FROM schema_version"
+OLD_VERSION_QUERY = "SELECT version_num FROM alembic_version"
+OLD_VERSION = "0021"
+"""Before the first release tables went by 21 revisions of alembic. The last of them is still opened."""
+BEFORE_FIRST = 0
+"""What such a database counts as."""
 
-"""`leaf_seq` and `leaf_depth` are those of the active branch; of the others they stand in `branches`."""
-
-branches = Table(
-    "branches",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("parent", Integer),
-    Column("fork_seq", BigInteger, nullable=False),
-    Column("leaf_seq", BigInteger, nullable=False),
-    Column("leaf_depth", Integer, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-entries = Table(
-    "entries",
-    metadata,
-    Column("key", _Number, primary_key=True, autoincrement=False),
-    Column("id", Text, nullable=False),
-    Column("kind", SmallInteger, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("revises", BigInteger),
-    Column("how", SmallInteger),
-    Column("revision", Integer, nullable=False),
-    Column("parent_seq", BigInteger),
-    Column("branch", Integer, nullable=False),
-    Column("depth", Integer, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("tokens", Integer, nullable=False),
-    Column("salt", LargeBinary),
-    Column("chain", LargeBinary, nullable=False),
-    Column("raw", LargeBinary),
-    Column("commitment", LargeBinary),
-    Column("newest_seq", BigInteger),
-    Column("flags", SmallInteger, nullable=False),
-    Column("updated_at", BigInteger),
-)
-Index("entries_by_id", text("(key >> 32)"), entries.c.id)
-"""On PostgreSQL; SQLite has `entry_ids` instead."""
-Index("entries_pinned", entries.c.key, sqlite_where=text("flags & 2 <> 0"), postgresql_where=text("flags & 2 <> 0"))
-
-_KEPT_OUTSIDE = text("blob IS NOT NULL")
-payloads = Table(
-    "payloads",
-    metadata,
-    Column("key", _Number, primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("blob", Text),
-    Column("blob_bytes", BigInteger),
-    Column("commitment", LargeBinary),
-)
-"""Large payloads, or the names of the blobs that hold them; then also what an erase keeps of one it cannot read."""
-Index("payloads_by_blob", payloads.c.blob, sqlite_where=_KEPT_OUTSIDE, postgresql_where=_KEPT_OUTSIDE)
-
-doomed_blobs = Table(
-    "doomed_blobs",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("doomed_at", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""Blobs of what was erased, until they are deleted."""
-
-answers = Table(
-    "answers",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("idempotency_key", Text, primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-    Column("receipts", LargeBinary, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-erasures = Table(
-    "erasures",
-    metadata,
-    Column("number", _Number, primary_key=True, autoincrement=True),
-    Column("owner", Text, nullable=False),
-    Column("conversation", Text),
-    Column("message", Text),
-    Column("erased_at", BigInteger, nullable=False),
-    Column("finished_at", BigInteger),
-)
-
-compactions = Table(
-    "compactions",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", Text, primary_key=True),
-    Column("first_seq", BigInteger, nullable=False),
-    Column("last_seq", BigInteger, nullable=False),
-    Column("record", LargeBinary, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("undone_at", BigInteger),
-    Column("invalid_at", BigInteger),
-    Column("branch", Integer, nullable=False),
-    Column("after_seq", BigInteger, nullable=False),
-    Column("level", Integer, nullable=False),
-    sqlite_with_rowid=False,
-)
-_LIVE = text("undone_at IS NULL AND invalid_at IS NULL")
-_VALID = text("invalid_at IS NULL")
-Index(
-    "compactions_by_start",
-    compactions.c.conversation,
-    compactions.c.after_seq,
-    compactions.c.level,
-    compactions.c.last_seq,
-    sqlite_where=_LIVE,
-    postgresql_where=_LIVE,
-)
-Index(
-    "compactions_by_end",
-    compactions.c.conversation,
-    compactions.c.last_seq,
-    compactions.c.after_seq,
-    sqlite_where=_VALID,
-    postgresql_where=_VALID,
-)
-Index("compactions_by_age", compactions.c.conversation, compactions.c.created_at, compactions.c.id)
-
-policies = Table(
-    "policies",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("policy", LargeBinary, nullable=False),
-)
-"""How a conversation is compacted; the row of number 0 is the server's."""
-
-calibrations = Table(
-    "calibrations",
-    metadata,
-    Column("model", Text, primary_key=True),
-    Column("factor", Double, nullable=False),
-    Column("samples", BigInteger, nullable=False),
-)
-"""The tokens of a model per token of our count, and how many reports that is learnt from."""
-
-manifests = Table(
-    "manifests",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", Text, primary_key=True),
-    Column("manifest", LargeBinary, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""What a model was shown, by reference."""
-
-prompts = Table(
-    "prompts",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("digest", Text, primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""What models were told beside the messages (system prompts, tool schemas), once for all manifests that name it."""
+_CREATE = re.compile(r"CREATE (?:UNIQUE |VIRTUAL )?(TABLE|INDEX) ")
+_TABLE = re.compile(r"CREATE (?:VIRTUAL )?TABLE (\w+)")
 
 
-threads = Table(
-    "threads",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("made", Integer, nullable=False),
-    Column("tip", Integer, nullable=False),
-    Column("epoch", Integer, nullable=False),
-    Column("is_closed", SmallInteger, nullable=False),
-    Column("erasures", Integer, nullable=False),
-)
-"""What a conversation with checkpoints keeps about them as a whole."""
+@cache
+def create(database: Database) -> Sequence[str]:
+    """The statements that make all tables."""
+    return _render("schema.sql", database)
 
-checkpoints = Table(
-    "agent_checkpoints",
-    metadata,
-    Column("key", _Number, primary_key=True, autoincrement=False),
-    Column("namespace", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("parent_id", Text),
-    Column("run_id", Text),
-    Column("state", SmallInteger, nullable=False),
-    Column("log_count", Integer, nullable=False),
-    Column("branch", Integer, nullable=False),
-    Column("leaf_seq", BigInteger, nullable=False),
-    Column("leaf_depth", Integer, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("metadata", LargeBinary, nullable=False),
-)
-Index("checkpoints_by_id", text("(key >> 32)"), checkpoints.c.namespace, checkpoints.c.id, unique=True)
-Index("checkpoints_by_run", checkpoints.c.run_id, sqlite_where=text("run_id IS NOT NULL"))
 
-writes = Table(
-    "agent_writes",
-    metadata,
-    Column("key", BigInteger, primary_key=True, autoincrement=False),
-    Column("task_id", Text, primary_key=True),
-    Column("idx", Integer, primary_key=True, autoincrement=False),
-    Column("task_path", Text, nullable=False),
-    Column("channel", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("value", LargeBinary, nullable=False),
-    Column("is_held", SmallInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""What tasks wrote on top of a checkpoint, by the checkpoint's key."""
-Index("writes_held", writes.c.key, sqlite_where=text("is_held = 1"))
+@cache
+def tables(database: Database) -> Sequence[str]:
+    """The names of all tables, but for those that SQLite and procrastinate make for themselves."""
+    return [table for statement in create(database) for table in _TABLE.findall(statement)]
 
-blobs = Table(
-    "blobs",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("digest", LargeBinary, primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""Values of checkpoints, by content, shared only within a conversation."""
 
-items = Table(
-    "items",
-    metadata,
-    Column("owner", Text, primary_key=True),
-    Column("namespace", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("value", LargeBinary, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("updated_at", BigInteger, nullable=False),
-    Column("expires_at", BigInteger),
-    Column("ttl_micros", BigInteger),
-    Column("model", Text),
-    Column("vectors", LargeBinary),
-    sqlite_with_rowid=False,
-)
-"""Documents that agents keep, by owner, namespace and key."""
+def drop(database: Database) -> Sequence[str]:
+    """The statements that remove all tables."""
+    return [f"DROP TABLE {table}" for table in tables(database)]
 
-notes = Table(
-    "notes",
-    metadata,
-    Column("number", _Number, primary_key=True, autoincrement=True),
-    Column("owner", Text, nullable=False),
-    Column("kind", SmallInteger, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("shelf", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("record", LargeBinary, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("updated_at", BigInteger, nullable=False),
-    Column("topic", Text),
-    Column("state", SmallInteger, nullable=False),
-    Column("past_at", BigInteger),
-    Column("pinned_at", BigInteger),
-    Column("source_conversation", Text),
-    Column("source_seq", BigInteger),
-    Column("model", Text),
-    Column("vector", LargeBinary),
-    Index("notes_by_id", "owner", "kind", "id", unique=True),
-    sqlite_autoincrement=True,
-)
-"""Memories, documents and their passages, by owner; numbers are never given twice, since an index goes by them."""
-Index("notes_by_shelf", notes.c.owner, notes.c.kind, notes.c.shelf, notes.c.state, notes.c.number)
-_PINNED = text("pinned_at IS NOT NULL")
-Index(
-    "notes_pinned", notes.c.owner, notes.c.kind, notes.c.shelf,
-    sqlite_where=_PINNED, postgresql_where=_PINNED,
-)  # fmt: skip
-_ABOUT = text("topic IS NOT NULL")
-Index(
-    "notes_by_topic", notes.c.owner, notes.c.kind, notes.c.shelf, notes.c.topic,
-    sqlite_where=_ABOUT, postgresql_where=_ABOUT,
-)  # fmt: skip
-_SOURCED = text("source_conversation IS NOT NULL")
-Index(
-    "notes_by_source", notes.c.owner, notes.c.source_conversation, notes.c.source_seq,
-    sqlite_where=_SOURCED, postgresql_where=_SOURCED,
-)  # fmt: skip
 
-uses = Table(
-    "uses",
-    metadata,
-    Column("conversation", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("uses", BigInteger, nullable=False),
-    Column("last_at", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""How often a tool or a skill was used in a conversation."""
+def _render(name: str, database: Database) -> Sequence[str]:
+    """The statements of a file, as one database takes them."""
+    lines: list[str] = []
+    for line in (files(__package__) / name).read_text("utf-8").splitlines():
+        code, _, comment = line.partition("--")
+        if comment.strip() not in _DATABASES or comment.strip() == database:
+            lines.append(code)
+    text = " ".join(" ".join(lines).split())
+    if database == "postgres":
+        text = re.sub(r"\bBLOB\b", "BYTEA", text).replace(" WITHOUT ROWID", "")
+    return [statement.strip() for statement in text.split(";") if statement.strip()]
 
-turns = Table(
-    "turns",
-    metadata,
-    Column("number", _Number, primary_key=True, autoincrement=True),
-    Column("conversation", BigInteger, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("state", SmallInteger, nullable=False),
-    Column("holder", Text, nullable=False),
-    Column("lease_until", BigInteger),
-    Column("is_asked_to_stop", SmallInteger, nullable=False),
-    Column("received_at", BigInteger, nullable=False),
-    Column("question", LargeBinary),
-    Column("record", LargeBinary, nullable=False),
-    Index("turns_by_id", "conversation", "id", unique=True),
-    Index("turns_by_number", "conversation", "number"),
-    sqlite_autoincrement=True,
-)
-"""One question each, and where its answer stands."""
-_UNFINISHED = text("state < 2")
-Index("turns_unfinished", turns.c.conversation, sqlite_where=_UNFINISHED, postgresql_where=_UNFINISHED)
 
-run_events = Table(
-    "run_events",
-    metadata,
-    Column("turn", BigInteger, primary_key=True, autoincrement=False),
-    Column("first", Integer, primary_key=True, autoincrement=False),
-    Column("last", Integer, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("kept_at", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""What turns told while they ran, in batches, by the turn's number."""
-Index("run_events_by_age", run_events.c.kept_at)
-api_keys = Table(
-    "api_keys",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("is_admin", SmallInteger, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("revoked_at", BigInteger),
-    Column("digest", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""Who may speak for an owner to the service; of a key only its hash."""
+class Migration(NamedTuple):
+    """One step: what brings a database from the version before to this one, and back."""
 
-replies = Table(
-    "replies",
-    metadata,
-    Column("owner", Text, primary_key=True),
-    Column("idempotency_key", Text, primary_key=True),
-    Column("request", LargeBinary, nullable=False),
-    Column("conversation", Text),
-    Column("status", Integer),
-    Column("headers", LargeBinary, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("running_until", BigInteger, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""What the service answered to an idempotency key."""
+    version: int
+    upgrade: Callable[[Database], Sequence[str]]
+    downgrade: Callable[[Database], Sequence[str]]
+
+
+def _first_from_0021(database: Database) -> Sequence[str]:
+    """Old tables that changed step aside, new ones are made, and their rows carried over."""
+    missing = [_CREATE.sub(r"\g<0>IF NOT EXISTS ", statement, count=1) for statement in create(database)]
+    steps = _render(f"migrations/from_0021_{database}.sql", database)
+    place = steps.index("CREATE MISSING TABLES")
+    return [*steps[:place], *missing, *steps[place + 1 :]]
+
+
+MIGRATIONS = (Migration(version=1, upgrade=_first_from_0021, downgrade=drop),)
+"""Every step, oldest first. A new one comes with the same change in `schema.sql`: a test compares what both make."""
+
+VERSION = MIGRATIONS[-1].version
+"""The version of the tables that this everthread works with."""
+
+
+def missing_steps(found: int) -> Sequence[Migration]:
+    """The steps that a database of this version has yet to run."""
+    return [step for step in MIGRATIONS if step.version > found]
+
+
+def old_version(revision: str) -> int | None:
+    """The version of a database that still goes by alembic's revisions; None when they are somebody else's."""
+    if re.fullmatch(r"00[0-2]\d", revision) is None:
+        return None
+    if revision != OLD_VERSION:
+        raise StoreError(
+            f"the database has tables of revision {revision}, from before the first release; nothing was changed: only "
+            f"revision {OLD_VERSION} can be brought up to date"
+        )
+    return BEFORE_FIRST
+
+
+def refuse_newer(version: int) -> None:
+    """A database written by a later everthread is left alone."""
+    if version > VERSION:
+        raise StoreError(
+            f"the database has tables of version {version}, this everthread knows {VERSION}; nothing was changed: "
+            "upgrade everthread to open it"
+        )
+
 
 ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone",
@@ -415,7 +119,9 @@ ERASE_RULES = {
     "policies": "row of the conversation deleted",
     "calibrations": "names of models and numbers only: kept",
     "manifests": "rows of the conversation deleted; seqs and digests of a single message stay",
-    "prompts": "rows of the conversation deleted; a program's own words, so none of a single message's",
+    "prompts": "rows deleted that no other conversation names; a program's own words, so none of a single message's",
+    "prompt_uses": "rows of the conversation deleted",
+    "message_facts": "rows of the conversation deleted, and of a message that of each of its entries",
     "threads": "numbers only: kept",
     "agent_checkpoints": "rows of the conversation deleted; those that only refer to an erased message leave it out",
     "agent_writes": "rows of the conversation deleted, and of a message those that hold its id or its text",
@@ -431,6 +137,9 @@ ERASE_RULES = {
     "items": "rows of the owner deleted with everything of that owner; they belong to no conversation",
     "turns": "rows of the conversation deleted; of a message: what quotes it, and a question that waits",
     "run_events": "rows of the conversation deleted, also for a single message, which stands in them in pieces",
+    "model_usage": "rows of the conversation deleted; of a single message its numbers stay",
+    "import_sources": "rows of the owner deleted with everything of that owner",
+    "import_lines": "rows of the conversation deleted, and of a message that of each of its entries",
     "api_keys": "rows of the owner deleted with everything of that owner",
     "replies": "rows of the owner deleted; of what may speak of an erased conversation or message only the key kept",
     "vectors": "rows of the conversation deleted, and of a message those of its entries",
@@ -440,9 +149,6 @@ ERASE_RULES = {
     "filed": "numbers only: kept",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",
-    "alembic_version": "holds no text",
+    "schema_version": "holds no text",
 }
-"""What `erase` does to each table (`words`, `unindexed`, `entry_ids`, `vectors`, jobs: see their migrations)."""
-
-SQLITE_ONLY = ("entry_ids", "filed", "jobs", "note_words", "unindexed")
-"""In a PostgreSQL database a table of such a name is somebody else's."""
+"""What `erase` does to each table; a test fails when one has no rule."""

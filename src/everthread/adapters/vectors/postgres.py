@@ -14,7 +14,6 @@ from contextlib import suppress
 
 import asyncpg
 
-from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres.pool import Connection, Pool, Row
 from everthread.adapters.vectors import postgres_statements as sql
 from everthread.adapters.vectors import quantised
@@ -158,7 +157,7 @@ async def _new_model(connection: Connection, model: str, dimension: int, has_pgv
 async def _carry_over(connection: Connection) -> int:
     """Some records from before there was pgvector; how many."""
     rows = await connection.fetch(sql.SOME_RECORDS, _BATCH)
-    values = [(*row[:4], quantised.dequantise(row[4])) for row in rows]
+    values = [(*row[:5], quantised.dequantise(row[5])) for row in rows]
     await connection.executemany(sql.CARRY_OVER, values)
     for model, dimension in await connection.fetch(sql.DIMENSIONS):
         if dimension <= MOST_INDEXED_DIMENSIONS:
@@ -170,8 +169,7 @@ async def _put(connection: Connection, ref: Ref, statement: str, kind: int, rows
     number = await connection.fetchval(sql.LIVING, *ref)
     if number is None:
         raise NotFound(f"no conversation {ref.id!r}")
-    values = [(number, kind, ref.owner, entry_key(number, int(str(row[0]))), *row) for row in rows]
-    await connection.executemany(statement, values)
+    await connection.executemany(statement, [(ref.owner, number, kind, *row) for row in rows])
     reach("vectors.written")
 
 

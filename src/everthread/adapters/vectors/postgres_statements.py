@@ -16,10 +16,11 @@ LIVING = "SELECT number FROM conversations WHERE owner = $1 AND id = $2 AND eras
 """A conversation, which is not erased until we have committed."""
 
 _PUT = """
-INSERT INTO vectors (conversation, model, owner, seq, part, {column})
-SELECT $1, $2, $3, $5, $6, $7::{type}
-WHERE NOT EXISTS (SELECT 1 FROM entries WHERE key = $4 AND flags & 4 <> 0)
-ON CONFLICT (conversation, model, seq, part) DO UPDATE SET {column} = excluded.{column}"""
+INSERT INTO vectors (owner, conversation, model, seq, part, {column})
+SELECT $1, $2, $3, $4, $5, $6::{type}
+WHERE NOT EXISTS (
+    SELECT 1 FROM entries WHERE owner = $1 AND conversation = $2 AND seq = $4 AND flags & 4 <> 0)
+ON CONFLICT (owner, conversation, model, seq, part) DO UPDATE SET {column} = excluded.{column}"""
 
 PUT_EMBEDDING = _PUT.format(column="embedding", type="real[]::halfvec")
 """Keep a vector unless its entry was erased."""
@@ -28,14 +29,15 @@ PUT_RECORD = _PUT.format(column="record", type="bytea")
 """The same where there is no pgvector."""
 
 RECORDS = """
-SELECT c.id, v.record FROM conversations c JOIN vectors v ON v.conversation = c.number
+SELECT c.id, v.record FROM conversations c JOIN vectors v ON v.owner = c.owner AND v.conversation = c.number
 WHERE c.owner = $1 AND ($2::text IS NULL OR c.id = $2) AND c.erased_at IS NULL AND v.model = $3
     AND v.record IS NOT NULL"""
 """The records of a conversation or of an owner."""
 
 NEAR_IN_CONVERSATION = """
 WITH mine AS MATERIALIZED (
-    SELECT c.id, v.seq, v.part, v.embedding FROM conversations c JOIN vectors v ON v.conversation = c.number
+    SELECT c.id, v.seq, v.part, v.embedding
+    FROM conversations c JOIN vectors v ON v.owner = c.owner AND v.conversation = c.number
     WHERE c.owner = $1 AND c.id = $2 AND c.erased_at IS NULL AND v.model = $3 AND v.embedding IS NOT NULL)
 SELECT id, seq, part, -(embedding <#> $4::real[]::halfvec) AS score FROM mine
 ORDER BY score DESC, seq DESC, part DESC LIMIT $5"""
@@ -43,7 +45,8 @@ ORDER BY score DESC, seq DESC, part DESC LIMIT $5"""
 
 NEAR_EXACT = """
 WITH mine AS MATERIALIZED (
-    SELECT c.id, v.seq, v.part, v.embedding FROM vectors v JOIN conversations c ON c.number = v.conversation
+    SELECT c.id, v.seq, v.part, v.embedding
+    FROM vectors v JOIN conversations c ON c.owner = v.owner AND c.number = v.conversation
     WHERE v.owner = $1 AND v.model = $2 AND c.erased_at IS NULL AND v.embedding IS NOT NULL)
 SELECT id, seq, part, -(embedding <#> $3::real[]::halfvec) AS score FROM mine
 ORDER BY score DESC, seq DESC, part DESC LIMIT $4"""
@@ -54,7 +57,8 @@ WITH found AS MATERIALIZED (
     SELECT conversation, seq, part, embedding::halfvec({dimension}) <#> $2::real[]::halfvec({dimension}) AS distance
     FROM vectors WHERE model = {model} AND owner = $1
     ORDER BY embedding::halfvec({dimension}) <#> $2::real[]::halfvec({dimension}) LIMIT $3)
-SELECT c.id, f.seq, f.part, -f.distance AS score FROM found f JOIN conversations c ON c.number = f.conversation
+SELECT c.id, f.seq, f.part, -f.distance AS score
+FROM found f JOIN conversations c ON c.owner = $1 AND c.number = f.conversation
 WHERE c.erased_at IS NULL ORDER BY f.distance, f.seq DESC, f.part DESC"""
 """The nearest of an owner by the index of the model; model and dimension are numbers that we gave."""
 
@@ -68,17 +72,20 @@ COUNT_OF_OWNER = "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE owner = $1 A
 
 FORGET = """
 DELETE FROM vectors v USING conversations c, vector_models m
-WHERE c.number = v.conversation AND m.number = v.model AND c.owner = $1 AND ($2::text IS NULL OR c.id = $2)
+WHERE c.owner = v.owner AND c.number = v.conversation AND m.number = v.model AND c.owner = $1
+    AND ($2::text IS NULL OR c.id = $2)
     AND ($3::bigint[] IS NULL OR v.seq = ANY ($3)) AND ($4::text IS NULL OR m.name = $4)"""
 """Destroy vectors of an owner, a conversation, some entries; of one embedder or all."""
 
 FORGET_ERASED = """
-DELETE FROM vectors v WHERE conversation = ANY ($1) AND ($2::text IS NULL OR EXISTS (
-    SELECT 1 FROM entries e WHERE e.key = (v.conversation << 32 | v.seq) AND e.id = $2))"""
+DELETE FROM vectors v WHERE v.owner = $1 AND v.conversation = ANY ($2) AND ($3::text IS NULL OR EXISTS (
+    SELECT 1 FROM entries e
+    WHERE e.owner = v.owner AND e.conversation = v.conversation AND e.seq = v.seq AND e.id = $3))"""
 """Destroy the vectors of conversations, or of one message of them."""
 
 INDEXED = """
-SELECT m.name, count(*), max(v.seq) FROM conversations c JOIN vectors v ON v.conversation = c.number
+SELECT m.name, count(*), max(v.seq)
+FROM conversations c JOIN vectors v ON v.owner = c.owner AND v.conversation = c.number
 JOIN vector_models m ON m.number = v.model
 WHERE c.owner = $1 AND c.id = $2 AND c.erased_at IS NULL GROUP BY m.name"""
 """How far each embedder's index of a conversation has come."""
@@ -110,11 +117,11 @@ USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) WHERE model = {mod
 """The index of one embedder's vectors; model and dimension are numbers that we gave."""
 
 SOME_RECORDS = """
-SELECT conversation, model, seq, part, record FROM vectors WHERE embedding IS NULL AND record IS NOT NULL
+SELECT owner, conversation, model, seq, part, record FROM vectors WHERE embedding IS NULL AND record IS NOT NULL
 LIMIT $1 FOR UPDATE SKIP LOCKED"""
 """Vectors from before there was pgvector."""
 
 CARRY_OVER = """
-UPDATE vectors SET embedding = $5::real[]::halfvec, record = NULL
-WHERE conversation = $1 AND model = $2 AND seq = $3 AND part = $4"""
+UPDATE vectors SET embedding = $6::real[]::halfvec, record = NULL
+WHERE owner = $1 AND conversation = $2 AND model = $3 AND seq = $4 AND part = $5"""
 """Keep one as pgvector's."""

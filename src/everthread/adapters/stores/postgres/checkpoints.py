@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from everthread.adapters.stores.layout import (
-    SEQ_MASK,
     checkpoint_from_row,
-    checkpoint_values,
-    entry_key,
     thread_from_row,
     write_from_row,
-    write_values,
 )
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
+from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.core.checkpoints import (
     CheckpointChanges,
     CheckpointNeeds,
@@ -30,103 +27,102 @@ from everthread.core.failpoints import reach
 from everthread.core.nouns import Ref
 
 
-async def look(connection: Connection, number: int, needs: CheckpointNeeds) -> CheckpointsSeen:
+async def look(connection: Connection, key: ConversationKey, needs: CheckpointNeeds) -> CheckpointsSeen:
     """What an intent about checkpoints asks for."""
     if needs.everything:
-        rows = await connection.fetch(sql.CHECKPOINTS, *_span(number))
-        writes = [write_from_row(tuple(row)) for row in await connection.fetch(sql.ALL_WRITES, *_span(number))]
+        rows = await connection.fetch(sql.CHECKPOINTS, *key)
+        writes = [write_from_row(tuple(row)) for row in await connection.fetch(sql.ALL_WRITES, *key)]
         return CheckpointsSeen(
-            thread=await _thread(connection, number),
+            thread=await _thread(connection, key),
             held=[write for write in writes if write.is_held],
             all=[checkpoint_from_row(row) for row in rows],
             writes=writes,
-            digests=[row[0] for row in await connection.fetch(sql.DIGESTS, number)],
-            chunks={row[0]: row[1] for row in await connection.fetch(sql.CHUNKS, number)},
+            digests=[row[0] for row in await connection.fetch(sql.DIGESTS, *key)],
+            chunks={row[0]: row[1] for row in await connection.fetch(sql.CHUNKS, *key)},
         )
-    parent = await _one(connection, number, needs.namespace, needs.parent_id)
+    parent = await _one(connection, key, needs.namespace, needs.parent_id)
     return CheckpointsSeen(
-        thread=await _thread(connection, number),
-        own=await _one(connection, number, needs.namespace, needs.id),
+        thread=await _thread(connection, key),
+        own=await _one(connection, key, needs.namespace, needs.id),
         parent=parent,
-        held=() if parent is None else await _held(connection, _around(number, parent)),
+        held=() if parent is None else await _held(connection, key, parent),
     )
 
 
-def _span(number: int) -> tuple[int, int]:
-    return entry_key(number, 0), entry_key(number, SEQ_MASK)
+async def _thread(connection: Connection, key: ConversationKey) -> Thread:
+    return thread_from_row(await connection.fetchrow(sql.THREAD, *key))
 
 
-def _around(number: int, row: StoredCheckpoint) -> tuple[int, int]:
-    return entry_key(number, row.number) - 1, entry_key(number, row.number)
-
-
-async def _thread(connection: Connection, number: int) -> Thread:
-    return thread_from_row(await connection.fetchrow(sql.THREAD, number))
-
-
-async def _one(connection: Connection, number: int, namespace: str, id: str | None) -> StoredCheckpoint | None:
-    row = None if id is None else await connection.fetchrow(sql.CHECKPOINT, number, namespace, id)
+async def _one(connection: Connection, key: ConversationKey, namespace: str, id: str | None) -> StoredCheckpoint | None:
+    row = None if id is None else await connection.fetchrow(sql.CHECKPOINT, *key, namespace, id)
     return None if row is None else checkpoint_from_row(tuple(row))
 
 
-async def _held(connection: Connection, span: tuple[int, int]) -> list[StoredWrite]:
-    return [write_from_row(tuple(row)) for row in await connection.fetch(sql.HELD_WRITES, *span)]
+async def _held(connection: Connection, key: ConversationKey, on: StoredCheckpoint) -> list[StoredWrite]:
+    return [write_from_row(tuple(row)) for row in await connection.fetch(sql.HELD_WRITES, *key, on.number)]
 
 
-async def apply(connection: Connection, number: int, changes: CheckpointChanges) -> None:
+async def apply(connection: Connection, key: ConversationKey, changes: CheckpointChanges) -> None:
     """Write what was decided."""
     if changes.drop:
-        keys = [entry_key(number, dropped) for dropped in changes.drop]
-        await connection.execute(sql.DELETE_CHECKPOINTS, keys)
-        await connection.execute(sql.DELETE_WRITES, keys)
+        await connection.execute(sql.DELETE_CHECKPOINTS, *key, list(changes.drop))
+        await connection.execute(sql.DELETE_WRITES, *key, list(changes.drop))
     if changes.drop_blobs:
-        await connection.execute(sql.DELETE_BLOBS, number, list(changes.drop_blobs))
+        await connection.execute(sql.DELETE_BLOBS, *key, list(changes.drop_blobs))
     if changes.blobs:
-        await connection.executemany(sql.KEEP_BLOB, [(number, *blob) for blob in changes.blobs.items()])
+        await connection.executemany(sql.KEEP_BLOB, [(*key, *blob) for blob in changes.blobs.items()])
     for row in changes.put:
-        await connection.execute(sql.PUT_CHECKPOINT, *checkpoint_values(number, row))
+        await connection.execute(sql.PUT_CHECKPOINT, *key, *row)
     if changes.writes:
-        await connection.executemany(sql.KEEP_WRITE, [write_values(number, write) for write in changes.writes])
+        await connection.executemany(sql.KEEP_WRITE, _write_rows(key, changes.writes))
     if changes.settled:
-        await connection.executemany(sql.SETTLE_WRITE, [write_values(number, write) for write in changes.settled])
+        await connection.executemany(sql.SETTLE_WRITE, _write_rows(key, changes.settled))
     if changes.thread is not None:
-        await connection.execute(sql.WRITE_THREAD, number, *changes.thread[:3], *map(int, changes.thread[3:]))
+        await connection.execute(sql.WRITE_THREAD, *key, *changes.thread[:3], *map(int, changes.thread[3:]))
     reach("checkpoint.written")
+
+
+def _write_rows(key: ConversationKey, writes: Iterable[StoredWrite]) -> list[Row]:
+    return [(*key, *write[:7], int(write.is_held)) for write in writes]
 
 
 async def read(connection: Connection, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
     """One checkpoint, or the newest; None when the conversation or the checkpoint is not there."""
-    number = await _number(connection, ref)
-    if number is None:
+    key = await _key(connection, ref)
+    if key is None:
         return None
     if id is None:
-        row = await connection.fetchrow(sql.NEWEST_CHECKPOINT, number, namespace)
+        row = await connection.fetchrow(sql.NEWEST_CHECKPOINT, *key, namespace)
     else:
-        row = await connection.fetchrow(sql.CHECKPOINT, number, namespace, id)
+        row = await connection.fetchrow(sql.CHECKPOINT, *key, namespace, id)
     if row is None:
         return None
-    return (await _saved(connection, [row], {number: await _thread(connection, number)}))[0]
+    return (await _saved(connection, key.owner, [(key.number, *row)]))[0]
 
 
-async def _number(connection: Connection, ref: Ref) -> int | None:
+async def _key(connection: Connection, ref: Ref) -> ConversationKey | None:
     row = await connection.fetchrow(sql.CONVERSATION_STATE, *ref)
-    return None if row is None or row[1] is not None else row[0]
+    return None if row is None or row[1] is not None else ConversationKey(ref.owner, row[0])
 
 
-async def _saved(connection: Connection, rows: Sequence[Row], threads: Mapping[int, Thread]) -> list[SavedCheckpoint]:
-    """Checkpoints with their writes, in one more round trip."""
-    by_key: dict[int, list[StoredWrite]] = {row[0]: [] for row in rows}
-    for write in await connection.fetch(sql.WRITES, list(by_key)):
-        by_key[write[0]].append(write_from_row(tuple(write)))
-    return [SavedCheckpoint(checkpoint_from_row(tuple(row)), by_key[row[0]], threads[row[0] >> 32]) for row in rows]
+async def _saved(connection: Connection, owner: str, rows: Sequence[Row]) -> list[SavedCheckpoint]:
+    """Checkpoints, each after its conversation's number, with their threads and writes."""
+    threads = {row[0]: await _thread(connection, ConversationKey(owner, row[0])) for row in rows}
+    writes: dict[tuple[int, int], list[StoredWrite]] = {(row[0], row[1]): [] for row in rows}
+    places = ([conversation for conversation, _ in writes], [number for _, number in writes])
+    for row in await connection.fetch(sql.WRITES, owner, *places):
+        writes[row[0], row[1]].append(write_from_row(tuple(row)[1:]))
+    return [
+        SavedCheckpoint(checkpoint_from_row(tuple(row)[1:]), writes[row[0], row[1]], threads[row[0]]) for row in rows
+    ]
 
 
 async def read_all(connection: Connection, ref: Ref) -> CheckpointsSeen:
     """Everything about a conversation's checkpoints."""
-    number = await _number(connection, ref)
-    if number is None:
+    key = await _key(connection, ref)
+    if key is None:
         return CheckpointsSeen(thread=Thread())
-    return await look(connection, number, CheckpointNeeds(everything=True))
+    return await look(connection, key, CheckpointNeeds(everything=True))
 
 
 async def list_some(connection: Connection, query: CheckpointQuery) -> list[ListedCheckpoint]:
@@ -141,23 +137,23 @@ async def list_some(connection: Connection, query: CheckpointQuery) -> list[List
         *(query.after or (None, None, None)),
         query.limit,
     )
-    threads = {number: await _thread(connection, number) for number in {row[1] >> 32 for row in rows}}
-    saved = await _saved(connection, [tuple(row)[1:] for row in rows], threads)
+    saved = await _saved(connection, query.owner, [tuple(row)[1:] for row in rows])
     return [ListedCheckpoint(row[0], one) for row, one in zip(rows, saved, strict=True)]
 
 
 async def ancestors(connection: Connection, ref: Ref, namespace: str, id: str, limit: int) -> list[SavedCheckpoint]:
     """A checkpoint and those it was made from."""
-    number = await _number(connection, ref)
-    if number is None:
+    key = await _key(connection, ref)
+    if key is None:
         return []
-    rows = await connection.fetch(sql.ANCESTORS, number, namespace, id, limit)
-    return await _saved(connection, rows, {number: await _thread(connection, number)})
+    rows = await connection.fetch(sql.ANCESTORS, *key, namespace, id, limit)
+    return await _saved(connection, key.owner, [(key.number, *row) for row in rows])
 
 
 async def blobs(connection: Connection, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
     """Bytes by digest."""
-    rows = await connection.fetch(sql.BLOBS, await _number(connection, ref), list(digests))
+    key = await _key(connection, ref)
+    rows = [] if key is None else await connection.fetch(sql.BLOBS, *key, list(digests))
     return {row[0]: row[1] for row in rows}
 
 

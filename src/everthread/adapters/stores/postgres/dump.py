@@ -9,7 +9,7 @@ from pathlib import Path
 
 from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.pool import connect
-from everthread.adapters.stores.postgres.tables import revision
+from everthread.adapters.stores.postgres.tables import version
 from everthread.core.errors import Conflict, StoreError
 
 SET_ASIDE = "everthread_replacing*"
@@ -37,10 +37,10 @@ async def restore(url: str, source: Path) -> None:
     address = parse(url)
     connection = await connect(address)
     try:
-        version = await revision(connection)
+        found = await version(connection)
     finally:
         await connection.close()
-    if version is not None:
+    if found is not None:
         raise Conflict("the database has tables already; nothing was changed: restore into an empty database")
     await _run(
         "pg_restore", address, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction", str(source)

@@ -61,11 +61,12 @@ async def blank(
     numbers = [row[0] for row in await connection.fetch(sql.LOCK_ERASE_TARGETS, owner, conversation)]
     if not numbers and conversation is not None:
         raise NotFound(f"no conversation {conversation!r}")
-    seqs = None if message is None else [row[0] for row in await connection.fetch(sql.SEQS_OF, numbers, message)]
+    seqs = None if message is None else [row[0] for row in await connection.fetch(sql.SEQS_OF, owner, numbers, message)]
     gone = _count(await notes.erase(connection, owner, conversation, seqs))
-    reached = {**await _blank_all(connection, numbers, message, now, blobs), "notes": gone}
+    reached = {**await _blank_all(connection, owner, numbers, message, now, blobs), "notes": gone}
     if conversation is None:
         reached["items"] = _count(await connection.execute(sql.DELETE_ITEMS_OF, owner))
+        reached["import_sources"] = _count(await connection.execute(sql.DELETE_SOURCES_OF, owner))
     reached.update(await access.forget(connection, owner, conversation))
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
@@ -84,68 +85,73 @@ async def _erase_memory(connection: Connection, owner: str, id: str, now: int) -
 
 
 async def _blank_all(
-    connection: Connection, numbers: Sequence[int], message: str | None, now: int, blobs: Blobs | None
+    connection: Connection, owner: str, numbers: Sequence[int], message: str | None, now: int, blobs: Blobs | None
 ) -> dict[str, int]:
-    targets = [] if message is None else await _targets(connection, numbers, message, blobs)
+    targets = [] if message is None else await _targets(connection, owner, numbers, message, blobs)
     traces: list[bytes | None] = [None] if message is None else [*traces_of(targets)]
-    reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, numbers, message))}
-    reached["vectors"] = _count(await connection.execute(vectors.FORGET_ERASED, numbers, message))
+    reached = {"words": _count(await connection.execute(sql.DELETE_WORDS, owner, numbers, message))}
+    reached["vectors"] = _count(await connection.execute(vectors.FORGET_ERASED, owner, numbers, message))
     reach("erase.words_removed")
-    reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, numbers, message, now))
-    await connection.execute(sql.DOOM_BLOBS, numbers, message, now)
-    reached["payloads"] = _count(await connection.execute(sql.DELETE_PAYLOADS, numbers, message))
+    reached["entries"] = _count(await connection.execute(sql.BLANK_ENTRIES, owner, numbers, message, now))
+    await connection.execute(sql.DOOM_BLOBS, owner, numbers, message, now)
+    reached["payloads"] = _count(await connection.execute(sql.DELETE_PAYLOADS, owner, numbers, message))
+    reached["message_facts"] = _count(await connection.execute(sql.DELETE_FACTS, owner, numbers, message))
+    reached["import_lines"] = _count(await connection.execute(sql.DELETE_LINES, owner, numbers, message))
     for trace in traces:
-        await _forget_checkpoints(connection, numbers, trace, reached)
-    await connection.execute(sql.NOTE_ERASURE, numbers)
+        await _forget_checkpoints(connection, owner, numbers, trace, reached)
+    await connection.execute(sql.NOTE_ERASURE, owner, numbers)
     await connection.execute(jobs.FORGET_ERRORS, numbers)
     if message is not None:
-        reached["compactions"] = await _destroy_summaries(connection, numbers, message)
-        reached["answers"] = await _blank_answers(connection, numbers, message)
-        await turns.forget_message(connection, numbers, message, texts_of(targets), reached)
+        reached["compactions"] = await _destroy_summaries(connection, owner, numbers, message)
+        reached["answers"] = await _blank_answers(connection, owner, numbers, message)
+        await turns.forget_message(connection, owner, numbers, message, texts_of(targets), reached)
     else:
-        reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, numbers))
-        reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, numbers))
-        reached["prompts"] = _count(await connection.execute(sql.DELETE_PROMPTS, numbers))
-        reached["manifests"] = _count(await connection.execute(sql.DELETE_MANIFESTS, numbers))
-        reached["policies"] = _count(await connection.execute(sql.DELETE_POLICY, numbers))
-        await turns.forget(connection, numbers, reached)
+        reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, owner, numbers))
+        reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, owner, numbers))
+        await connection.execute(sql.RELEASE_PROMPTS, owner, numbers)
+        reached["prompts"] = _count(await connection.execute(sql.DELETE_UNUSED_PROMPTS, owner))
+        reached["model_usage"] = _count(await connection.execute(sql.DELETE_USAGE, owner, numbers))
+        reached["manifests"] = _count(await connection.execute(sql.DELETE_MANIFESTS, owner, numbers))
+        reached["policies"] = _count(await connection.execute(sql.DELETE_POLICY, owner, numbers))
+        await turns.forget(connection, owner, numbers, reached)
         reached["jobs"] = _count(await connection.execute(jobs.FORGET, numbers))
-        reached["uses"] = _count(await connection.execute(notes.FORGET_USES, numbers))
-        reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, numbers, now))
+        reached["uses"] = _count(await connection.execute(notes.FORGET_USES, owner, numbers))
+        reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, owner, numbers, now))
     return reached
 
 
-async def _destroy_summaries(connection: Connection, numbers: Sequence[int], message: str) -> int:
+async def _destroy_summaries(connection: Connection, owner: str, numbers: Sequence[int], message: str) -> int:
     destroyed = 0
     for number in numbers:
-        branches = {row.number: row for row in await log.all_branches(connection, number)}
-        for entry in await log.by_id(connection, number, [message]):
+        key = sql.ConversationKey(owner, number)
+        branches = {row.number: row for row in await log.all_branches(connection, key)}
+        for entry in await log.by_id(connection, key, [message]):
             if entry.is_place:
-                destroyed += await compactions.destroy(connection, number, entry, branches)
+                destroyed += await compactions.destroy(connection, key, entry, branches)
     return destroyed
 
 
 async def _targets(
-    connection: Connection, numbers: Sequence[int], message: str, blobs: Blobs | None
+    connection: Connection, owner: str, numbers: Sequence[int], message: str, blobs: Blobs | None
 ) -> Sequence[Entry]:
-    rows = await connection.fetch(sql.ENTRIES_TO_ERASE, numbers, message)
+    rows = await connection.fetch(sql.ENTRIES_TO_ERASE, owner, numbers, message)
     return await filled(map(Entry._make, rows), blobs)
 
 
 async def _forget_checkpoints(
-    connection: Connection, numbers: Sequence[int], trace: bytes | None, reached: dict[str, int]
+    connection: Connection, owner: str, numbers: Sequence[int], trace: bytes | None, reached: dict[str, int]
 ) -> None:
     """Destroy all checkpoints of conversations, or what they hold of a message."""
     for table, statement in _ABOUT.items():
-        found = _count(await connection.execute(statement, numbers, trace))
+        found = _count(await connection.execute(statement, owner, numbers, trace))
         reached[table] = reached.get(table, 0) + found
 
 
-async def _blank_answers(connection: Connection, numbers: Sequence[int], message: str) -> int:
-    answers = [(row[0], IdempotencyRecord(*row[1:])) for row in await connection.fetch(sql.ANSWERS, numbers)]
+async def _blank_answers(connection: Connection, owner: str, numbers: Sequence[int], message: str) -> int:
+    answers = [(row[0], IdempotencyRecord(*row[1:])) for row in await connection.fetch(sql.ANSWERS, owner, numbers)]
     blanked = [(number, answer.blanked()) for number, answer in answers if answer.tells_of(message)]
     for number, answer in blanked:
-        await connection.execute(sql.BLANK_ANSWER, answer.body, answer.receipts, number, answer.key)
+        await connection.execute(sql.BLANK_ANSWER, owner, number, answer.key, answer.body, answer.receipts)
     return len(blanked)
 
 

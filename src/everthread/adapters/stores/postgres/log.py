@@ -15,7 +15,6 @@ from everthread.adapters.jobs.postgres import PostgresJobs
 from everthread.adapters.stores.layout import (
     LARGE_BYTES,
     SEQ_MASK,
-    entry_key,
     is_indexed,
     payload_rows,
     revisions_of,
@@ -28,6 +27,7 @@ from everthread.adapters.stores.postgres import checkpoints, compactions, notes,
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled, filled_pairs
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
+from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
@@ -51,49 +51,53 @@ async def write(
     connection: Connection, ref: Ref, intent: Intent[R], now: int, blobs: Blobs | None = None
 ) -> Decision[R]:
     """Look, decide, write: all inside one transaction that holds the conversation's row. Gives what was written."""
-    number, seen = await _look(connection, ref, intent.needs(), blobs)
+    key, seen = await _look(connection, ref, intent.needs(), blobs)
     reach("append.locked")
     decision = intent.decide(seen, now)
-    await _apply(connection, number, seen, decision, now, blobs)
+    await _apply(connection, key, seen, decision, now, blobs)
     return decision
 
 
-async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | None) -> tuple[int, Seen]:
+async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | None) -> tuple[ConversationKey, Seen]:
     row = await connection.fetchrow(sql.LOCK_HEAD, *ref) or await connection.fetchrow(sql.LOCK_HEAD, *ref)
-    number, log_head, active = _head(row, ref)
-    rows = await all_branches(connection, number) if needs.every_branch else [active]
+    key, log_head, active = _head(row, ref)
+    rows = await all_branches(connection, key) if needs.every_branch else [active]
     answer = None
     if needs.idempotency_key is not None:
-        answer = await connection.fetchrow(sql.ANSWER, number, needs.idempotency_key)
-    named = await filled(await by_id(connection, number, needs.ids), blobs)
+        answer = await connection.fetchrow(sql.ANSWER, *key, needs.idempotency_key)
+    named = await filled(await by_id(connection, key, needs.ids), blobs)
     seen = Seen(
         head=log_head,
         branches={branch.number: branch for branch in rows},
         by_id={entry.id: entry for entry in named if entry.how != Revision.STUB},
-        by_seq={entry.seq: entry for entry in await by_seq(connection, number, needs.seqs)},
+        by_seq={entry.seq: entry for entry in await by_seq(connection, key, needs.seqs)},
         answer=None if answer is None else IdempotencyRecord(*answer),
-        compactions=await compactions.found(connection, number, needs.compactions) if needs.compactions else (),
-        since=await _since(connection, number, needs.since) if needs.since is not None else (),
-        checkpoints=await checkpoints.look(connection, number, needs.checkpoints) if needs.checkpoints else None,
+        compactions=await compactions.found(connection, key, needs.compactions) if needs.compactions else (),
+        since=await _since(connection, key, needs.since) if needs.since is not None else (),
+        checkpoints=await checkpoints.look(connection, key, needs.checkpoints) if needs.checkpoints else None,
         revisions=revisions_of(named) if needs.every_revision else {},
-        turns=await turns.look(connection, number, needs.turns) if needs.turns is not None else (),
+        turns=await turns.look(connection, key, needs.turns) if needs.turns is not None else (),
     )
-    return number, seen
+    return key, seen
 
 
-def _head(row: Row | None, ref: Ref) -> tuple[int, LogHead, BranchRow]:
+def _head(row: Row | None, ref: Ref) -> tuple[ConversationKey, LogHead, BranchRow]:
     if row is None:
         raise NotFound(f"no conversation {ref.id!r}")
     found = tuple(row)
-    return found[0], LogHead._make((*found[1:7], bool(found[7]), found[8])), BranchRow(*found[9:])
+    return (
+        ConversationKey(found[1], found[0]),
+        LogHead._make((*found[1:7], bool(found[7]), found[8])),
+        BranchRow(*found[9:]),
+    )
 
 
-async def head(connection: Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
-    """A conversation's number, the end of its log and its active branch."""
+async def head(connection: Connection, ref: Ref) -> tuple[ConversationKey, LogHead, BranchRow]:
+    """A conversation's key, the end of its log and its active branch."""
     return _head(await connection.fetchrow(sql.LOG_HEAD, *ref), ref)
 
 
-async def living_head(connection: Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
+async def living_head(connection: Connection, ref: Ref) -> tuple[ConversationKey, LogHead, BranchRow]:
     """The same for readers, to whom an erased conversation does not exist."""
     found = await head(connection, ref)
     if found[1].is_erased:
@@ -101,22 +105,22 @@ async def living_head(connection: Connection, ref: Ref) -> tuple[int, LogHead, B
     return found
 
 
-async def all_branches(connection: Connection, number: int) -> list[BranchRow]:
-    return [BranchRow(*row) for row in await connection.fetch(sql.BRANCHES, number)]
+async def all_branches(connection: Connection, key: ConversationKey) -> list[BranchRow]:
+    return [BranchRow(*row) for row in await connection.fetch(sql.BRANCHES, *key)]
 
 
-async def by_id(connection: Connection, number: int, ids: Sequence[str]) -> list[Entry]:
+async def by_id(connection: Connection, key: ConversationKey, ids: Sequence[str]) -> list[Entry]:
     """Every revision of these messages, in order of seq."""
-    return _entries(await connection.fetch(sql.ENTRIES_BY_ID, number, list(ids))) if ids else []
+    return _entries(await connection.fetch(sql.ENTRIES_BY_ID, *key, list(ids))) if ids else []
 
 
-async def by_seq(connection: Connection, number: int, seqs: Sequence[int]) -> list[Entry]:
-    keys = [entry_key(number, seq) for seq in seqs if seq <= SEQ_MASK]
-    return _entries(await connection.fetch(sql.ENTRIES_BY_KEY, keys)) if keys else []
+async def by_seq(connection: Connection, key: ConversationKey, seqs: Sequence[int]) -> list[Entry]:
+    known = [seq for seq in seqs if seq <= SEQ_MASK]
+    return _entries(await connection.fetch(sql.ENTRIES_BY_SEQ, *key, known)) if known else []
 
 
-async def _since(connection: Connection, number: int, seq: int) -> list[Entry]:
-    return _entries(await connection.fetch(sql.SCAN, entry_key(number, seq), entry_key(number, SEQ_MASK), _MOST_ROWS))
+async def _since(connection: Connection, key: ConversationKey, seq: int) -> list[Entry]:
+    return _entries(await connection.fetch(sql.SCAN, *key, seq, _MOST_ROWS))
 
 
 def _entries(rows: Sequence[Row]) -> list[Entry]:
@@ -127,40 +131,40 @@ def _entries(rows: Sequence[Row]) -> list[Entry]:
 
 
 async def _apply(
-    connection: Connection, number: int, seen: Seen, decision: Decision[Any], now: int, blobs: Blobs | None
+    connection: Connection, key: ConversationKey, seen: Seen, decision: Decision[Any], now: int, blobs: Blobs | None
 ) -> None:
     branches, active = settled(seen, decision)
     if decision.entries:
-        await _write_entries(connection, number, decision.entries, seen.head, blobs)
+        await _write_entries(connection, key, decision.entries, seen.head, blobs)
     if decision.touches:
-        await _touch(connection, number, decision.touches)
+        await _touch(connection, key, decision.touches)
     if decision.changed:
-        places = await by_seq(connection, number, decision.changed)
-        rows = {row.number: row for row in await all_branches(connection, number)}
-        await compactions.invalidate(connection, number, places, rows, now)
-    await compactions.keep(connection, number, decision.compactions)
+        places = await by_seq(connection, key, decision.changed)
+        rows = {row.number: row for row in await all_branches(connection, key)}
+        await compactions.invalidate(connection, key, places, rows, now)
+    await compactions.keep(connection, key, decision.compactions)
     if decision.checkpoints is not None:
-        await checkpoints.apply(connection, number, decision.checkpoints)
+        await checkpoints.apply(connection, key, decision.checkpoints)
     if decision.answer is not None:
-        await connection.execute(sql.INSERT_ANSWER, number, *decision.answer, now)
-    await turns.apply(connection, number, decision, now)
+        await connection.execute(sql.INSERT_ANSWER, *key, *decision.answer, now)
+    await turns.apply(connection, key, decision, now)
     if decision.jobs:
-        await jobs.put(connection, number, Ref(seen.head.owner, seen.head.id), decision.jobs, now)
+        await jobs.put(connection, key.number, Ref(seen.head.owner, seen.head.id), decision.jobs, now)
     if decision.entries or decision.active is not None:
         head = _new_head(seen.head, decision, active)
-        await connection.execute(sql.ADVANCE, *_branches(number, branches), *head, now)
+        await connection.execute(sql.ADVANCE, *_branches(key, branches), *head, now)
         reach("fork.written")
         reach("append.head_written")
     elif branches:
-        await connection.execute(sql.WRITE_BRANCHES, *_branches(number, branches))
+        await connection.execute(sql.WRITE_BRANCHES, *_branches(key, branches))
         reach("fork.written")
     elif decision.look_at is not None:
-        await connection.execute(sql.SET_LOOK_AT, number, decision.look_at)
+        await connection.execute(sql.SET_LOOK_AT, *key, decision.look_at)
 
 
-def _branches(number: int, branches: Sequence[BranchRow]) -> tuple[object, ...]:
+def _branches(key: ConversationKey, branches: Sequence[BranchRow]) -> tuple[object, ...]:
     """The values of `WRITE_BRANCHES`."""
-    return (number, *_columns(branches, len(BranchRow._fields)))
+    return (*key, *_columns(branches, len(BranchRow._fields)))
 
 
 def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tuple[int, bytes, int, int, int, int]:
@@ -169,28 +173,29 @@ def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tu
     return count, decision.chain or before.chain, active.number, active.leaf_seq, active.leaf_depth, look_at
 
 
-def _row(number: int, entry: Entry) -> tuple[Any, ...]:
+def _row(entry: Entry) -> tuple[Any, ...]:
     """An entry as the values of `INSERT_COLUMNS`."""
-    return (entry_key(number, entry.seq), *entry[1:14], row_payload(entry), entry.flags)
+    return (*entry[:14], row_payload(entry), entry.flags)
 
 
 async def _write_entries(
-    connection: Connection, number: int, new: Sequence[Entry], before: LogHead, blobs: Blobs | None
+    connection: Connection, key: ConversationKey, new: Sequence[Entry], before: LogHead, blobs: Blobs | None
 ) -> None:
     for batch in _batches(new):
         indexed = [entry for entry in batch if is_indexed(entry, off_record=before.off_record)]
         await connection.execute(
             sql.INSERT_ENTRIES,
-            *_columns([_row(number, entry) for entry in batch], 16),
-            [entry_key(number, entry.seq) for entry in indexed],
+            *key,
+            *_columns([_row(entry) for entry in batch], 16),
+            [entry.seq for entry in indexed],
             await _words(indexed, before.owner),
         )
     if any(len(entry.raw or b"") > LARGE_BYTES for entry in new):
         await connection.execute(sql.SHARE_BLOBS)
-        large = await asyncio.to_thread(payload_rows, number, Ref(before.owner, before.id), new, blobs)
-        await connection.executemany(sql.INSERT_PAYLOAD, large)
+        large = await asyncio.to_thread(payload_rows, key.number, Ref(before.owner, before.id), new, blobs)
+        await connection.executemany(sql.INSERT_PAYLOAD, [(*key, row.key & SEQ_MASK, *row[1:]) for row in large])
     if not before.off_record and (used := uses_in(new)):
-        await notes.count_uses(connection, number, used, new[-1].created_at)
+        await notes.count_uses(connection, key, used, new[-1].created_at)
     reach("append.entries_written")
     reach("append.search_written")
 
@@ -213,10 +218,10 @@ async def _words(entries: Sequence[Entry], owner: str) -> list[str]:
     return await asyncio.to_thread(find) if is_much else find()
 
 
-async def _touch(connection: Connection, number: int, touches: Sequence[Touch]) -> None:
+async def _touch(connection: Connection, key: ConversationKey, touches: Sequence[Touch]) -> None:
     rows = [
         (
-            entry_key(number, touch.seq),
+            touch.seq,
             touch.updated_at,
             touch.newest_seq,
             int(touch.set_flags),
@@ -225,7 +230,7 @@ async def _touch(connection: Connection, number: int, touches: Sequence[Touch]) 
         )
         for touch in touches
     ]
-    await connection.execute(sql.TOUCH, *_columns(rows, 6))
+    await connection.execute(sql.TOUCH, *key, *_columns(rows, 6))
     reach("mark.written")
 
 
@@ -239,27 +244,30 @@ def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
 
 async def path(connection: Connection, ref: Ref, query: PathQuery) -> list[tuple[Entry, Entry]]:
     """(place, newest revision) along a path, over as many stretches as the limit needs."""
-    number, log_head, active = await living_head(connection, ref)
+    key, log_head, active = await living_head(connection, ref)
     is_plain = query.branch is None and active.parent is None
-    rows = [active] if is_plain else await all_branches(connection, number)
-    named = await by_seq(connection, number, [query.branch]) if isinstance(query.branch, int) else []
+    rows = [active] if is_plain else await all_branches(connection, key)
+    named = await by_seq(connection, key, [query.branch]) if isinstance(query.branch, int) else []
     stretches = path_segments({row.number: row for row in rows}, log_head, query.branch, named)
     places: list[Entry] = []
     for stretch in reversed(stretches) if query.newest_first else stretches:
         left = query.limit - len(places)
         if left > 0:
-            places += await _places(connection, number, within(stretch, query), query, left)
-    return await _with_newest(connection, number, places)
+            places += await _places(connection, key, within(stretch, query), query, left)
+    return await _with_newest(connection, key, places)
 
 
-async def _places(connection: Connection, number: int, stretch: Segment, query: PathQuery, limit: int) -> list[Entry]:
+async def _places(
+    connection: Connection, key: ConversationKey, stretch: Segment, query: PathQuery, limit: int
+) -> list[Entry]:
     if stretch.after >= stretch.last:
         return []
     hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
     rows = await connection.fetch(
         sql.PATH_NEWEST_FIRST if query.newest_first else sql.PATH,
-        entry_key(number, stretch.after),
-        entry_key(number, stretch.last),
+        *key,
+        stretch.after,
+        stretch.last,
         stretch.branch,
         int(hidden),
         min(limit, _MOST_ROWS),
@@ -267,37 +275,40 @@ async def _places(connection: Connection, number: int, stretch: Segment, query: 
     return _entries(rows)
 
 
-async def _with_newest(connection: Connection, number: int, places: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+async def _with_newest(
+    connection: Connection, key: ConversationKey, places: Sequence[Entry]
+) -> list[tuple[Entry, Entry]]:
     revised = [place.newest_seq for place in places if place.newest_seq is not None]
-    newest: Mapping[int, Entry] = {entry.seq: entry for entry in await by_seq(connection, number, revised)}
+    newest: Mapping[int, Entry] = {entry.seq: entry for entry in await by_seq(connection, key, revised)}
     return [(place, place if place.newest_seq is None else newest[place.newest_seq]) for place in places]
 
 
-async def pinned(connection: Connection, number: int) -> list[tuple[Entry, Entry]]:
+async def pinned(connection: Connection, key: ConversationKey) -> list[tuple[Entry, Entry]]:
     """(place, newest revision) of the newest pinned messages, on whichever branch."""
-    rows = await connection.fetch(sql.PINNED, entry_key(number, 0), entry_key(number, SEQ_MASK), MOST_PINNED)
-    return await _with_newest(connection, number, _entries(rows[::-1]))
+    rows = await connection.fetch(sql.PINNED, *key, MOST_PINNED)
+    return await _with_newest(connection, key, _entries(rows[::-1]))
 
 
 async def scan(connection: Connection, ref: Ref, after: int, limit: int) -> list[Entry]:
     """Every entry after a seq, in order; also of an erased conversation, whose tombstones are still proved."""
-    number, _, _ = await head(connection, ref)
-    first = entry_key(number, min(after, SEQ_MASK))
-    rows = await connection.fetch(sql.SCAN, first, entry_key(number, SEQ_MASK), min(limit, _MOST_ROWS))
+    known = await connection.fetchrow(sql.CONVERSATION_STATE, *ref)
+    if known is None:
+        raise NotFound(f"no conversation {ref.id!r}")
+    rows = await connection.fetch(sql.SCAN, ref.owner, known[0], min(after, SEQ_MASK), min(limit, _MOST_ROWS))
     return _entries(rows)
 
 
 async def framework_entries(connection: Connection, ref: Ref) -> list[Entry]:
     """What frameworks did to their own lists."""
-    number, _, _ = await living_head(connection, ref)
-    return _entries(await connection.fetch(sql.FRAMEWORK_ENTRIES, entry_key(number, 0), entry_key(number, SEQ_MASK)))
+    key, _, _ = await living_head(connection, ref)
+    return _entries(await connection.fetch(sql.FRAMEWORK_ENTRIES, *key))
 
 
 async def find(connection: Connection, ref: Ref, ids: Sequence[str], seqs: Sequence[int]) -> list[Entry]:
     """Entries by message id or by seq, in order of seq."""
-    number, _, _ = await living_head(connection, ref)
-    found = {entry.seq: entry for entry in await by_id(connection, number, ids)}
-    found.update({entry.seq: entry for entry in await by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
+    key, _, _ = await living_head(connection, ref)
+    found = {entry.seq: entry for entry in await by_id(connection, key, ids)}
+    found.update({entry.seq: entry for entry in await by_seq(connection, key, seqs) if entry.kind != Kind.MARK})
     return [found[seq] for seq in sorted(found)]
 
 
@@ -331,7 +342,7 @@ class PostgresLog:
 
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
         async def work(connection: Connection) -> tuple[Sequence[BranchRow], int]:
-            number, head, _ = await living_head(connection, ref)
-            return await all_branches(connection, number), head.active
+            key, head, _ = await living_head(connection, ref)
+            return await all_branches(connection, key), head.active
 
         return await self._database.pool.read(work)

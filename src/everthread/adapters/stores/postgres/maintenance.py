@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres import blobs, dump, erase, errors, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.conversations import numbered_conversations
@@ -98,8 +97,8 @@ class PostgresMaintenance:
 
     async def blob_at(self, ref: Ref, seq: int) -> str | None:
         async def work(connection: Connection) -> str | None:
-            number, _, _ = await log.head(connection, ref)
-            name: str | None = await connection.fetchval(sql.BLOB_OF, entry_key(number, seq))
+            key, _, _ = await log.head(connection, ref)
+            name: str | None = await connection.fetchval(sql.BLOB_OF, *key, seq)
             return name
 
         return await self._database.pool.read(work)

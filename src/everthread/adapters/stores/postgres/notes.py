@@ -9,6 +9,7 @@ from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_wo
 from everthread.adapters.stores.nearest import nearest
 from everthread.adapters.stores.postgres import notes
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
+from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.core.notes import (
     Note,
     NoteChange,
@@ -46,7 +47,7 @@ ABOUT = f"{_NOTE} WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4 A
 
 PLACES = """
 SELECT c.id, p.id, c.off_record, c.entry_count
-FROM conversations c LEFT JOIN conversations p ON p.number = c.parent_number
+FROM conversations c LEFT JOIN conversations p ON p.owner = c.owner AND p.number = c.parent_number
 WHERE c.owner = $1 AND c.id = ANY($2::text[]) AND c.erased_at IS NULL"""
 """What a change of notes must know of conversations."""
 
@@ -54,7 +55,7 @@ STANDING = """
 SELECT asked.id, asked.seq
 FROM unnest($2::text[], $3::bigint[]) AS asked (id, seq)
 JOIN conversations c ON c.owner = $1 AND c.id = asked.id AND c.erased_at IS NULL
-JOIN entries e ON e.key = c.number << 32 | asked.seq AND e.flags & 4 = 0"""
+JOIN entries e ON e.owner = c.owner AND e.conversation = c.number AND e.seq = asked.seq AND e.flags & 4 = 0"""
 """Which of these entries are in the log and not erased."""
 
 PUT = f"""
@@ -119,20 +120,19 @@ WHERE owner = $1 AND ($2::text IS NULL OR source_conversation = $2)
 """Destroy the notes of an owner, those made from a conversation, or from some entries of it."""
 
 COUNT_USES = """
-INSERT INTO uses (conversation, kind, name, uses, last_at)
-SELECT $1, used.kind, used.name, used.uses, $5
-FROM unnest($2::text[], $3::text[], $4::bigint[]) AS used (kind, name, uses)
-ON CONFLICT (conversation, kind, name) DO UPDATE
+INSERT INTO uses (owner, conversation, kind, name, uses, last_at)
+SELECT $1, $2, used.kind, used.name, used.uses, $6
+FROM unnest($3::text[], $4::text[], $5::bigint[]) AS used (kind, name, uses)
+ON CONFLICT (owner, conversation, kind, name) DO UPDATE
 SET uses = uses.uses + excluded.uses, last_at = excluded.last_at"""
 """Count that tools were used."""
 
 USES = """
 SELECT u.kind, u.name, sum(u.uses)::bigint, count(*), max(u.last_at)
-FROM conversations c JOIN uses u ON u.conversation = c.number
-WHERE c.owner = $1 GROUP BY u.kind, u.name ORDER BY 3 DESC, 5 DESC, u.name LIMIT $2"""
+FROM uses u WHERE u.owner = $1 GROUP BY u.kind, u.name ORDER BY 3 DESC, 5 DESC, u.name LIMIT $2"""
 """The tools an owner uses most."""
 
-FORGET_USES = "DELETE FROM uses WHERE conversation = ANY($1::bigint[])"
+FORGET_USES = "DELETE FROM uses WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Take out the counts of erased conversations."""
 
 
@@ -242,11 +242,11 @@ async def near(
     return [(found[number], score) for number, score in best if number in found]
 
 
-async def count_uses(connection: Connection, number: int, counts: Mapping[Use, int], now: int) -> None:
+async def count_uses(connection: Connection, key: ConversationKey, counts: Mapping[Use, int], now: int) -> None:
     """Note what was used in a conversation."""
     used = sorted(counts)
     columns = ([use.kind for use in used], [use.name for use in used], [counts[use] for use in used])
-    await connection.execute(COUNT_USES, number, *columns, now)
+    await connection.execute(COUNT_USES, *key, *columns, now)
 
 
 async def uses(connection: Connection, owner: str, limit: int) -> list[UseCount]:

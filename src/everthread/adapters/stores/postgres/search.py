@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
+from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.log import living_head
@@ -24,7 +24,6 @@ from everthread.core.queries import Group, Query, Term
 from everthread.history.search_query import tsquery
 from everthread.text.words import scope_token
 
-_NEWEST = 1 << 62
 _SAMPLED_ROWS = 2_000
 _LEAST_GATHERED = 250
 """Fewer matches than one entry of the sample stands for are not told apart: then a short walk is as good."""
@@ -75,8 +74,8 @@ async def candidates(
     """At most `cap` matches of this owner, newest first: the cap comes after the owner."""
     number = entries = None
     if conversation is not None:
-        number, head, _ = await living_head(connection, Ref(owner, conversation))
-        entries = head.entry_count
+        key, head, _ = await living_head(connection, Ref(owner, conversation))
+        number, entries = key.number, head.entry_count
     async with connection.transaction(readonly=True):
         await connection.execute(sql.SEARCH_SETTINGS)
         of_all, of_owner = (tsquery(query, scope, any_term=any_word) for scope in ([], [owner_scope(owner)]))
@@ -88,7 +87,7 @@ async def candidates(
             found = await connection.fetch(sql.WALK, of_all, owner, cap + 1, number)
         else:
             match = of_all if sample.is_large else of_owner
-            found = await connection.fetch(sql.LOOK_UP, match, owner, *_span(number), cap + 1)
+            found = await connection.fetch(sql.LOOK_UP, match, owner, number, cap + 1)
     keys = [row[0] for row in found]
     rows = await connection.fetch(sql.CANDIDATES, keys[:cap], owner)
     return Candidates(
@@ -108,9 +107,9 @@ async def word_places(
     async with connection.transaction(readonly=True):
         await connection.execute(sql.SEARCH_SETTINGS)
         if conversation is not None:
-            number, head, _ = await living_head(connection, Ref(owner, conversation))
+            key, head, _ = await living_head(connection, Ref(owner, conversation))
             total = head.entry_count
-            rows = await connection.fetch(sql.TERM_PLACES_WALK, queries, *_span(number), cap)
+            rows = await connection.fetch(sql.TERM_PLACES_WALK, queries, *key, cap)
             found = [list(row[1]) for row in rows]
         else:
             total = await connection.fetchval(sql.INDEX_SIZE) or 0
@@ -145,10 +144,6 @@ async def _sampled(connection: Connection, owner: str, query: Query, match: str)
         hits=hits,
         counts={term.token: count for term, count in zip(query.terms, counts, strict=True)},
     )
-
-
-def _span(number: int | None) -> tuple[int, int]:
-    return (0, _NEWEST) if number is None else (number << SEQ_BITS, entry_key(number, SEQ_MASK))
 
 
 def _only(term: Term) -> Query:

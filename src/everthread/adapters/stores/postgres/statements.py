@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from everthread.adapters.jobs.postgres_statements import JOBS_IN_STATE
 from everthread.adapters.stores.layout import (
     CHECKPOINT_COLUMNS,
@@ -14,6 +16,14 @@ from everthread.adapters.stores.layout import (
     THREAD_COLUMNS,
     WRITE_COLUMNS,
 )
+
+
+class ConversationKey(NamedTuple):
+    """What the rows of a conversation are found by: the first two values of each statement about them."""
+
+    owner: str
+    number: int
+
 
 # -- transactions ----------------------------------------------------------------------------------------------
 
@@ -29,7 +39,8 @@ COMMITS_WITHOUT_WAITING = "SELECT current_setting('synchronous_commit') = 'off'"
 # -- conversations ---------------------------------------------------------------------------------------------
 
 _CONVERSATION = (
-    f"SELECT {CONVERSATION_COLUMNS} FROM conversations c LEFT JOIN conversations p ON p.number = c.parent_number"
+    f"SELECT {CONVERSATION_COLUMNS} FROM conversations c "
+    "LEFT JOIN conversations p ON p.owner = c.owner AND p.number = c.parent_number"
 )
 
 CREATE_CONVERSATION = """
@@ -39,8 +50,8 @@ WITH made AS (
     VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $7, 0, $8, 0)
     ON CONFLICT (owner, id) DO NOTHING RETURNING number
 )
-INSERT INTO branches (conversation, number, parent, fork_seq, leaf_seq, leaf_depth, created_at)
-SELECT number, 0, NULL, 0, 0, 0, $7 FROM made RETURNING conversation"""
+INSERT INTO branches (owner, conversation, number, parent, fork_seq, leaf_seq, leaf_depth, created_at)
+SELECT $1, number, 0, NULL, 0, 0, 0, $7 FROM made RETURNING conversation"""
 """A conversation starts active, empty and with one branch; no row when somebody else has just made it."""
 
 CONVERSATION_STATE = "SELECT number, erased_at FROM conversations WHERE owner = $1 AND id = $2"
@@ -73,19 +84,21 @@ UPDATE conversations SET {column} = $1, updated_at = $2 WHERE owner = $3 AND id 
 """Set one column; these are all that can be set."""
 
 # -- the log ---------------------------------------------------------------------------------------------------
+# What belongs to a conversation is found by its owner ($1) and its number ($2).
 
 ENTRY = """
-e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
+e.seq, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
 e.tokens, e.salt, e.chain, coalesce(e.raw, (
     SELECT CASE WHEN p.blob IS NULL THEN p.body ELSE '\\x00'::bytea || convert_to(p.blob, 'UTF8') END
-    FROM payloads p WHERE p.key = e.key)),
+    FROM payloads p WHERE p.owner = e.owner AND p.conversation = e.conversation AND p.seq = e.seq)),
 e.commitment, e.newest_seq, e.flags, e.updated_at"""
 """The columns of an `Entry`, in its order; a payload that is in a blob comes as its reference (core/blobs.py)."""
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    c.look_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
-FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
+    c.compaction_check_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
+FROM conversations c
+JOIN branches b ON b.owner = c.owner AND b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = $1 AND c.id = $2"""
 """The end of a log and its active branch."""
 
@@ -99,58 +112,62 @@ conversation is locked all the same, and asking again finds it."""
 BRANCHES = """
 SELECT b.number, b.parent, b.fork_seq, CASE WHEN b.number = c.active_branch THEN c.leaf_seq ELSE b.leaf_seq END,
     CASE WHEN b.number = c.active_branch THEN c.leaf_depth ELSE b.leaf_depth END, b.created_at
-FROM branches b JOIN conversations c ON c.number = b.conversation WHERE b.conversation = $1 ORDER BY b.number"""
+FROM branches b JOIN conversations c ON c.owner = b.owner AND c.number = b.conversation
+WHERE b.owner = $1 AND b.conversation = $2 ORDER BY b.number"""
 """Every branch of a conversation; where the active one ends is in the conversation's row."""
+
+_ENTRIES = f"SELECT {ENTRY} FROM entries e WHERE e.owner = $1 AND e.conversation = $2"
 
 ENTRIES_BY_ID = f"""
 SELECT {ENTRY} FROM entries e
-WHERE e.key >> 32 = $1 AND e.id = ANY($2::text[]) AND e.kind <> 2 ORDER BY e.key"""
-"""Every revision of some messages."""
+WHERE e.owner = $1 AND e.conversation + 0 = $2 AND e.id = ANY($3::text[]) AND e.kind <> 2 ORDER BY e.seq"""
+"""Every revision of some messages, by their index (`conversation + 0`: by no other)."""
 
-ENTRIES_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key = ANY($1::bigint[]) ORDER BY e.key"
+ENTRIES_BY_SEQ = f"{_ENTRIES} AND e.seq = ANY($3::bigint[]) ORDER BY e.seq"
 """Some entries."""
 
-SCAN = f"SELECT {ENTRY} FROM entries e WHERE e.key > $1 AND e.key <= $2 ORDER BY e.key LIMIT $3"
+SCAN = f"{_ENTRIES} AND e.seq > $3 ORDER BY e.seq LIMIT $4"
 """The log itself, in order."""
 
-FRAMEWORK_ENTRIES = f"""
-SELECT {ENTRY} FROM entries e
-WHERE e.key > $1 AND e.key <= $2 AND (e.kind = 1 OR (e.kind = 2 AND e.how = 4)) ORDER BY e.key"""
+FRAMEWORK_ENTRIES = f"{_ENTRIES} AND (e.kind = 1 OR (e.kind = 2 AND e.how = 4)) ORDER BY e.seq"
 """Summaries of frameworks, and marks of what they removed from their lists."""
 
 PATH = f"""
-SELECT {ENTRY} FROM entries e
-WHERE e.key > $1 AND e.key <= $2 AND e.branch = $3 AND e.kind = 0 AND (e.how IS NULL OR e.how = 2)
-  AND e.flags & $4 = 0
-ORDER BY e.key LIMIT $5"""
+{_ENTRIES} AND e.seq > $3 AND e.seq <= $4 AND e.branch = $5 AND e.kind = 0 AND (e.how IS NULL OR e.how = 2)
+  AND e.flags & $6 = 0
+ORDER BY e.seq LIMIT $7"""
 """Places of one stretch of a branch, oldest first."""
 
-PATH_NEWEST_FIRST = PATH.replace("ORDER BY e.key LIMIT", "ORDER BY e.key DESC LIMIT")
+PATH_NEWEST_FIRST = PATH.replace("ORDER BY e.seq LIMIT", "ORDER BY e.seq DESC LIMIT")
 """The same, newest first."""
 
-ANSWER = "SELECT idempotency_key, body, receipts FROM answers WHERE conversation = $1 AND idempotency_key = $2"
+ANSWER = """
+SELECT idempotency_key, body, receipts FROM answers WHERE owner = $1 AND conversation = $2 AND idempotency_key = $3"""
 """What was answered to an idempotency key."""
 
 INSERT_ANSWER = """
-INSERT INTO answers (conversation, idempotency_key, body, receipts, created_at) VALUES ($1, $2, $3, $4, $5)"""
+INSERT INTO answers (owner, conversation, idempotency_key, body, receipts, created_at)
+VALUES ($1, $2, $3, $4, $5, $6)"""
 """Remember an answer."""
 
 INSERT_ENTRIES = f"""
 WITH found_by AS (
-    INSERT INTO words (key, tokens)
-    SELECT key, array_to_tsvector(string_to_array(tokens, ' '))
-    FROM unnest($17::bigint[], $18::text[]) AS new (key, tokens)
+    INSERT INTO words (owner, conversation, seq, tokens)
+    SELECT $1, $2, seq, array_to_tsvector(string_to_array(tokens, ' '))
+    FROM unnest($19::bigint[], $20::text[]) AS new (seq, tokens)
 )
-INSERT INTO entries ({INSERT_COLUMNS})
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::bigint[], $6::smallint[],
-    $7::integer[], $8::bigint[], $9::integer[], $10::integer[], $11::bigint[], $12::integer[], $13::bytea[],
-    $14::bytea[], $15::bytea[], $16::smallint[])"""
+INSERT INTO entries (owner, conversation, {INSERT_COLUMNS.replace("key", "seq")})
+SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::bigint[], $8::smallint[],
+    $9::integer[], $10::bigint[], $11::integer[], $12::integer[], $13::bigint[], $14::integer[], $15::bytea[],
+    $16::bytea[], $17::bytea[], $18::smallint[])"""
 """Write entries, and put their tokens into the index; nothing ever changes these columns but an erase."""
 
-INSERT_PAYLOAD = "INSERT INTO payloads (key, body, blob, blob_bytes, commitment) VALUES ($1, $2, $3, $4, $5)"
+INSERT_PAYLOAD = """
+INSERT INTO payloads (owner, conversation, seq, body, blob, blob_bytes, commitment)
+VALUES ($1, $2, $3, $4, $5, $6, $7)"""
 """Write a payload that is too large for its entry's row, or the name of the blob that holds it."""
 
-BLOB_OF = "SELECT blob FROM payloads WHERE key = $1"
+BLOB_OF = "SELECT blob FROM payloads WHERE owner = $1 AND conversation = $2 AND seq = $3"
 """Which blob holds a payload, if one does."""
 
 BLOB_NAMES = "SELECT DISTINCT blob, blob_bytes FROM payloads WHERE blob IS NOT NULL"
@@ -175,15 +192,15 @@ TOUCH = """
 UPDATE entries e
 SET newest_seq = coalesce(t.newest_seq, e.newest_seq), flags = (e.flags | t.on_flags) & ~t.off_flags,
     updated_at = t.updated_at, commitment = coalesce(t.commitment, e.commitment)
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bytea[])
-    AS t (key, updated_at, newest_seq, on_flags, off_flags, commitment)
-WHERE e.key = t.key"""
+FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::smallint[], $7::smallint[], $8::bytea[])
+    AS t (seq, updated_at, newest_seq, on_flags, off_flags, commitment)
+WHERE e.owner = $1 AND e.conversation = $2 AND e.seq = t.seq"""
 """Project later entries onto the rows of those they speak of."""
 
 WRITE_BRANCHES = """
-INSERT INTO branches (conversation, number, parent, fork_seq, leaf_seq, leaf_depth, created_at)
-SELECT $1, * FROM unnest($2::integer[], $3::integer[], $4::bigint[], $5::bigint[], $6::integer[], $7::bigint[])
-ON CONFLICT (conversation, number) DO UPDATE
+INSERT INTO branches (owner, conversation, number, parent, fork_seq, leaf_seq, leaf_depth, created_at)
+SELECT $1, $2, * FROM unnest($3::integer[], $4::integer[], $5::bigint[], $6::bigint[], $7::integer[], $8::bigint[])
+ON CONFLICT (owner, conversation, number) DO UPDATE
 SET parent = excluded.parent, fork_seq = excluded.fork_seq, leaf_seq = excluded.leaf_seq,
     leaf_depth = excluded.leaf_depth, created_at = excluded.created_at"""
 """Write branches, new or as another one becomes active."""
@@ -191,23 +208,25 @@ SET parent = excluded.parent, fork_seq = excluded.fork_seq, leaf_seq = excluded.
 ADVANCE = f"""
 WITH written AS ({WRITE_BRANCHES})
 UPDATE conversations
-SET entry_count = $8, chain = $9, active_branch = $10, leaf_seq = $11, leaf_depth = $12, look_at = $13, updated_at = $14
-WHERE number = $1"""
+SET entry_count = $9, chain = $10, active_branch = $11, leaf_seq = $12, leaf_depth = $13, compaction_check_at = $14,
+    updated_at = $15
+WHERE owner = $1 AND number = $2"""
 """Move the head of a log together with its branches."""
 
-SET_LOOK_AT = "UPDATE conversations SET look_at = $2 WHERE number = $1"
+SET_LOOK_AT = "UPDATE conversations SET compaction_check_at = $3 WHERE owner = $1 AND number = $2"
 """Move the mark at which a compaction is worth a look."""
 
 # -- views -----------------------------------------------------------------------------------------------------
 
 _BEGINNING_HERE = f"""
 SELECT {COMPACTION_COLUMNS} FROM compactions c
-WHERE c.conversation = $1 AND c.after_seq = {{place}} AND c.undone_at IS NULL AND c.invalid_at IS NULL
+WHERE c.owner = $1 AND c.conversation = $2 AND c.after_seq = {{place}} AND c.undone_at IS NULL
+  AND c.invalid_at IS NULL
   AND EXISTS (SELECT 1 FROM path WHERE path.branch = c.branch AND path.after < c.last_seq AND c.last_seq <= path.last)
 ORDER BY c.level DESC, c.last_seq DESC LIMIT 1"""
 """The highest live compaction on the path that begins at a place."""
 
-_PATH = "path AS (SELECT * FROM unnest($2::integer[], $3::bigint[], $4::bigint[]) AS stretch (branch, after, last))"
+_PATH = "path AS (SELECT * FROM unnest($3::integer[], $4::bigint[], $5::bigint[]) AS stretch (branch, after, last))"
 
 COMPACTION_ROW = f"""
 WITH RECURSIVE {_PATH}, told AS (
@@ -220,7 +239,7 @@ SELECT {COMPACTION_COLUMNS} FROM told ORDER BY last_seq"""
 
 COMPACTIONS_OVER = f"""
 SELECT {COMPACTION_COLUMNS} FROM compactions
-WHERE conversation = $1 AND last_seq >= $2 AND after_seq <= $3 AND invalid_at IS NULL"""
+WHERE owner = $1 AND conversation = $2 AND last_seq >= $3 AND after_seq <= $4 AND invalid_at IS NULL"""
 """The compactions, live or undone, whose stretch meets or touches another one."""
 
 EVERY_COMPACTION_OVER = COMPACTIONS_OVER.removesuffix(" AND invalid_at IS NULL")
@@ -231,46 +250,52 @@ WITH {_PATH}
 SELECT EXISTS (
     SELECT 1 FROM compactions c
     JOIN path ON path.branch = c.branch AND path.after < c.last_seq AND c.last_seq <= path.last
-    WHERE c.conversation = $1 AND c.last_seq > $5 AND c.undone_at IS NOT NULL AND c.invalid_at IS NULL)"""
+    WHERE c.owner = $1 AND c.conversation = $2 AND c.last_seq > $6 AND c.undone_at IS NOT NULL
+      AND c.invalid_at IS NULL)"""
 """Whether one that reaches further than some place was undone on a path."""
 
-COMPACTIONS_BY_ID = f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE conversation = $1 AND id = ANY($2::text[])"
+COMPACTIONS_BY_ID = f"""
+SELECT {COMPACTION_COLUMNS} FROM compactions WHERE owner = $1 AND conversation = $2 AND id = ANY($3::text[])"""
 """Some compactions."""
 
 COMPACTION_PAGE = f"""
 SELECT {COMPACTION_COLUMNS} FROM compactions
-WHERE conversation = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4"""
+WHERE owner = $1 AND conversation = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5"""
 """A page of every compaction of a conversation, oldest first."""
 
 INSERT_COMPACTION = f"""
-INSERT INTO compactions (conversation, {COMPACTION_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-ON CONFLICT (conversation, id) DO UPDATE SET undone_at = excluded.undone_at, invalid_at = excluded.invalid_at"""
+INSERT INTO compactions (owner, conversation, {COMPACTION_COLUMNS})
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+ON CONFLICT (owner, conversation, id) DO UPDATE
+SET undone_at = excluded.undone_at, invalid_at = excluded.invalid_at"""
 """Write a compaction, new or undone."""
 
-INVALIDATE_COMPACTIONS = "UPDATE compactions SET invalid_at = $3 WHERE conversation = $1 AND id = ANY($2::text[])"
+INVALIDATE_COMPACTIONS = """
+UPDATE compactions SET invalid_at = $4 WHERE owner = $1 AND conversation = $2 AND id = ANY($3::text[])"""
 """Messages inside no longer say what was summed up."""
 
-DEPTH = "SELECT depth FROM entries WHERE key = $1"
+DEPTH = "SELECT depth FROM entries WHERE owner = $1 AND conversation = $2 AND seq = $3"
 """How many messages a path has up to one."""
 
 PINNED = f"""
-SELECT {ENTRY} FROM entries e
-WHERE e.flags & 2 <> 0 AND e.key > $1 AND e.key <= $2 AND e.flags & 5 = 0 AND (e.how IS NULL OR e.how = 2)
-ORDER BY e.key DESC LIMIT $3"""
+{_ENTRIES} AND e.flags & 2 <> 0 AND e.flags & 5 = 0 AND (e.how IS NULL OR e.how = 2)
+ORDER BY e.seq DESC LIMIT $3"""
 """The places of pinned messages that are neither deleted nor erased, the newest first."""
 
-POLICIES = "SELECT conversation, policy FROM policies WHERE conversation IN (0, $1)"
+POLICIES = """
+SELECT conversation, policy FROM policies
+WHERE owner = '' AND conversation = 0 OR owner = $1 AND conversation = $2"""
 """How the server and a conversation are compacted."""
 
 LOCK_POLICIES = "SELECT pg_advisory_xact_lock(7310580733)"
 """Whoever changes a policy waits for the one before: the first of a conversation has no row that could be locked."""
 
 SET_POLICY = """
-INSERT INTO policies (conversation, policy) VALUES ($1, $2)
-ON CONFLICT (conversation) DO UPDATE SET policy = excluded.policy"""
+INSERT INTO policies (owner, conversation, policy) VALUES ($1, $2, $3)
+ON CONFLICT (owner, conversation) DO UPDATE SET policy = excluded.policy"""
 """Set how a conversation, or the server, is compacted."""
 
-DELETE_POLICY = "DELETE FROM policies WHERE conversation = ANY($1::bigint[])"
+DELETE_POLICY = "DELETE FROM policies WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Take that back."""
 
 CALIBRATION = "SELECT factor, samples FROM calibrations WHERE model = $1"
@@ -282,53 +307,73 @@ ON CONFLICT (model) DO UPDATE SET factor = excluded.factor, samples = excluded.s
 """Remember that."""
 
 KEEP_MANIFEST = """
-INSERT INTO manifests (conversation, id, manifest, created_at) VALUES ($1, $2, $3, $4)
-ON CONFLICT (conversation, id) DO UPDATE SET manifest = excluded.manifest"""
+INSERT INTO manifests (owner, conversation, id, manifest, created_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (owner, conversation, id) DO UPDATE SET manifest = excluded.manifest"""
 """Remember what a model was shown."""
 
-MANIFEST = "SELECT manifest FROM manifests WHERE conversation = $1 AND id = $2"
+MANIFEST = "SELECT manifest FROM manifests WHERE owner = $1 AND conversation = $2 AND id = $3"
 """What a model was shown."""
 
-DELETE_MANIFESTS = "DELETE FROM manifests WHERE conversation = ANY($1::bigint[])"
+DELETE_MANIFESTS = "DELETE FROM manifests WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Forget what models were shown of conversations."""
 
 KEEP_PROMPTS = """
-INSERT INTO prompts (conversation, digest, body) SELECT $1, * FROM unnest($2::text[], $3::bytea[])
-ON CONFLICT (conversation, digest) DO NOTHING"""
-"""Keep texts that manifests name by their hash, once."""
+WITH used AS (
+    INSERT INTO prompt_uses (owner, conversation, digest)
+    SELECT $1, $2, digest FROM unnest($3::text[]) AS given (digest) ON CONFLICT DO NOTHING RETURNING digest
+)
+INSERT INTO prompts (owner, digest, conversations, body)
+SELECT $1, given.digest, 1, given.body FROM unnest($3::text[], $4::bytea[]) AS given (digest, body)
+JOIN used ON used.digest = given.digest ORDER BY given.digest
+ON CONFLICT (owner, digest) DO UPDATE SET conversations = prompts.conversations + 1"""
+"""Keep texts that manifests name by their hash: once for each owner, with how many conversations name them. In one
+order for all writers, so that two cannot wait for each other."""
 
-PROMPTS = "SELECT digest, body FROM prompts WHERE conversation = $1 AND digest = ANY($2::text[])"
-"""Texts that manifests name."""
+PROMPTS = """
+SELECT p.digest, p.body FROM prompt_uses u JOIN prompts p ON p.owner = u.owner AND p.digest = u.digest
+WHERE u.owner = $1 AND u.conversation = $2 AND u.digest = ANY($3::text[])"""
+"""Texts that manifests of a conversation name."""
 
-DELETE_PROMPTS = "DELETE FROM prompts WHERE conversation = ANY($1::bigint[])"
-"""Forget what models were told beside conversations."""
+RELEASE_PROMPTS = """
+WITH released AS (
+    DELETE FROM prompt_uses WHERE owner = $1 AND conversation = ANY($2::bigint[]) RETURNING digest
+), counted AS (SELECT digest, count(*) AS uses FROM released GROUP BY digest)
+UPDATE prompts p SET conversations = p.conversations - counted.uses FROM counted
+WHERE p.owner = $1 AND p.digest = counted.digest"""
+"""Conversations name their texts no longer …"""
+
+DELETE_UNUSED_PROMPTS = "DELETE FROM prompts WHERE owner = $1 AND conversations = 0"
+"""… and what nobody names any more goes."""
+
 # -- checkpoints -----------------------------------------------------------------------------------------------
 
-_CHECKPOINT = ", ".join(f"c.{column}" for column in CHECKPOINT_COLUMNS.split(", "))
+_CHECKPOINT_COLUMNS = CHECKPOINT_COLUMNS.replace("key", "number")
+_CHECKPOINT = ", ".join(f"c.{column}" for column in _CHECKPOINT_COLUMNS.split(", "))
+_WRITE_COLUMNS = WRITE_COLUMNS.replace("key", "checkpoint")
 
-THREAD = f"SELECT {THREAD_COLUMNS} FROM threads WHERE conversation = $1"
+THREAD = f"SELECT {THREAD_COLUMNS} FROM threads WHERE owner = $1 AND conversation = $2"
 """What a conversation keeps about its checkpoints as a whole."""
 
 WRITE_THREAD = f"""
-INSERT INTO threads (conversation, {THREAD_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (conversation) DO UPDATE SET made = excluded.made, tip = excluded.tip, epoch = excluded.epoch,
+INSERT INTO threads (owner, conversation, {THREAD_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (owner, conversation) DO UPDATE SET made = excluded.made, tip = excluded.tip, epoch = excluded.epoch,
     is_closed = excluded.is_closed, erasures = excluded.erasures"""
 """Set it."""
 
-CHECKPOINT = f"SELECT {_CHECKPOINT} FROM agent_checkpoints c WHERE c.key >> 32 = $1 AND c.namespace = $2 AND c.id = $3"
+_CHECKPOINTS = f"SELECT {_CHECKPOINT} FROM agent_checkpoints c WHERE c.owner = $1 AND c.conversation = $2"
+
+CHECKPOINT = f"{_CHECKPOINTS} AND c.namespace = $3 AND c.id = $4"
 """One checkpoint, shown or not."""
 
-NEWEST_CHECKPOINT = f"""
-SELECT {_CHECKPOINT} FROM agent_checkpoints c
-WHERE c.key >> 32 = $1 AND c.namespace = $2 AND c.state = 0 ORDER BY c.id DESC LIMIT 1"""
+NEWEST_CHECKPOINT = f"{_CHECKPOINTS} AND c.namespace = $3 AND c.state = 0 ORDER BY c.id DESC LIMIT 1"
 """The checkpoint shown with the greatest id."""
 
-CHECKPOINTS = f"SELECT {_CHECKPOINT} FROM agent_checkpoints c WHERE c.key > $1 AND c.key <= $2 ORDER BY c.key"
+CHECKPOINTS = f"{_CHECKPOINTS} ORDER BY c.number"
 """Every checkpoint of a conversation."""
 
 LIST_CHECKPOINTS = f"""
-SELECT t.id, {_CHECKPOINT}
-FROM conversations t JOIN agent_checkpoints c ON c.key >> 32 = t.number
+SELECT t.id, t.number, {_CHECKPOINT}
+FROM conversations t JOIN agent_checkpoints c ON c.owner = t.owner AND c.conversation = t.number
 WHERE t.owner = $1 AND ($2::text IS NULL OR t.id = $2) AND t.erased_at IS NULL AND c.state = 0
   AND ($3::text IS NULL OR c.namespace = $3) AND ($4::text IS NULL OR c.id = $4) AND ($5::text IS NULL OR c.id < $5)
   AND ($6::text IS NULL OR t.id COLLATE "C" > $6
@@ -337,78 +382,84 @@ ORDER BY t.id COLLATE "C", c.namespace, c.id DESC LIMIT $9"""
 """One page of the checkpoints of an owner, or of a conversation."""
 
 ANCESTORS = f"""
-WITH RECURSIVE up (depth, key, parent_id) AS (
-    SELECT 0, c.key, c.parent_id FROM agent_checkpoints c WHERE c.key >> 32 = $1 AND c.namespace = $2 AND c.id = $3
+WITH RECURSIVE up (depth, number, parent_id) AS (
+    SELECT 0, c.number, c.parent_id FROM agent_checkpoints c
+    WHERE c.owner = $1 AND c.conversation = $2 AND c.namespace = $3 AND c.id = $4
     UNION ALL
-    SELECT up.depth + 1, p.key, p.parent_id
-    FROM up JOIN agent_checkpoints p ON p.key >> 32 = $1 AND p.namespace = $2 AND p.id = up.parent_id
-    WHERE up.depth + 1 < $4
+    SELECT up.depth + 1, p.number, p.parent_id
+    FROM up JOIN agent_checkpoints p
+      ON p.owner = $1 AND p.conversation = $2 AND p.namespace = $3 AND p.id = up.parent_id
+    WHERE up.depth + 1 < $5
 )
-SELECT {_CHECKPOINT} FROM up JOIN agent_checkpoints c ON c.key = up.key ORDER BY up.depth"""
+SELECT {_CHECKPOINT} FROM up
+JOIN agent_checkpoints c ON c.owner = $1 AND c.conversation = $2 AND c.number = up.number ORDER BY up.depth"""
 """A checkpoint and those it was made from, nearest first."""
 
+_IN_ORDER = 'ORDER BY checkpoint, task_path COLLATE "C", task_id, idx'
+
 WRITES = f"""
-SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key = ANY($1::bigint[])
-ORDER BY key, task_path COLLATE "C", task_id, idx"""
+SELECT conversation, {_WRITE_COLUMNS} FROM agent_writes
+WHERE owner = $1 AND (conversation, checkpoint) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[])) {_IN_ORDER}"""
 """The writes on checkpoints, in the order in which they are applied."""
 
 HELD_WRITES = f"""
-SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key > $1 AND key <= $2 AND is_held = 1
-ORDER BY key, task_path COLLATE "C", task_id, idx"""
-"""The writes of a conversation, or of one checkpoint, that hold messages."""
+SELECT {_WRITE_COLUMNS} FROM agent_writes
+WHERE owner = $1 AND conversation = $2 AND checkpoint = $3 AND is_held = 1 {_IN_ORDER}"""
+"""The writes on a checkpoint that hold messages."""
 
-ALL_WRITES = f"""
-SELECT {WRITE_COLUMNS} FROM agent_writes WHERE key > $1 AND key <= $2
-ORDER BY key, task_path COLLATE "C", task_id, idx"""
+ALL_WRITES = f"SELECT {_WRITE_COLUMNS} FROM agent_writes WHERE owner = $1 AND conversation = $2 {_IN_ORDER}"
 """The writes of a conversation."""
 
-CHUNKS = "SELECT digest, body FROM blobs WHERE conversation = $1 AND get_byte(body, 0) >= 128"
+CHUNKS = "SELECT digest, body FROM blobs WHERE owner = $1 AND conversation = $2 AND get_byte(body, 0) >= 128"
 """The bytes of a conversation that are lists of others."""
 
 PUT_CHECKPOINT = f"""
-INSERT INTO agent_checkpoints ({CHECKPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-ON CONFLICT (key) DO UPDATE SET parent_id = excluded.parent_id, run_id = excluded.run_id, state = excluded.state,
-    log_count = excluded.log_count, branch = excluded.branch, leaf_seq = excluded.leaf_seq,
+INSERT INTO agent_checkpoints (owner, conversation, {_CHECKPOINT_COLUMNS})
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+ON CONFLICT (owner, conversation, number) DO UPDATE SET parent_id = excluded.parent_id, run_id = excluded.run_id,
+    state = excluded.state, log_count = excluded.log_count, branch = excluded.branch, leaf_seq = excluded.leaf_seq,
     leaf_depth = excluded.leaf_depth, body = excluded.body, metadata = excluded.metadata"""
 """Write a checkpoint, new or changed."""
 
-_KEEP_WRITE = f"""
-INSERT INTO agent_writes ({WRITE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (key, task_id, idx) DO UPDATE SET task_path = excluded.task_path, channel = excluded.channel,
-    kind = excluded.kind, value = excluded.value, is_held = excluded.is_held"""
-
-KEEP_WRITE = f"{_KEEP_WRITE} WHERE excluded.idx < 0"
-"""Keep a write; of what a task has once the last one counts, else the first."""
-
-SETTLE_WRITE = _KEEP_WRITE
+SETTLE_WRITE = f"""
+INSERT INTO agent_writes (owner, conversation, {_WRITE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (owner, conversation, checkpoint, task_id, idx) DO UPDATE SET task_path = excluded.task_path,
+    channel = excluded.channel, kind = excluded.kind, value = excluded.value, is_held = excluded.is_held"""
 """Put a write in the place of what it was."""
 
-KEEP_BLOB = "INSERT INTO blobs (conversation, digest, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+KEEP_WRITE = f"{SETTLE_WRITE} WHERE excluded.idx < 0"
+"""Keep a write; of what a task has once the last one counts, else the first."""
+
+KEEP_BLOB = "INSERT INTO blobs (owner, conversation, digest, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
 """Keep bytes by their digest."""
 
-BLOBS = "SELECT digest, body FROM blobs WHERE conversation = $1 AND digest = ANY($2::bytea[])"
+BLOBS = "SELECT digest, body FROM blobs WHERE owner = $1 AND conversation = $2 AND digest = ANY($3::bytea[])"
 """Bytes by digest."""
 
-DIGESTS = "SELECT digest FROM blobs WHERE conversation = $1"
+DIGESTS = "SELECT digest FROM blobs WHERE owner = $1 AND conversation = $2"
 """What a conversation has bytes for."""
 
-DELETE_CHECKPOINTS = "DELETE FROM agent_checkpoints WHERE key = ANY($1::bigint[])"
+DELETE_CHECKPOINTS = """
+DELETE FROM agent_checkpoints WHERE owner = $1 AND conversation = $2 AND number = ANY($3::bigint[])"""
 """Remove checkpoints."""
 
-DELETE_WRITES = "DELETE FROM agent_writes WHERE key = ANY($1::bigint[])"
+DELETE_WRITES = """
+DELETE FROM agent_writes WHERE owner = $1 AND conversation = $2 AND checkpoint = ANY($3::bigint[])"""
 """Remove the writes on checkpoints."""
 
-DELETE_BLOBS = "DELETE FROM blobs WHERE conversation = $1 AND digest = ANY($2::bytea[])"
+DELETE_BLOBS = "DELETE FROM blobs WHERE owner = $1 AND conversation = $2 AND digest = ANY($3::bytea[])"
 """Remove bytes that nothing refers to any more."""
 
 OF_RUNS = """
-SELECT DISTINCT t.owner, t.id FROM agent_checkpoints c JOIN conversations t ON t.number = c.key >> 32
+SELECT DISTINCT t.owner, t.id
+FROM agent_checkpoints c JOIN conversations t ON t.owner = c.owner AND t.number = c.conversation
 WHERE c.run_id = ANY($1::text[]) AND ($2::text IS NULL OR t.owner = $2) AND t.erased_at IS NULL
 ORDER BY t.owner, t.id"""
 """Conversations that have checkpoints of runs."""
 
 WITH_HELD = """
-SELECT DISTINCT t.owner, t.id FROM agent_writes w JOIN conversations t ON t.number = w.key >> 32
+SELECT DISTINCT t.owner, t.id
+FROM agent_writes w JOIN conversations t ON t.owner = w.owner AND t.number = w.conversation
 WHERE w.is_held = 1 AND ($1::text IS NULL OR t.owner = $1) AND t.erased_at IS NULL ORDER BY t.owner, t.id"""
 """Conversations with writes that hold messages."""
 
@@ -528,51 +579,58 @@ WALK = """
 SELECT found.key
 FROM (SELECT number FROM conversations WHERE owner = $2 AND ($4::bigint IS NULL OR number = $4) ORDER BY number DESC) c
 CROSS JOIN LATERAL (
-    SELECT key FROM words
-    WHERE key BETWEEN c.number << 32 AND (c.number << 32) + 4294967295 AND (tokens @@ $1::text::tsquery) IS TRUE
-    ORDER BY key DESC LIMIT $3) AS found
+    SELECT conversation << 32 | seq AS key FROM words
+    WHERE owner = $2 AND conversation = c.number AND (tokens @@ $1::text::tsquery) IS TRUE
+    ORDER BY seq DESC LIMIT $3) AS found
 LIMIT $3"""
 """The newest entries that match, by reading an owner's entries from the newest on: for words that are common."""
 
 LOOK_UP = """
-WITH matching AS MATERIALIZED (SELECT key FROM words WHERE tokens @@ $1::text::tsquery)
-SELECT key FROM matching JOIN conversations c ON c.number = key >> 32
-WHERE c.owner = $2 AND key BETWEEN $3 AND $4 ORDER BY key DESC LIMIT $5"""
+WITH matching AS MATERIALIZED (SELECT owner, conversation, seq FROM words WHERE tokens @@ $1::text::tsquery)
+SELECT conversation << 32 | seq FROM matching
+WHERE owner = $2 AND ($3::bigint IS NULL OR conversation = $3) ORDER BY conversation DESC, seq DESC LIMIT $4"""
 """An owner's newest entries that match, by the index of words: for words that are rare."""
 
+_WANTED = "unnest($1::bigint[]) AS wanted (key)"
+
 CANDIDATES = f"""
-SELECT c.id, e.key, {ENTRY}
-FROM entries e JOIN conversations c ON c.number = e.key >> 32
-LEFT JOIN entries place ON e.how = 0 AND place.key = (e.key & ~4294967295) | e.revises
-WHERE e.key = ANY($1::bigint[]) AND c.owner = $2 AND c.deleted_at IS NULL AND e.newest_seq IS NULL
-  AND e.flags & 5 = 0 AND (e.how IS DISTINCT FROM 0 OR place.newest_seq = e.key & 4294967295)
-ORDER BY e.key DESC"""
+SELECT c.id, wanted.key, {ENTRY}
+FROM {_WANTED}
+JOIN entries e ON e.owner = $2 AND e.conversation = wanted.key >> 32 AND e.seq = wanted.key & 4294967295
+JOIN conversations c ON c.owner = e.owner AND c.number = e.conversation
+LEFT JOIN entries place
+  ON e.how = 0 AND place.owner = e.owner AND place.conversation = e.conversation AND place.seq = e.revises
+WHERE c.deleted_at IS NULL AND e.newest_seq IS NULL
+  AND e.flags & 5 = 0 AND (e.how IS DISTINCT FROM 0 OR place.newest_seq = e.seq)
+ORDER BY wanted.key DESC"""
 """Matches as candidates: the newest revisions of messages that are neither deleted nor erased."""
 
 TERM_PLACES_WALK = """
 SELECT asked.place, array(
-    SELECT key FROM words
-    WHERE key BETWEEN $2 AND $3 AND (tokens @@ asked.query::tsquery) IS TRUE ORDER BY key DESC LIMIT $4)
+    SELECT conversation << 32 | seq FROM words
+    WHERE owner = $2 AND conversation = $3 AND (tokens @@ asked.query::tsquery) IS TRUE ORDER BY seq DESC LIMIT $4)
 FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
 """Of each term the entries of one conversation that have it, newest first, by reading them all."""
 
 TERM_PLACES_LOOK_UP = """
-WITH matching AS MATERIALIZED (SELECT key FROM words WHERE tokens @@ $1::text::tsquery)
-SELECT key FROM matching ORDER BY key DESC LIMIT $2"""
+WITH matching AS MATERIALIZED (SELECT conversation, seq FROM words WHERE tokens @@ $1::text::tsquery)
+SELECT conversation << 32 | seq FROM matching ORDER BY conversation DESC, seq DESC LIMIT $2"""
 """The entries of an owner that have a term, newest first, by the index of words."""
 
 CONVERSATION_NUMBERS = "SELECT id, number FROM conversations WHERE owner = $1 AND id = ANY($2::text[])"
 """The numbers of conversations."""
 
 PLACED = f"""
-SELECT c.id, place.key, place.branch, place.depth, {ENTRY}
-FROM unnest($1::bigint[]) AS wanted (key)
-JOIN entries found ON found.key = wanted.key
-JOIN entries place ON place.key = CASE
-    WHEN found.how = 0 THEN (found.key & ~4294967295) | found.revises ELSE found.key END
-JOIN entries e ON e.key = (place.key & ~4294967295) | coalesce(place.newest_seq, place.key & 4294967295)
-JOIN conversations c ON c.number = place.key >> 32
-WHERE c.owner = $2 AND c.deleted_at IS NULL AND place.kind = 0 AND (place.how IS NULL OR place.how = 2)
+SELECT c.id, place.conversation << 32 | place.seq, place.branch, place.depth, {ENTRY}
+FROM {_WANTED}
+JOIN entries found
+  ON found.owner = $2 AND found.conversation = wanted.key >> 32 AND found.seq = wanted.key & 4294967295
+JOIN entries place ON place.owner = found.owner AND place.conversation = found.conversation
+  AND place.seq = CASE WHEN found.how = 0 THEN found.revises ELSE found.seq END
+JOIN entries e ON e.owner = place.owner AND e.conversation = place.conversation
+  AND e.seq = coalesce(place.newest_seq, place.seq)
+JOIN conversations c ON c.owner = place.owner AND c.number = place.conversation
+WHERE c.deleted_at IS NULL AND place.kind = 0 AND (place.how IS NULL OR place.how = 2)
   AND place.flags & 5 = 0 AND e.flags & 4 = 0"""
 """Messages by the keys of their place or of a revision, in their newest revision; none that is deleted or erased."""
 
@@ -583,71 +641,97 @@ SELECT number FROM conversations
 WHERE owner = $1 AND ($2::text IS NULL OR id = $2) AND erased_at IS NULL ORDER BY number FOR UPDATE"""
 """The conversations an erase reaches; nobody writes to them until it is done."""
 
-_TO_ERASE = "e.key >> 32 = ANY($1::bigint[]) AND ($2::text IS NULL OR e.id = $2 AND e.kind <> 2)"
+_TO_ERASE = """
+e.owner = $1 AND e.conversation = ANY($2::bigint[]) AND ($3::text IS NULL OR e.id = $3 AND e.kind <> 2)"""
+_OF_ERASED = f"(owner, conversation, seq) IN (SELECT e.owner, e.conversation, e.seq FROM entries e WHERE {_TO_ERASE})"
 
-DELETE_WORDS = f"DELETE FROM words WHERE key IN (SELECT e.key FROM entries e WHERE {_TO_ERASE})"
+DELETE_WORDS = f"DELETE FROM words WHERE {_OF_ERASED}"
 """Take the tokens of these entries out of the index."""
 
 BLANK_ENTRIES = f"""
 UPDATE entries e
-SET raw = NULL, salt = NULL, tokens = 0, flags = e.flags | 4, updated_at = $3,
+SET raw = NULL, salt = NULL, tokens = 0, flags = e.flags | 4, updated_at = $4,
     commitment = coalesce(
-        (SELECT p.commitment FROM payloads p WHERE p.key = e.key),
-        sha256(e.salt || coalesce(e.raw, (SELECT body FROM payloads WHERE payloads.key = e.key))), e.commitment)
+        (SELECT p.commitment FROM payloads p
+         WHERE p.owner = e.owner AND p.conversation = e.conversation AND p.seq = e.seq),
+        sha256(e.salt || coalesce(e.raw, (
+            SELECT p.body FROM payloads p
+            WHERE p.owner = e.owner AND p.conversation = e.conversation AND p.seq = e.seq))),
+        e.commitment)
 WHERE {_TO_ERASE} AND e.flags & 4 = 0"""
 """Destroy payloads and salts; the commitment, as `core.chain.commit` makes it, keeps the chain provable."""
 
-DELETE_COMPACTIONS = "DELETE FROM compactions WHERE conversation = ANY($1::bigint[])"
+DELETE_COMPACTIONS = "DELETE FROM compactions WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Destroy every summary of conversations."""
 
-DELETE_COMPACTIONS_BY_ID = "DELETE FROM compactions WHERE conversation = $1 AND id = ANY($2::text[])"
+DELETE_COMPACTIONS_BY_ID = """
+DELETE FROM compactions WHERE owner = $1 AND conversation = $2 AND id = ANY($3::text[])"""
 """Destroy the summaries that speak of an erased message."""
 
 DOOM_BLOBS = f"""
 INSERT INTO doomed_blobs (name, doomed_at)
-SELECT DISTINCT p.blob, $3::bigint FROM payloads p JOIN entries e ON e.key = p.key
+SELECT DISTINCT p.blob, $4::bigint
+FROM payloads p JOIN entries e ON e.owner = p.owner AND e.conversation = p.conversation AND e.seq = p.seq
 WHERE p.blob IS NOT NULL AND {_TO_ERASE}
 ON CONFLICT (name) DO NOTHING"""
 """Note the blobs of these entries."""
 
-DELETE_PAYLOADS = f"DELETE FROM payloads WHERE key IN (SELECT e.key FROM entries e WHERE {_TO_ERASE})"
+DELETE_PAYLOADS = f"DELETE FROM payloads WHERE {_OF_ERASED}"
 """Destroy large payloads."""
+
+DELETE_FACTS = f"DELETE FROM message_facts WHERE {_OF_ERASED}"
+"""Destroy what was found in these entries."""
+
+DELETE_LINES = f"DELETE FROM import_lines WHERE {_OF_ERASED}"
+"""Destroy the lines they were imported from."""
+
+DELETE_USAGE = "DELETE FROM model_usage WHERE owner = $1 AND conversation = ANY($2::bigint[])"
+"""Forget what calls of models used in conversations."""
+
+DELETE_SOURCES_OF = "DELETE FROM import_sources WHERE owner = $1"
+"""Forget which files an owner imported."""
 
 DELETE_CHECKPOINTS_ABOUT = """
 DELETE FROM agent_checkpoints
-WHERE key >> 32 = ANY($1::bigint[])
-  AND ($2::bytea IS NULL OR position($2 IN body) > 0 OR position($2 IN metadata) > 0)"""
+WHERE owner = $1 AND conversation = ANY($2::bigint[])
+  AND ($3::bytea IS NULL OR position($3 IN body) > 0 OR position($3 IN metadata) > 0)"""
 """Destroy checkpoints of conversations, or those that hold some bytes in a small value of their own."""
 
 DELETE_WRITES_ABOUT = """
-DELETE FROM agent_writes WHERE key >> 32 = ANY($1::bigint[]) AND ($2::bytea IS NULL OR position($2 IN value) > 0)"""
+DELETE FROM agent_writes
+WHERE owner = $1 AND conversation = ANY($2::bigint[]) AND ($3::bytea IS NULL OR position($3 IN value) > 0)"""
 """Destroy writes of conversations, or those that hold some bytes."""
 
 DELETE_BLOBS_ABOUT = """
-DELETE FROM blobs WHERE conversation = ANY($1::bigint[]) AND ($2::bytea IS NULL OR position($2 IN body) > 0)"""
+DELETE FROM blobs
+WHERE owner = $1 AND conversation = ANY($2::bigint[]) AND ($3::bytea IS NULL OR position($3 IN body) > 0)"""
 """Destroy the bytes of conversations' checkpoints, or those that hold some bytes."""
 
-NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE conversation = ANY($1::bigint[])"
+NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Whoever remembers what the checkpoints held is to look again."""
 
-ENTRIES_TO_ERASE = f"SELECT {ENTRY} FROM entries e WHERE {_TO_ERASE} AND e.flags & 4 = 0 ORDER BY e.key"
+ENTRIES_TO_ERASE = f"""
+SELECT {ENTRY} FROM entries e WHERE {_TO_ERASE} AND e.flags & 4 = 0 ORDER BY e.conversation, e.seq"""
 """The entries of a message that still have their payload."""
 
-SEQS_OF = f"SELECT e.key & 4294967295 FROM entries e WHERE {_TO_ERASE}"
+SEQS_OF = f"SELECT e.seq FROM entries e WHERE {_TO_ERASE}"
 """Where the revisions of a message stand."""
 
-ANSWERS = "SELECT conversation, idempotency_key, body, receipts FROM answers WHERE conversation = ANY($1::bigint[])"
+ANSWERS = """
+SELECT conversation, idempotency_key, body, receipts FROM answers
+WHERE owner = $1 AND conversation = ANY($2::bigint[])"""
 """Every answer of conversations."""
 
-BLANK_ANSWER = "UPDATE answers SET body = $1, receipts = $2 WHERE conversation = $3 AND idempotency_key = $4"
+BLANK_ANSWER = """
+UPDATE answers SET body = $4, receipts = $5 WHERE owner = $1 AND conversation = $2 AND idempotency_key = $3"""
 """Leave of an answer only its key."""
 
-DELETE_ANSWERS = "DELETE FROM answers WHERE conversation = ANY($1::bigint[])"
+DELETE_ANSWERS = "DELETE FROM answers WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Forget the answers of conversations: the hash of a short body could be guessed."""
 
 BLANK_CONVERSATIONS = """
-UPDATE conversations SET title = NULL, metadata = '{}', erased_at = $2, updated_at = $2
-WHERE number = ANY($1::bigint[])"""
+UPDATE conversations SET title = NULL, metadata = '{}', erased_at = $3, updated_at = $3
+WHERE owner = $1 AND number = ANY($2::bigint[])"""
 """Make the rows of conversations tombstones."""
 
 INSERT_ERASURE = "INSERT INTO erasures (owner, conversation, message, erased_at) VALUES ($1, $2, $3, $4)"
@@ -678,9 +762,9 @@ SELECT pg_snapshot_xmin(pg_current_snapshot()) < $1::text::xid8 OR EXISTS (
 holds it up from whichever database, since every snapshot, that of the rewrite too, reaches back to it."""
 
 REWRITTEN_TABLES = (
-    "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts",
+    "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "message_facts",
     "agent_checkpoints", "agent_writes", "blobs", "turns", "run_events", "replies", "words", "vectors", "notes", "uses",
-    "everthread_jobs.procrastinate_jobs",
+    "items", "api_keys", "import_sources", "import_lines", "everthread_jobs.procrastinate_jobs",
 )  # fmt: skip
 """The tables an erase takes text from."""
 
@@ -700,6 +784,18 @@ STALE_OFF_RECORD = "SELECT owner, id FROM conversations WHERE off_record = 1 AND
 
 MIGRATION_LOCK = "SELECT pg_advisory_lock(7310580730)"
 """Migrate one after the other, whichever process begins."""
+
+HAS_VERSION = "SELECT to_regclass($1) IS NOT NULL"
+"""Whether there is a table that tells the version of the tables."""
+
+HAS_SCHEMA = "SELECT to_regnamespace($1) IS NOT NULL"
+"""Whether there is a schema by this name."""
+
+DELETE_VERSION = "DELETE FROM schema_version"
+"""The version before …"""
+
+INSERT_VERSION = "INSERT INTO schema_version (version) VALUES ($1)"
+"""… and the one after a step."""
 
 STATS = {
     "conversations": "SELECT count(*) FROM conversations WHERE erased_at IS NULL",

@@ -4,49 +4,87 @@ killed anywhere resumes and two processes that begin at once do not meet.
 
 from __future__ import annotations
 
-import asyncpg
+from collections.abc import Sequence
 
-from everthread.adapters.stores import migrating
+from everthread.adapters.jobs.postgres_statements import SCHEMA as JOBS
+from everthread.adapters.stores import schema
 from everthread.adapters.stores.postgres import errors
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import Address
 from everthread.adapters.stores.postgres.pool import Connection, Pool, connect
+from everthread.core.failpoints import reach
+
+_BIND_FUNCTIONS = f"""
+DO $$
+DECLARE found regprocedure;
+BEGIN
+    FOR found IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = '{JOBS}'::regnamespace LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = {JOBS}, pg_temp', found);
+    END LOOP;
+END $$"""
+"""Procrastinate's functions find their tables by the search path, which is ours when we defer a job; so each is told
+where it belongs."""
 
 
 async def bring_up_to_date(pool: Pool) -> None:
     """Make or change the tables where that is needed; a later everthread's are refused."""
-    version = await pool.read(revision)
-    if version is None or version < migrating.NEWEST:
+    found = await pool.read(version)
+    if found is None or found < schema.VERSION:
         await migrate(pool.address)
     else:
-        migrating.refuse_newer(version)
+        schema.refuse_newer(found)
 
 
-async def revision(connection: Connection) -> str | None:
-    """The revision of a database's tables; None when it has none yet."""
+async def version(connection: Connection) -> int | None:
+    """The version of a database's tables; None when it has none yet."""
+    if await connection.fetchval(sql.HAS_VERSION, "schema_version"):
+        found: int | None = await connection.fetchval(schema.VERSION_QUERY)
+        return found
+    if await connection.fetchval(sql.HAS_VERSION, "alembic_version"):
+        return schema.old_version(await connection.fetchval(schema.OLD_VERSION_QUERY))
+    return None
+
+
+async def migrate(address: Address) -> list[int]:
+    """Make all tables, or run the missing steps; give the versions it went through."""
+    connection = await connect(address)
     try:
-        version: str | None = await connection.fetchval(migrating.VERSION_QUERY)
-    except asyncpg.UndefinedTableError:
-        return None
-    return version
-
-
-async def migrate(address: Address) -> list[str]:
-    """Run the missing steps; give the names of those that ran."""
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - only when there is something to do
-    from sqlalchemy.ext.asyncio import create_async_engine  # noqa: PLC0415
-    from sqlalchemy.pool import NullPool  # noqa: PLC0415
-
-    engine = create_async_engine("postgresql+asyncpg://", async_creator=lambda: connect(address), poolclass=NullPool)
-    try:
-        async with engine.connect() as connection:
-            await connection.exec_driver_sql(sql.MIGRATION_LOCK)
-            await connection.commit()  # the lock is the session's: alembic begins and ends transactions of its own
-            return list(await connection.run_sync(migrating.run))
-    except DBAPIError as problem:
-        cause = problem.orig and problem.orig.__cause__
-        if isinstance(cause, errors.DRIVER):
-            raise errors.translated(cause, address) from problem
-        raise
+        await connection.execute(sql.MIGRATION_LOCK)
+        found = await version(connection)
+        if found is None:
+            await _run(connection, [*schema.create("postgres"), *await _jobs(connection)], schema.VERSION)
+            return [schema.VERSION]
+        steps = schema.missing_steps(found)
+        for step in steps:
+            await _run(connection, step.upgrade("postgres"), step.version)
+        return [step.version for step in steps]
+    except errors.DRIVER as problem:
+        raise errors.translated(problem, address) from problem
     finally:
-        await engine.dispose()
+        await connection.close()
+
+
+async def _run(connection: Connection, statements: Sequence[str], to: int) -> None:
+    """One step, all of it or nothing."""
+    reach("migrate.begun")
+    async with connection.transaction():
+        for statement in statements:
+            await connection.execute(statement)
+            reach("migrate.step_done")
+        await connection.execute(sql.DELETE_VERSION)
+        await connection.execute(sql.INSERT_VERSION, to)
+        reach("migrate.before_commit")
+
+
+async def _jobs(connection: Connection) -> Sequence[str]:
+    """What makes procrastinate's tables, in a schema of their own so that they meet nobody else's."""
+    from procrastinate.schema import SchemaManager  # noqa: PLC0415 - only when there is something to do
+
+    if await connection.fetchval(sql.HAS_SCHEMA, JOBS):  # made for tables of ours in another schema
+        return ()
+    return (
+        f"CREATE SCHEMA {JOBS}",
+        f"SET LOCAL search_path = {JOBS}, pg_temp; {SchemaManager.get_schema()}; RESET search_path",
+        f"ALTER TABLE {JOBS}.procrastinate_jobs ALTER COLUMN args SET STATISTICS 0",
+        _BIND_FUNCTIONS,
+    )

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from everthread.adapters.stores.turn_rows import FIRST_FINAL, TURN_COLUMNS
 
-_TURNS = f"SELECT {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.number = t.conversation"
+_TURNS = f"SELECT {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation"
 _UNFINISHED = f"t.state < {FIRST_FINAL}"
 
 PUT = f"""
 INSERT INTO turns AS t
-    (conversation, id, state, holder, lease_until, is_asked_to_stop, received_at, question, record)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-ON CONFLICT (conversation, id) DO UPDATE SET state = excluded.state, holder = excluded.holder,
+    (owner, conversation, id, state, holder, lease_until, is_asked_to_stop, received_at, question, record)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (owner, conversation, id) DO UPDATE SET state = excluded.state, holder = excluded.holder,
     lease_until = CASE WHEN excluded.state < {FIRST_FINAL} THEN greatest(t.lease_until, excluded.lease_until) END,
     is_asked_to_stop = excluded.is_asked_to_stop, question = excluded.question, record = excluded.record"""
 """Write a turn, new or changed; a lease renewed meanwhile is not taken back."""
 
-SEEN = f"{_TURNS} WHERE t.conversation = $1 AND ({_UNFINISHED} OR t.id = $2) ORDER BY t.number"
+SEEN = f"{_TURNS} WHERE t.owner = $1 AND t.conversation = $2 AND ({_UNFINISHED} OR t.id = $3) ORDER BY t.number"
 """The turns of a conversation that are not over, and one by its id."""
 
 ONE = f"{_TURNS} WHERE c.owner = $1 AND c.id = $2 AND c.erased_at IS NULL AND t.id = $3"
@@ -29,7 +29,7 @@ ORDER BY t.number DESC LIMIT $5"""
 """Turns of an owner or of a conversation, newest first."""
 
 UNFINISHED = f"""
-SELECT c.owner, {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.number = t.conversation
+SELECT c.owner, {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation
 WHERE {_UNFINISHED} AND c.erased_at IS NULL ORDER BY t.number"""
 """Everybody's turns that are not over, oldest first."""
 
@@ -40,32 +40,39 @@ TO_STOP = f"SELECT t.id FROM turns t WHERE {_UNFINISHED} AND t.holder = $1 AND t
 """The turns of a process that somebody wants stopped."""
 
 ADD_EVENTS = """
-INSERT INTO run_events (turn, first, last, body, kept_at)
-SELECT t.number, $1, $2, $3, $4 FROM turns t JOIN conversations c ON c.number = t.conversation
+INSERT INTO run_events (owner, conversation, run, first, last, body, kept_at)
+SELECT t.owner, t.conversation, t.number, $1, $2, $3, $4
+FROM turns t JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation
 WHERE c.owner = $5 AND c.id = $6 AND c.erased_at IS NULL AND t.id = $7 AND t.holder = $8
 FOR SHARE OF t
 ON CONFLICT DO NOTHING"""
 """Keep a batch of events, unless the turn is no longer this process's; an erase waits for it, or is waited for."""
 
 PUT_EVENTS = """
-INSERT INTO run_events (turn, first, last, body, kept_at)
-SELECT number, $1, $2, $3, $4 FROM turns WHERE conversation = $5 AND id = $6
+INSERT INTO run_events (owner, conversation, run, first, last, body, kept_at)
+SELECT owner, conversation, number, $4, $5, $6, $7 FROM turns WHERE owner = $1 AND conversation = $2 AND id = $3
 ON CONFLICT DO NOTHING"""
 """Keep a batch of events together with what a decision writes."""
 
-EVENTS = "SELECT first, body FROM run_events WHERE turn = $1 AND last > $2 ORDER BY first LIMIT $3"
+EVENTS = """
+SELECT e.first, e.body FROM turns t
+JOIN run_events e ON e.owner = t.owner AND e.conversation = t.conversation AND e.run = t.number
+WHERE t.owner = $1 AND t.number = $2 AND e.last > $3 ORDER BY e.first LIMIT $4"""
 """Batches of a turn that hold events after a number."""
 
 PRUNE_EVENTS = "DELETE FROM run_events WHERE kept_at < $1"
 """Remove events that are old."""
 
-DELETE_TURNS_OF = "DELETE FROM turns WHERE conversation = ANY($1::bigint[])"
+DELETE_TURNS_OF = "DELETE FROM turns WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Destroy the turns of conversations."""
 
-DELETE_EVENTS_OF = """
-DELETE FROM run_events WHERE turn IN (SELECT number FROM turns WHERE conversation = ANY($1::bigint[]) FOR UPDATE)"""
+LOCK_TURNS_OF = "SELECT 1 FROM turns WHERE owner = $1 AND conversation = ANY($2::bigint[]) FOR UPDATE"
+"""Wait for those who are about to keep events of these turns: the next statement sees them."""
+
+DELETE_EVENTS_OF = "DELETE FROM run_events WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Destroy what they told."""
 
-ALL_OF = f"SELECT t.conversation, {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.number = t.conversation \
-WHERE t.conversation = ANY($1::bigint[]) ORDER BY t.number"
+ALL_OF = f"SELECT t.conversation, {TURN_COLUMNS} FROM turns t \
+JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation \
+WHERE t.owner = $1 AND t.conversation = ANY($2::bigint[]) ORDER BY t.number"
 """Every turn of conversations."""

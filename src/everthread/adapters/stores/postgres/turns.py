@@ -9,6 +9,7 @@ from datetime import datetime
 from everthread.adapters.stores.postgres import turn_statements as sql
 from everthread.adapters.stores.postgres import turns
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
+from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.adapters.stores.turn_rows import STATES, packed, turn_from_row, turn_values, unpacked, without
 from everthread.core.clock import to_micros
 from everthread.core.errors import NotFound
@@ -19,18 +20,18 @@ from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, Turn
 _NEWEST = 1 << 62
 
 
-async def look(connection: Connection, number: int, needs: TurnNeeds) -> list[Turn]:
+async def look(connection: Connection, key: ConversationKey, needs: TurnNeeds) -> list[Turn]:
     """What an intent is shown."""
-    return [turn_from_row(row) for row in await connection.fetch(sql.SEEN, number, needs.id)]
+    return [turn_from_row(row) for row in await connection.fetch(sql.SEEN, *key, needs.id)]
 
 
-async def apply(connection: Connection, number: int, decision: Decision[object], now: int) -> None:
+async def apply(connection: Connection, key: ConversationKey, decision: Decision[object], now: int) -> None:
     """Write what an intent decided about turns."""
     for turn in decision.turns:
-        await connection.execute(sql.PUT, number, *turn_values(turn))
+        await connection.execute(sql.PUT, *key, *turn_values(turn))
     for batch in decision.events:
         values = (batch.first, batch.last, packed(batch), now)
-        await connection.execute(sql.PUT_EVENTS, *values, number, batch.turn_id)
+        await connection.execute(sql.PUT_EVENTS, *key, batch.turn_id, *values)
 
 
 async def read(connection: Connection, ref: Ref, id: str) -> Turn:
@@ -64,7 +65,7 @@ async def add_events(connection: Connection, ref: Ref, holder: str, batch: Event
 
 async def events(connection: Connection, ref: Ref, id: str, after: int, limit: int) -> list[StoredEvent]:
     number = (await read(connection, ref, id)).number
-    return unpacked(await connection.fetch(sql.EVENTS, number, after, limit), after)
+    return unpacked(await connection.fetch(sql.EVENTS, ref.owner, number, after, limit), after)
 
 
 async def prune(connection: Connection, before: datetime) -> int:
@@ -72,31 +73,37 @@ async def prune(connection: Connection, before: datetime) -> int:
     return int(status.rpartition(" ")[2])
 
 
-async def forget(connection: Connection, numbers: Sequence[int], reached: dict[str, int]) -> None:
+async def forget(connection: Connection, owner: str, numbers: Sequence[int], reached: dict[str, int]) -> None:
     """Destroy the turns of conversations."""
-    await _forget_events(connection, numbers, reached)
-    status = await connection.execute(sql.DELETE_TURNS_OF, numbers)
+    await _forget_events(connection, owner, numbers, reached)
+    status = await connection.execute(sql.DELETE_TURNS_OF, owner, numbers)
     reached["turns"] = int(status.rpartition(" ")[2])
 
 
-async def _forget_events(connection: Connection, numbers: Sequence[int], reached: dict[str, int]) -> None:
-    status = await connection.execute(sql.DELETE_EVENTS_OF, numbers)
+async def _forget_events(connection: Connection, owner: str, numbers: Sequence[int], reached: dict[str, int]) -> None:
+    await connection.execute(sql.LOCK_TURNS_OF, owner, numbers)
+    status = await connection.execute(sql.DELETE_EVENTS_OF, owner, numbers)
     reached["run_events"] = int(status.rpartition(" ")[2])
 
 
 async def forget_message(
-    connection: Connection, numbers: Sequence[int], message: str, texts: Sequence[str], reached: dict[str, int]
+    connection: Connection,
+    owner: str,
+    numbers: Sequence[int],
+    message: str,
+    texts: Sequence[str],
+    reached: dict[str, int],
 ) -> None:
     """Destroy what turns hold of a message."""
-    await _forget_events(connection, numbers, reached)
+    await _forget_events(connection, owner, numbers, reached)
     reached["turns"] = 0
-    for row in await connection.fetch(sql.ALL_OF, numbers):
+    for row in await connection.fetch(sql.ALL_OF, owner, numbers):
         turn = turn_from_row(tuple(row)[1:])
         is_question = turn.question is not None and turn.question_id == message
         cleaned = without(turn, texts) or (turn if is_question else None)
         if cleaned is not None:
             question = None if is_question else cleaned.question
-            await connection.execute(sql.PUT, row[0], *turn_values(replace(cleaned, question=question)))
+            await connection.execute(sql.PUT, owner, row[0], *turn_values(replace(cleaned, question=question)))
             reached["turns"] += 1
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from everthread.adapters.jobs.postgres import PostgresJobs, put
-from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled_pairs
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
+from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.core.compactions import Compaction
 from everthread.core.errors import NotFound
 from everthread.core.jobs import NewJob
@@ -19,57 +19,57 @@ from everthread.core.nouns import Ref
 from everthread.core.paths import path_depth, path_segments
 from everthread.core.ports import CompactionPosition, PolicyChange, ViewInputs
 
-_SERVER = 0
-"""The number no conversation has: the server's own settings."""
+_SERVER = ConversationKey("", 0)
+"""What no conversation goes by: the server's own settings."""
 
 
 async def read_inputs(connection: Connection, ref: Ref, branch: BranchName) -> ViewInputs:
     """Everything a view of a path needs but the messages."""
-    number, head, active = await log.living_head(connection, ref)
+    key, head, active = await log.living_head(connection, ref)
     is_plain = branch is None and active.parent is None
-    rows = [active] if is_plain else await log.all_branches(connection, number)
-    named = await log.by_seq(connection, number, [branch]) if isinstance(branch, int) else []
+    rows = [active] if is_plain else await log.all_branches(connection, key)
+    named = await log.by_seq(connection, key, [branch]) if isinstance(branch, int) else []
     by_number = {row.number: row for row in rows}
     found = path_segments(by_number, head, branch, named)
-    policies = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
-    row = await compactions.row_of(connection, number, found)
+    policies = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, *key)}
+    row = await compactions.row_of(connection, key, found)
     covered = row[-1].last_seq if row else 0
     return ViewInputs(
         entry_count=head.entry_count,
         segments=found,
         leaf_depth=path_depth(by_number, head, branch, named),
         row=row,
-        covered_depth=await connection.fetchval(sql.DEPTH, entry_key(number, covered)) if covered else 0,
-        is_asked_back=await compactions.is_asked_back(connection, number, found, covered),
-        pinned=await log.pinned(connection, number),
-        policies=(policies.get(_SERVER), policies.get(number)),
+        covered_depth=await connection.fetchval(sql.DEPTH, *key, covered) if covered else 0,
+        is_asked_back=await compactions.is_asked_back(connection, key, found, covered),
+        pinned=await log.pinned(connection, key),
+        policies=(policies.get(_SERVER.number), policies.get(key.number)),
     )
 
 
-async def _number(connection: Connection, ref: Ref | None) -> int:
+async def _key(connection: Connection, ref: Ref | None) -> ConversationKey:
     return _SERVER if ref is None else (await log.living_head(connection, ref))[0]
 
 
 async def change_policy(connection: Connection, ref: Ref | None, change: PolicyChange) -> None:
     await connection.execute(sql.LOCK_POLICIES)
-    number = await _number(connection, ref)
-    found = await _policies(connection, number)
-    policy = change(found.get(_SERVER), found.get(number))
+    key = await _key(connection, ref)
+    found = await _policies(connection, key)
+    policy = change(found.get(_SERVER.number), found.get(key.number))
     if policy is None:
-        await connection.execute(sql.DELETE_POLICY, [number])
+        await connection.execute(sql.DELETE_POLICY, key.owner, [key.number])
     else:
-        await connection.execute(sql.SET_POLICY, number, policy)
-    await connection.execute(sql.SET_LOOK_AT, number, 1)
+        await connection.execute(sql.SET_POLICY, *key, policy)
+    await connection.execute(sql.SET_LOOK_AT, *key, 1)
 
 
 async def policy(connection: Connection, ref: Ref | None) -> bytes | None:
-    number = await _number(connection, ref)
-    return (await _policies(connection, number)).get(number)
+    key = await _key(connection, ref)
+    return (await _policies(connection, key)).get(key.number)
 
 
-async def _policies(connection: Connection, number: int) -> dict[int, bytes]:
+async def _policies(connection: Connection, key: ConversationKey) -> dict[int, bytes]:
     """Those of the server and of one conversation, as far as they are set."""
-    return {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, number)}
+    return {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, *key)}
 
 
 async def keep_manifest(
@@ -81,19 +81,19 @@ async def keep_manifest(
     jobs: Sequence[NewJob],
     now: int,
 ) -> None:
-    number = await _number(connection, ref)
-    await connection.execute(sql.KEEP_MANIFEST, number, id, manifest, now)
-    await connection.execute(sql.KEEP_PROMPTS, number, list(shared), list(shared.values()))
-    await put(connection, number, ref, jobs, now)
+    key = await _key(connection, ref)
+    await connection.execute(sql.KEEP_MANIFEST, *key, id, manifest, now)
+    await connection.execute(sql.KEEP_PROMPTS, *key, list(shared), list(shared.values()))
+    await put(connection, key.number, ref, jobs, now)
 
 
 async def prompts(connection: Connection, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
-    rows = await connection.fetch(sql.PROMPTS, await _number(connection, ref), list(digests))
+    rows = await connection.fetch(sql.PROMPTS, *await _key(connection, ref), list(digests))
     return {row[0]: row[1] for row in rows}
 
 
 async def manifest(connection: Connection, ref: Ref, id: str) -> bytes:
-    found: bytes | None = await connection.fetchval(sql.MANIFEST, await _number(connection, ref), id)
+    found: bytes | None = await connection.fetchval(sql.MANIFEST, *await _key(connection, ref), id)
     if found is None:
         raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
     return found

@@ -30,7 +30,6 @@ from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, tr
 from everthread.adapters.stores.sqlite.filing import Tails
 from everthread.adapters.stores.sqlite.fresh import Fresh
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some, is_behind
-from everthread.adapters.stores.sqlite.later import Connection
 from everthread.core import driving
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
@@ -103,7 +102,7 @@ class Engine:
         """Whether callers shared the last commit."""
         self._here: deque[_Job] = deque()
         """What callers that block are about to write."""
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[sqlite3.Connection] = deque()
         """Those that nobody reads over now."""
         self._pen = threading.Lock()
         """Whoever writes has it."""
@@ -160,14 +159,13 @@ class Engine:
         try:
             connection = self._reader()
             try:
-                connection.look_again()
                 return work(connection)
             finally:
                 self._keep(connection)
         except DAMAGE as problem:
             raise translated(problem) from problem
 
-    def _reader(self) -> Connection:
+    def _reader(self) -> sqlite3.Connection:
         """An idle connection, or a new one."""
         with suppress(IndexError):
             return self._idle.pop()
@@ -176,7 +174,7 @@ class Engine:
             connection.execute(pragma)
         return connection
 
-    def _keep(self, connection: Connection) -> None:
+    def _keep(self, connection: sqlite3.Connection) -> None:
         """For the next one who reads, unless enough are idle: callers that block may be many at once."""
         if len(self._idle) < _MOST_IDLE:
             self._idle.append(connection)
@@ -269,7 +267,6 @@ class Engine:
             self.unindexed = max(0, self.unindexed - BATCH)
             try:
                 self._writer_connection.execute("BEGIN IMMEDIATE")
-                self._writer_connection.look_again()
                 index_some(self._writer_connection, self.fresh)
                 self._writer_connection.execute("COMMIT")
             except Exception:  # noqa: BLE001 - the worker loop: what waits is noted in the file, and a search tells its caller
@@ -280,7 +277,6 @@ class Engine:
             if group[0].in_transaction:
                 _commit_together(self._writer_connection, group)
             else:
-                self._writer_connection.look_again()
                 group[0].result = group[0].work(self._writer_connection)
         except DAMAGE as problem:
             self._undo()
@@ -342,9 +338,8 @@ def _next_group(waiting: deque[_Job]) -> list[_Job]:
     return group
 
 
-def _commit_together(connection: Connection, group: list[_Job]) -> None:
+def _commit_together(connection: sqlite3.Connection, group: list[_Job]) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    connection.look_again()
     for job in group:
         if len(group) == 1:
             job.result = job.work(connection)

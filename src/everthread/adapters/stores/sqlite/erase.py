@@ -58,6 +58,9 @@ def blank(
         _forget_checkpoints(connection, number, traces, reached)
         reached["vectors"] += vectors.forget(connection, number, None if message is None else seqs)
         if message is not None:
+            places = [(number, seq) for seq in seqs]
+            reached["message_facts"] += connection.executemany(sql.DELETE_FACTS, places).rowcount
+            reached["import_lines"] += connection.executemany(sql.DELETE_LINE, places).rowcount
             reached["compactions"] += _destroy_summaries(connection, number, erased)
             reached["answers"] += _blank_answers(connection, number, message)
             connection.execute(jobs.FORGET_ERRORS, (number,))
@@ -66,7 +69,10 @@ def blank(
             reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
             reached["compactions"] += connection.execute(sql.DELETE_COMPACTIONS, (number,)).rowcount
-            reached["prompts"] += connection.execute(sql.DELETE_PROMPTS, (number,)).rowcount
+            reached["prompts"] += _release_prompts(connection, owner, number)
+            reached["message_facts"] += connection.execute(sql.DELETE_FACTS_OF, (number,)).rowcount
+            reached["import_lines"] += connection.execute(sql.DELETE_LINES_OF, (number,)).rowcount
+            reached["model_usage"] += connection.execute(sql.DELETE_USAGE_OF, (number,)).rowcount
             reached["manifests"] += connection.execute(sql.DELETE_MANIFESTS, (number,)).rowcount
             reached["policies"] += connection.execute(sql.DELETE_POLICY, (number,)).rowcount
             reached["jobs"] += connection.execute(jobs.FORGET, (number,)).rowcount
@@ -77,6 +83,7 @@ def blank(
         reached["notes"] += notes.erase(connection, owner, conversation, None)
     if conversation is None:
         reached["items"] += connection.execute(sql.DELETE_ITEMS_OF, (owner,)).rowcount
+        reached["import_sources"] += connection.execute(sql.DELETE_SOURCES_OF, (owner,)).rowcount
     reached.update(access.forget(connection, owner, conversation))
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
@@ -137,6 +144,13 @@ def _forget_checkpoints(
         reached["blobs"] += connection.execute(sql.DELETE_BLOBS_ABOUT, (number, trace)).rowcount
 
 
+def _release_prompts(connection: sqlite3.Connection, owner: str, number: int) -> int:
+    """Take a conversation's name off its prompts; how many went, since no other conversation names them."""
+    connection.execute(sql.RELEASE_PROMPTS, (owner, number))
+    connection.execute(sql.DELETE_PROMPT_USES, (number,))
+    return connection.execute(sql.DELETE_UNUSED_PROMPTS, (owner,)).rowcount
+
+
 def _blank_answers(connection: sqlite3.Connection, number: int, message: str) -> int:
     answers = [IdempotencyRecord(*row) for row in connection.execute(sql.ANSWERS, (number,))]
     blanked = [answer.blanked() for answer in answers if answer.tells_of(message)]
@@ -186,8 +200,7 @@ def rewrite(connection: sqlite3.Connection, now: int) -> Sequence[str]:
     newest = connection.execute(sql.NEWEST_ERASURE).fetchone()[0]
     try:
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-        if connection.execute(notes.HAS_WORDS).fetchone():
-            connection.execute(notes.OPTIMIZE)
+        connection.execute(notes.OPTIMIZE)
         connection.execute("VACUUM")
         if _is_held(connection):
             return (HELD_PAGES,)

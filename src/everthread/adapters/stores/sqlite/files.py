@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from everthread.adapters.stores import migrating
+from everthread.adapters.stores import schema
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import cause_of, teach_blobs
-from everthread.adapters.stores.sqlite.later import Connection, core
 from everthread.adapters.stores.sqlite.packing import teach_packing
 from everthread.core.blobs import Blobs
 from everthread.core.errors import StoreBusy, StoreDamaged, StoreError, StoreFull
@@ -22,20 +21,15 @@ DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
 """What working on a file can raise; the last two only when its bytes are not those that were written."""
 
 
-def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> Connection:
-    """A connection to a file that is up to date, whichever tables it has by now."""
+def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> sqlite3.Connection:
+    """A connection to a file that is up to date."""
     connection = _connect(path)
-    try:
-        teach_blobs(connection, blobs)
-        teach_packing(connection)
-        connection.stand_in()
-    except DAMAGE as problem:
-        connection.close()
-        raise translated(problem) from problem
+    teach_blobs(connection, blobs)
+    teach_packing(connection)
     return connection
 
 
-def _connect(path: Path) -> Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     """With our pragmas; transactions are ours to begin."""
     try:
         connection = sqlite3.connect(
@@ -44,7 +38,6 @@ def _connect(path: Path) -> Connection:
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
-            factory=Connection,
         )
     except sqlite3.Error as problem:
         raise translated(problem) from problem
@@ -82,11 +75,11 @@ def prepare(path: Path) -> None:
     except OSError as problem:
         raise StoreError(f"cannot make the folder of {path}: {problem}") from problem
     _refuse_cut_off(path)
-    version = revision_of(path)
-    if version is None or version < migrating.NEWEST:
+    version = version_of(path)
+    if version is None or version < schema.VERSION:
         migrate(path)
     else:
-        migrating.refuse_newer(version)
+        schema.refuse_newer(version)
 
 
 def _refuse_cut_off(path: Path) -> None:
@@ -110,63 +103,58 @@ def _refuse_cut_off(path: Path) -> None:
         raise StoreDamaged("the file ends within a page: its end was cut off; restore a backup")
 
 
-def revision_of(path: Path) -> str | None:
-    """The revision of a file's tables; None when it has none yet."""
-    connection = _connect(path)
-    try:
-        row = connection.execute(migrating.VERSION_QUERY).fetchone()
-        return None if row is None else str(row[0])
-    except sqlite3.OperationalError:
-        return None
-    except DAMAGE as problem:
-        raise translated(problem) from problem
-    finally:
-        connection.close()
+def version_of(path: Path) -> int | None:
+    """The version of a file's tables; None when it has none yet."""
+    with closing(_connect(path)) as connection:
+        try:
+            return read_version(connection)
+        except DAMAGE as problem:
+            raise translated(problem) from problem
 
 
-def migrate(path: Path) -> list[str]:
-    """Make the tables of a new file, or run the steps that are missing, all in one transaction: killed anywhere, it has
-    happened or it has not.
+def read_version(connection: sqlite3.Connection) -> int | None:
+    """The same over a connection."""
+    names = {row[0] for row in connection.execute(sql.VERSION_TABLES)}
+    if "schema_version" in names:
+        row = connection.execute(schema.VERSION_QUERY).fetchone()
+        return None if row is None else int(row[0])
+    if "alembic_version" in names:
+        row = connection.execute(schema.OLD_VERSION_QUERY).fetchone()
+        return None if row is None else schema.old_version(str(row[0]))
+    return None
+
+
+def migrate(path: Path) -> list[int]:
+    """Make the tables of a new file, or run the steps that are missing; give the versions it went through.
+
+    All in one transaction: killed anywhere, it has happened or it has not.
     """
-    connection = _connect(path)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute(sql.HAS_VERSION).fetchone():
-            return _run_steps(connection)
-        _make(connection)
-    except DAMAGE as problem:
-        raise translated(problem) from problem
-    else:
-        return [migrating.NEWEST]
-    finally:
-        connection.close()
+    with closing(_connect(path)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            version = read_version(connection)
+            reach("migrate.begun")
+            if version is None:
+                _run(connection, schema.create("sqlite"), schema.VERSION)
+                ran = [schema.VERSION]
+            else:
+                steps = schema.missing_steps(version)
+                for step in steps:
+                    _run(connection, step.upgrade("sqlite"), step.version)
+                ran = [step.version for step in steps]
+            reach("migrate.before_commit")
+            connection.execute("COMMIT")
+        except DAMAGE as problem:
+            raise translated(problem) from problem
+    return ran
 
 
-def _make(connection: sqlite3.Connection) -> None:
-    reach("migrate.begun")
-    for statement in core():
+def _run(connection: sqlite3.Connection, statements: Sequence[str], to: int) -> None:
+    for statement in statements:
         connection.execute(statement)
-    connection.execute(sql.INSERT_VERSION, (migrating.NEWEST,))
-    reach("migrate.before_commit")
-    connection.execute("COMMIT")
-
-
-def _run_steps(connection: sqlite3.Connection) -> list[str]:
-    """Over a connection that is in a transaction, which it ends."""
-    from sqlalchemy import create_engine  # noqa: PLC0415 - only when there is something to do
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
-    from sqlalchemy.pool import StaticPool  # noqa: PLC0415
-
-    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
-    try:
-        with engine.connect() as over, over.begin():
-            return list(migrating.run(over))
-    except DBAPIError as problem:
-        if isinstance(problem.orig, sqlite3.Error):
-            raise translated(problem.orig) from problem
-        raise
-    finally:
-        engine.dispose()
+        reach("migrate.step_done")
+    connection.execute(sql.DELETE_VERSION)
+    connection.execute(sql.INSERT_VERSION, (to,))
 
 
 def translated(problem: sqlite3.Error | ValueError) -> StoreError:

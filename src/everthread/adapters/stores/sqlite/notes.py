@@ -72,9 +72,6 @@ INSERT_WORDS = "INSERT INTO note_words (rowid, tokens) VALUES (?, ?)"
 DELETE_WORDS = "INSERT INTO note_words (note_words, rowid, tokens) VALUES ('delete', ?, ?)"
 """Take a note's tokens out of the index: the very tokens that were put in."""
 
-HAS_WORDS = "SELECT 1 FROM main.sqlite_schema WHERE name = 'note_words'"
-"""Whether there have ever been notes: what stands beside a file has no words to put in order."""
-
 OPTIMIZE = "INSERT INTO note_words (note_words) VALUES ('optimize')"
 """Write the index anew, without what was taken out of it."""
 

@@ -51,11 +51,14 @@ USE_WAL = "PRAGMA journal_mode = WAL"
 PAGE_BYTES = "PRAGMA page_size"
 """How large the pages of a file are."""
 
-HAS_VERSION = "SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'"
-"""Whether a file has tables of ours."""
+VERSION_TABLES = "SELECT name FROM sqlite_schema WHERE name IN ('schema_version', 'alembic_version')"
+"""The table that tells the version of a file's tables, or the one that did before the first release."""
 
-INSERT_VERSION = "INSERT INTO alembic_version VALUES (?)"
-"""The revision that a new file begins with."""
+DELETE_VERSION = "DELETE FROM schema_version"
+"""The version before …"""
+
+INSERT_VERSION = "INSERT INTO schema_version (version) VALUES (?)"
+"""… and the one after a step."""
 
 READER_PRAGMAS = ("PRAGMA query_only = ON", "PRAGMA cache_size = -2000")
 """A reader streams more than it looks at twice: the operating system's cache is enough, and memory stays small."""
@@ -116,7 +119,7 @@ UPDATE_CONVERSATION = (
 
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
-    c.look_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
+    c.compaction_check_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = ? AND c.id = ?"""
 """The end of a log and its active branch."""
@@ -272,11 +275,11 @@ UPDATE entries SET newest_seq = coalesce(?, newest_seq), flags = (flags | ?) & ~
 
 ADVANCE = """
 UPDATE conversations
-SET entry_count = ?, chain = ?, active_branch = ?, leaf_seq = ?, leaf_depth = ?, look_at = ?, updated_at = ?
+SET entry_count = ?, chain = ?, active_branch = ?, leaf_seq = ?, leaf_depth = ?, compaction_check_at = ?, updated_at = ?
 WHERE number = ?"""
 """Move the head of a log."""
 
-SET_LOOK_AT = "UPDATE conversations SET look_at = ? WHERE number = ?"
+SET_LOOK_AT = "UPDATE conversations SET compaction_check_at = ? WHERE number = ?"
 """Move the mark at which a compaction is worth a look."""
 
 MATCH = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC"
@@ -481,14 +484,48 @@ MANIFEST = "SELECT manifest FROM manifests WHERE conversation = ? AND id = ?"
 DELETE_MANIFESTS = "DELETE FROM manifests WHERE conversation = ?"
 """Forget what models were shown of a conversation."""
 
-KEEP_PROMPT = "INSERT OR IGNORE INTO prompts (conversation, digest, body) VALUES (?, ?, ?)"
-"""Keep a text that manifests name by its hash, once."""
+USE_PROMPT = "INSERT OR IGNORE INTO prompt_uses (conversation, digest) VALUES (?, ?)"
+"""Note that manifests of a conversation name a text; the first one of a conversation counts …"""
 
-PROMPT = "SELECT body FROM prompts WHERE conversation = ? AND digest = ?"
-"""A text that manifests name."""
+KEEP_PROMPT = """
+INSERT INTO prompts (owner, digest, conversations, body) VALUES (?, ?, 1, ?)
+ON CONFLICT (owner, digest) DO UPDATE SET conversations = conversations + 1"""
+"""… and the text is kept once for each owner, with how many conversations name it."""
 
-DELETE_PROMPTS = "DELETE FROM prompts WHERE conversation = ?"
-"""Forget what models were told beside a conversation."""
+PROMPT = """
+SELECT p.body FROM prompt_uses u JOIN prompts p ON p.owner = ? AND p.digest = u.digest
+WHERE u.conversation = ? AND u.digest = ?"""
+"""A text that manifests of a conversation name."""
+
+RELEASE_PROMPTS = """
+UPDATE prompts SET conversations = conversations - 1
+WHERE owner = ? AND digest IN (SELECT digest FROM prompt_uses WHERE conversation = ?)"""
+"""A conversation names its texts no longer …"""
+
+DELETE_PROMPT_USES = "DELETE FROM prompt_uses WHERE conversation = ?"
+"""… which is noted …"""
+
+DELETE_UNUSED_PROMPTS = "DELETE FROM prompts WHERE owner = ? AND conversations = 0"
+"""… and what nobody names any more goes."""
+
+DELETE_FACTS_OF = "DELETE FROM message_facts WHERE conversation = ?"
+"""Forget what was found in the messages of a conversation."""
+
+DELETE_FACTS = "DELETE FROM message_facts WHERE conversation = ? AND seq = ?"
+"""Forget what was found in one."""
+
+DELETE_USAGE_OF = "DELETE FROM model_usage WHERE conversation = ?"
+"""Forget what the calls of models used."""
+
+DELETE_LINES_OF = "DELETE FROM import_lines WHERE conversation = ?"
+"""Destroy the lines that a conversation was imported from."""
+
+DELETE_LINE = "DELETE FROM import_lines WHERE conversation = ? AND seq = ?"
+"""Destroy the line that an entry was imported from."""
+
+DELETE_SOURCES_OF = "DELETE FROM import_sources WHERE owner = ?"
+"""Forget which files an owner imported."""
+
 # -- checkpoints -----------------------------------------------------------------------------------------------
 
 THREAD = f"SELECT {THREAD_COLUMNS} FROM threads WHERE conversation = ?"

@@ -43,17 +43,19 @@ TO_STOP = f"SELECT t.id FROM turns t WHERE {_UNFINISHED} AND t.holder = ? AND t.
 """The turns of a process that somebody wants stopped."""
 
 ADD_EVENTS = """
-INSERT OR IGNORE INTO run_events (turn, first, last, body, kept_at)
-SELECT t.number, ?, ?, ?, ? FROM turns t JOIN conversations c ON c.number = t.conversation
+INSERT OR IGNORE INTO run_events (conversation, run, first, last, body, kept_at)
+SELECT t.conversation, t.number, ?, ?, ?, ? FROM turns t JOIN conversations c ON c.number = t.conversation
 WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL AND t.id = ? AND t.holder = ?"""
 """Keep a batch of events, unless the turn is no longer this process's."""
 
 PUT_EVENTS = """
-INSERT OR IGNORE INTO run_events (turn, first, last, body, kept_at)
-SELECT number, ?, ?, ?, ? FROM turns WHERE conversation = ? AND id = ?"""
+INSERT OR IGNORE INTO run_events (conversation, run, first, last, body, kept_at)
+SELECT conversation, number, ?, ?, ?, ? FROM turns WHERE conversation = ? AND id = ?"""
 """Keep a batch of events together with what a decision writes."""
 
-EVENTS = "SELECT first, body FROM run_events WHERE turn = ? AND last > ? ORDER BY first"
+EVENTS = """
+SELECT first, body FROM run_events
+WHERE conversation = (SELECT conversation FROM turns WHERE number = ?) AND run = ? AND last > ? ORDER BY first"""
 """Batches of a turn that hold events after a number."""
 
 PRUNE_EVENTS = "DELETE FROM run_events WHERE kept_at < ?"
@@ -62,7 +64,7 @@ PRUNE_EVENTS = "DELETE FROM run_events WHERE kept_at < ?"
 DELETE_TURNS_OF = "DELETE FROM turns WHERE conversation = ?"
 """Destroy the turns of a conversation."""
 
-DELETE_EVENTS_OF = "DELETE FROM run_events WHERE turn IN (SELECT number FROM turns WHERE conversation = ?)"
+DELETE_EVENTS_OF = "DELETE FROM run_events WHERE conversation = ?"
 """Destroy what they told."""
 
 ALL_OF = f"{_TURNS} WHERE t.conversation = ? ORDER BY t.number"

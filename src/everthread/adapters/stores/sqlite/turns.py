@@ -71,7 +71,8 @@ def add_events(connection: sqlite3.Connection, ref: Ref, holder: str, batch: Eve
 
 def events(connection: sqlite3.Connection, ref: Ref, id: str, after: int, limit: int) -> list[StoredEvent]:
     found: list[StoredEvent] = []
-    for row in connection.execute(sql.EVENTS, (read(connection, ref, id).number, after)):
+    number = read(connection, ref, id).number
+    for row in connection.execute(sql.EVENTS, (number, number, after)):
         found += unpacked([row], after)
         if len(found) >= limit:
             break

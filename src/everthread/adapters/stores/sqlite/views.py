@@ -72,13 +72,15 @@ def keep_manifest(
 ) -> None:
     number = log.living_head(connection, ref)[0]
     connection.execute(sql.KEEP_MANIFEST, (number, id, manifest, now))
-    connection.executemany(sql.KEEP_PROMPT, [(number, digest, text) for digest, text in shared.items()])
+    for digest, text in shared.items():
+        if connection.execute(sql.USE_PROMPT, (number, digest)).rowcount:
+            connection.execute(sql.KEEP_PROMPT, (ref.owner, digest, text))
     put(connection, number, jobs, now)
 
 
 def prompts(connection: sqlite3.Connection, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
     number = log.living_head(connection, ref)[0]
-    found = ((digest, connection.execute(sql.PROMPT, (number, digest)).fetchone()) for digest in digests)
+    found = ((digest, connection.execute(sql.PROMPT, (ref.owner, number, digest)).fetchone()) for digest in digests)
     return {digest: row[0] for digest, row in found if row is not None}
 
 

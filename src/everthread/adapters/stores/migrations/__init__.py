@@ -1,1 +1,0 @@
-"""The history of the tables, as alembic runs it; `migrating` is the way in."""
