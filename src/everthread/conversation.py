@@ -47,12 +47,12 @@ from everthread.history import ingest, intents, read, turn_intents
 from everthread.history.arguments import check_branch, check_count
 from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
 from everthread.history.search import search_by_words
-from everthread.recall import for_context, memories
-from everthread.recall.memories import Memories
+from everthread.recall import for_context
+from everthread.recall.memories import Memories, memories_for_context
+from everthread.recall.memory_rules import extract_by_rules, may_hold_memories
+from everthread.recall.memory_selection import ContextMemories
 from everthread.recall.policy import Scope, check_scope
-from everthread.recall.remarks import may_tell, remarks
 from everthread.recall.search import RecallHits, active_path, recall, search_by_meaning
-from everthread.recall.shown import Known
 from everthread.runtime import Runtime
 
 TO_EMBED: Final = (NewJob(kind=EMBED, gather_seconds=1.0),)
@@ -205,7 +205,7 @@ class Conversation:
             return ()
         has_model = self._runtime.summariser is not None or policy.summary_model is not None
         said = (payloads.text(one.payload) for one in messages if one.role == "user")
-        is_worth_it = any(may_tell(text) if has_model else remarks(text) for text in said)
+        is_worth_it = any(may_hold_memories(text) if has_model else extract_by_rules(text) for text in said)
         return (NewJob(kind=REMEMBER),) if is_worth_it else ()
 
     def _to_embed(self) -> Sequence[NewJob]:
@@ -476,11 +476,11 @@ class Conversation:
 
     async def _gathered(
         self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None
-    ) -> tuple[View, Sequence[RecalledPassage], Known | None]:
+    ) -> tuple[View, Sequence[RecalledPassage], ContextMemories | None]:
         """All that a request is made from; one errand where no embedder has to be waited for."""
         runtime = self._runtime
 
-        async def gathered() -> tuple[View, Sequence[RecalledPassage], Known | None]:
+        async def gathered() -> tuple[View, Sequence[RecalledPassage], ContextMemories | None]:
             view = await runtime.compaction.view(self._ref, path, compaction)
             recalled: Sequence[RecalledPassage] = ()
             if query:
@@ -489,7 +489,7 @@ class Conversation:
                     await self._put_jobs_if_possible(TO_EMBED)
             if not view.policy.memory_max_tokens:
                 return view, recalled, None
-            known = await memories.known(self._store, self._ref, self.info.created_at, query, runtime.embedder)
+            known = await memories_for_context(self._store, self._ref, self.info.created_at, query, runtime.embedder)
             return view, recalled, known
 
         return await (self._store.run_reads(gathered) if runtime.embedder is None else gathered())

@@ -344,7 +344,7 @@ class Everthread:
         made = 0
         for head in await self._store.maintenance.heads():
             if owner in (None, head.owner) and conversation in (None, head.id) and head.deleted_at is None:
-                made += await embedding.index(self._store, meaning, head, anew=anew)
+                made += await embedding.index_conversation(self._store, meaning, head, anew=anew)
                 on_entries(head.entry_count)
         if conversation is None:
             made += await embedding.index_notes(self._store, meaning.embedder, owner, anew=anew)

@@ -20,7 +20,7 @@ from everthread import (
     NotFound,
 )
 from everthread.core.nouns import Ref
-from everthread.recall.memories import known
+from everthread.recall.memories import memories_for_context
 from everthread.testing import FakeEmbedder
 from tests.contracts.talk import says
 from tests.contracts.test_erase import everything_kept, traces
@@ -280,7 +280,7 @@ async def test_what_is_near_in_meaning_is_found_and_superseded_with_its_vector(e
     newer = await memories.update("ann", made.id, text="watches new films")
     assert [hit.memory.id for hit in await memories.search("ann", "movies")] == [newer.id]
     conv = await et.conversations.create(owner="ann")
-    shown = await known(et.store, Ref("ann", conv.id), conv.created_at, "movies", embedder)
+    shown = await memories_for_context(et.store, Ref("ann", conv.id), conv.created_at, "movies", embedder)
     assert [memory.id for memory in shown.hits] == [newer.id]
 
 
@@ -295,7 +295,7 @@ async def test_an_embedder_that_fails_leaves_the_words(et: Everthread) -> None:
 async def test_a_model_is_not_asked_where_nothing_is_remembered(et: Everthread) -> None:
     conv = await et.conversations.create(owner="ann")
     embedder = FakeEmbedder()
-    await known(et.store, Ref("ann", conv.id), conv.created_at, "movies", embedder)
+    await memories_for_context(et.store, Ref("ann", conv.id), conv.created_at, "movies", embedder)
     assert embedder.asked == []
 
 

@@ -40,8 +40,8 @@ from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
 from everthread.core.ports import PathQuery, Store, ViewInputs
 from everthread.history.payload_json import payload_of
-from everthread.recall.noted import as_memory, memory_key
-from everthread.recall.shown import Known, as_quoted
+from everthread.recall.memory_intents import memory_key, note_to_memory
+from everthread.recall.memory_selection import ContextMemories, quote_memory
 
 _LOOK_BACK = 32
 """Messages read before the window's first: whether it stands in the middle of a unit, and whose turn it belongs to."""
@@ -205,15 +205,15 @@ def render(
     system: str | None = None,
     tools: Sequence[Mapping[str, Any]] = (),
     recalled: Sequence[RecalledPassage] = (),
-    known: Known | None = None,
+    known: ContextMemories | None = None,
     provider: Provider | None = None,
 ) -> Context:
     """The request this view makes."""
     room = view.policy.memory_max_tokens
     given = Ingredients(
         system=system,
-        memories=() if known is None else known.standing(view.compacted_at, room),
-        reminded=() if known is None else known.reminded(view.compacted_at, room, view.seqs),
+        memories=() if known is None else known.at_start(view.compacted_at, room),
+        reminded=() if known is None else known.before_question(view.compacted_at, room, view.seqs),
         standing=view.standing,
         tools=tools,
         recalled=_outside(view, recalled),
@@ -312,7 +312,8 @@ async def _memories(store: Store, ref: Ref, ids: Sequence[str]) -> dict[str, Quo
     if not ids:
         return {}
     query = NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id) for id in ids])
-    return {note.id: as_quoted(as_memory(note, ref.owner), ref) for note in await store.notes.list(ref.owner, query)}
+    notes = await store.notes.list(ref.owner, query)
+    return {note.id: quote_memory(note_to_memory(note, ref.owner), ref) for note in notes}
 
 
 def _passage(stored: LogMessage, start: int, end: int) -> RecalledPassage:

@@ -14,9 +14,8 @@ from everthread.core.errors import Erased, NotFound
 from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, Work
 from everthread.core.nouns import Message
 from everthread.history.titles import title_by_model, title_by_rules
-from everthread.recall import reading
 from everthread.recall.embedding import SemanticIndex, catch_up
-from everthread.recall.extraction import Extractor
+from everthread.recall.memory_extraction import ExtractionOptions, Extractor, extract_memories
 from everthread.runtime import Runtime
 
 _FIRST = 20
@@ -79,13 +78,13 @@ async def _remember(runtime: Runtime, job: Job) -> None:
         if not policy.extract_memories:
             return
         model = runtime.summariser_for(policy)
-        reader = reading.Reader(
+        options = ExtractionOptions(
             redact=runtime.redact,
             model=model if isinstance(model, Extractor) else None,
-            seconds=policy.summary_timeout_seconds,
+            timeout_seconds=policy.summary_timeout_seconds,
             embedder=runtime.embedder,
         )
-        outcome = await reading.read(runtime.store, job.ref, reader)
+        outcome = await extract_memories(runtime.store, job.ref, options)
     except (NotFound, Erased):
         return
     if outcome.model_asked:

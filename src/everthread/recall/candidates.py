@@ -31,11 +31,11 @@ _LENT_SHARE = 0.3
 """What the next message lends of what it has; half of it at each further step."""
 _LENT_BY_STEP = [(step, _LENT_SHARE / 2 ** (step - 1)) for step in range(1, NEIGHBOUR_REACH + 1)]
 
-Postings = Mapping[Term, Sequence[int]]
+TermOrders = Mapping[Term, Sequence[int]]
 """Of each term the messages that have it, in rising order."""
 
 
-def merge_forms(terms: Iterable[Term], postings: Postings) -> Postings:
+def merge_forms(terms: Iterable[Term], postings: TermOrders) -> TermOrders:
     """Of each term the messages that have it in one of its forms."""
     return {
         term: sorted({order for form in (term, *others) for order in postings[form]}) if others else postings[term]
@@ -44,14 +44,14 @@ def merge_forms(terms: Iterable[Term], postings: Postings) -> Postings:
     }
 
 
-def idf_by_term(postings: Postings, total: int) -> dict[Term, float]:
+def idf_by_term(postings: TermOrders, total: int) -> dict[Term, float]:
     """How much each term tells."""
     return {term: idf(len(having), total) for term, having in postings.items()}
 
 
 def drop_common_terms(
-    postings: Postings, idfs: Mapping[Term, float], enough: int, hidden: Collection[int] = frozenset()
-) -> Postings:
+    postings: TermOrders, idfs: Mapping[Term, float], enough: int, hidden: Collection[int] = frozenset()
+) -> TermOrders:
     """Without the terms that stand nearly everywhere, where enough messages have others; those hidden, by their seqs,
     are not looked for."""
     rarest = max((idfs[term] for term, having in postings.items() if having), default=0.0)
@@ -62,7 +62,7 @@ def drop_common_terms(
     return rare if len(orders) >= enough else postings
 
 
-def choose_candidates(postings: Postings, idfs: Mapping[Term, float], limit: int) -> list[int]:
+def choose_candidates(postings: TermOrders, idfs: Mapping[Term, float], limit: int) -> list[int]:
     """The messages that are likeliest to be found, at most so many; among them some that have none of the words."""
     if not postings:
         return []
@@ -84,7 +84,7 @@ def choose_candidates(postings: Postings, idfs: Mapping[Term, float], limit: int
     return [*likelier, *islice(level, limit - len(likelier))]
 
 
-def _score_messages(postings: Postings, idfs: Mapping[Term, float]) -> dict[int, float]:
+def _score_messages(postings: TermOrders, idfs: Mapping[Term, float]) -> dict[int, float]:
     """What each message has of the question."""
     longest, *others = sorted(postings, key=lambda term: len(postings[term]), reverse=True)
     scores = dict.fromkeys(postings[longest], idfs[longest])  # at once, as no other list is
@@ -96,7 +96,7 @@ def _score_messages(postings: Postings, idfs: Mapping[Term, float]) -> dict[int,
     return scores
 
 
-def _tally_scores(scores: Mapping[int, float], postings: Postings, idfs: Mapping[Term, float]) -> Counter[float]:
+def _tally_scores(scores: Mapping[int, float], postings: TermOrders, idfs: Mapping[Term, float]) -> Counter[float]:
     """How many messages have each score. The commonest term is most of all that was found, and those that have nothing
     else need not be looked at one by one."""
     commonest = max(postings, key=lambda term: len(postings[term]), default=None)
@@ -125,7 +125,7 @@ def _threshold(tally: Mapping[float, int], limit: int) -> float:
     return -1.0
 
 
-def score_surroundings(orders: Sequence[int], postings: Postings, idfs: Mapping[Term, float]) -> list[float]:
+def score_surroundings(orders: Sequence[int], postings: TermOrders, idfs: Mapping[Term, float]) -> list[float]:
     """How much of the question is talked about around each of these messages, given in rising order: each term counts
     once, and a little more when it is said again."""
     scores = [0.0] * len(orders)

@@ -1,12 +1,13 @@
-"""Knowledge bases: what `et.knowledge` does. Cutting and deciding is `recall.documents`'; this checks what callers
-give, reads files, asks the store, and tells which collection a question is for.
+"""Knowledge bases: what `et.knowledge` does. `document_intents` splits documents and decides; this checks what callers
+give, reads files, asks the store, and chooses the collection that a question is for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -15,34 +16,36 @@ from everthread.core.documents import Collection, Document, PassageHit, PassageH
 from everthread.core.embeddings import Embedder
 from everthread.core.errors import Invalid, ModelError, NotFound
 from everthread.core.ids import check_id, check_text
-from everthread.core.notes import Note, NoteKind, NoteQuery
+from everthread.core.notes import Note, NoteKind, NoteQuery, NotesFound
 from everthread.core.nouns import Page
 from everthread.core.ports import Store
+from everthread.core.queries import Query
 from everthread.history.arguments import check_count
 from everthread.history.search import CANDIDATE_CAP
 from everthread.history.search_query import MAX_QUERY_CHARS, parse_query
-from everthread.recall.documents import (
-    Cut,
+from everthread.recall.document_intents import (
+    NewPassage,
     PutDocument,
     RemoveDocument,
-    as_document,
-    as_passage,
-    cut,
+    collection_name,
     document_key,
     documents_shelf,
-    is_same,
-    name_of,
+    is_unchanged,
+    note_to_document,
+    note_to_passage,
     passages_shelf,
+    split_document,
 )
 from everthread.recall.note_search import check_query, content_words, find_notes, page_cursor, parse_page_cursor
-from everthread.recall.routing import answered, weighed
+from everthread.text.bm25 import idf
+from everthread.text.words import character_pairs, fold, is_unspaced, split_runs_and_words, stem, tokenize
 
 MAX_BYTES: Final = 50_000_000
 MAX_CHARACTERS: Final = 10_000_000
 MAX_NAME_CHARACTERS: Final = 256
 MAX_PAGE: Final = 1000
 _BATCH: Final = 64
-LEAST_ANSWERED: Final = 0.5
+MIN_COVERAGE: Final = 0.5
 """A collection is chosen for a question when its best passage has at least this share of what the question asks for."""
 
 
@@ -71,35 +74,35 @@ class Knowledge:
         """
         check_id(owner, "owner")
         check_id(collection, "collection")
-        data, name = await _bytes_of(source)
+        data, name = await _read_source(source)
         digest = sha256(data).hexdigest()
         known_as = check_name(id if id is not None else name or digest[:16])
         known = await self._known(owner, collection, known_as)
-        if known is not None and is_same(known, digest, None if self._embedder is None else self._embedder.name):
-            return replace(as_document(known), outcome="same")
+        if known is not None and is_unchanged(known, digest, None if self._embedder is None else self._embedder.name):
+            return replace(note_to_document(known), outcome="same")
         read = await asyncio.to_thread(self._read_all, source, data, name or known_as)
-        cuts = await asyncio.to_thread(cut, read)
-        if not cuts:
+        passages = await asyncio.to_thread(split_document, read)
+        if not passages:
             raise Invalid("says nothing: there is no text in it", field="source")
-        vectors = await self._vectors(cuts)
+        vectors = await self._embed(passages)
         change = PutDocument(
             collection=collection,
             id=known_as,
             title=check_name(title) if title is not None else known_as,
             read=read,
             digest=digest,
-            cuts=cuts,
+            passages=passages,
             vectors=vectors,
             model=self._embedder.name if self._embedder is not None and vectors else None,
         )
         return await self._store.notes.change(owner, change)
 
-    async def _vectors(self, cuts: Sequence[Cut]) -> Sequence[bytes]:
+    async def _embed(self, passages: Sequence[NewPassage]) -> Sequence[bytes]:
         """A vector for each passage; none at all without an embedder, or when it fails: words find them all the same,
         and adding the document again tries anew."""
         if self._embedder is None:
             return ()
-        texts = [one.shown for one in cuts]
+        texts = [passage.indexed_text for passage in passages]
         try:
             batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
             return [vector for batch in batches for vector in await self._embedder.passages(batch)]
@@ -126,7 +129,7 @@ class Knowledge:
             Collection(
                 name=name, documents=documents[documents_shelf(name)], passages=passages.get(passages_shelf(name), 0)
             )
-            for name in sorted(map(name_of, documents))
+            for name in sorted(map(collection_name, documents))
         ]
 
     async def list(self, owner: str, collection: str, *, limit: int = 100, cursor: str | None = None) -> Page[Document]:
@@ -141,7 +144,7 @@ class Knowledge:
         notes = await self._store.notes.list(check_id(owner, "owner"), query)
         shown = notes[:limit]
         following = page_cursor(owner, shown[-1].number) if shown and len(notes) > limit else None
-        return Page(items=[as_document(note) for note in shown], next_cursor=following)
+        return Page(items=[note_to_document(note) for note in shown], next_cursor=following)
 
     async def remove(self, owner: str, collection: str, id: str | None = None) -> int:
         """Take out a document, or with None a collection with all of them; how many documents went.
@@ -173,17 +176,17 @@ class Knowledge:
     ) -> PassageHits:
         """Passages of a collection, of several, or with None of all, by the words of a question and, where there is an
         embedder, by its meaning; best first, with `max_tokens` as many of the best as go into it."""
-        asked = check_query(query)
+        question = check_query(query)
         check_count(limit, "limit", most=MAX_PAGE)
         names = await self._names(check_id(owner, "owner"), collection)
         shelves = [passages_shelf(name) for name in names]
-        best, degraded = await find_notes(self._store.notes, self._embedder, owner, shelves, asked, limit=limit)
-        found = [PassageHit(passage=as_passage(one.note), score=one.score) for one in best]
+        best, degraded = await find_notes(self._store.notes, self._embedder, owner, shelves, question, limit=limit)
+        found = [PassageHit(passage=note_to_passage(one.note), score=one.score) for one in best]
         kept = found if max_tokens is None else _within(found, check_count(max_tokens, "max_tokens"))
         return PassageHits(tuple(kept), degraded)
 
     async def _names(self, owner: str, given: str | Sequence[str] | None) -> Sequence[str]:
-        known = sorted(map(name_of, await self._store.notes.shelves(owner, NoteKind.DOCUMENT)))
+        known = sorted(map(collection_name, await self._store.notes.shelves(owner, NoteKind.DOCUMENT)))
         if given is None:
             return known
         wanted = [given] if isinstance(given, str) else list(given)
@@ -195,21 +198,21 @@ class Knowledge:
     async def route(self, owner: str, query: str, collections: Sequence[str] | None = None) -> Route:
         """Which of these collections (of all, when none are named) a question is for; for none when no passage has
         half of what it asks for."""
-        said = check_query(query)[:MAX_QUERY_CHARS]
-        asked = parse_query(content_words(said))
+        question = check_query(query)[:MAX_QUERY_CHARS]
+        parsed = parse_query(content_words(question))
         names = await self._names(check_id(owner, "owner"), collections)
         shelves = [passages_shelf(name) for name in names]
-        if not asked or not shelves:
+        if not parsed or not shelves:
             return Route(collection=None)
-        found = await self._store.notes.find(owner, shelves, asked, cap=CANDIDATE_CAP, any_word=True)
+        found = await self._store.notes.find(owner, shelves, parsed, cap=CANDIDATE_CAP, any_word=True)
         scores = dict.fromkeys(names, 0.0)
-        wanted = weighed(said, asked, found)
+        weighted = weigh_question(question, parsed, found)
         for note in found.found:
-            name = name_of(note.shelf)
-            scores[name] = max(scores[name], answered(note.text, wanted))
+            name = collection_name(note.shelf)
+            scores[name] = max(scores[name], coverage(note.text, weighted))
         ranked = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         best = next(iter(ranked), None)
-        return Route(collection=best if best and ranked[best] >= LEAST_ANSWERED else None, scores=ranked)
+        return Route(collection=best if best and ranked[best] >= MIN_COVERAGE else None, scores=ranked)
 
 
 def _within(hits: Sequence[PassageHit], room: int) -> list[PassageHit]:
@@ -222,13 +225,79 @@ def _within(hits: Sequence[PassageHit], room: int) -> list[PassageHit]:
     return kept
 
 
+# -- which collection a question is for ----------------------------------------------------------------------------
+#
+# A collection is chosen by the share of a question that its best passage covers. A word counts by how rare it is among
+# the passages; what merely asks ("mean", "explain") does not count. Chinese is counted by characters and by pairs of
+# them, half and half: pairs alone make two words of every three, and single characters are found by chance.
+
+_FUNCTION_CHARACTERS = re.compile(
+    "[是的了吗呢吧么什怎样多少几哪谁我你他她它们这那请问一下有没在和与或及就都也还要会能可以把被给对为从到啊呀嘛]+"
+)
+
+_ASKING = frozenset(
+    map(stem, "mean means explain tell show find look give help happen describe say list question".split())
+)
+_MIN_PASSAGES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedQuestion:
+    """The words of a question, and how much each of them weighs."""
+
+    words: Mapping[str, float]
+    runs: Sequence[str]
+    """Of scripts that are written without spaces, without function words."""
+
+    @property
+    def weight(self) -> float:
+        return sum(self.words.values()) + sum(map(_run_weight, self.runs))
+
+
+def weigh_question(text: str, query: Query, found: NotesFound) -> WeightedQuestion:
+    """A question, by how rare its words are where it was looked for."""
+    spaced = [term.token for term in query.terms if not is_unspaced(term.token) and term.token not in _ASKING]
+    # As if there were some passages more: in a small collection every word is common. A word that no passage has counts
+    # as much as one that a single passage has.
+    total = max(found.total, _MIN_PASSAGES)
+    idfs = {term: idf(max(found.frequencies.get(term, 0), 1), total) for term in spaced}
+    greatest = max(idfs.values(), default=1.0)
+    runs = [
+        part for run, _ in split_runs_and_words(fold(text)) if run for part in _FUNCTION_CHARACTERS.split(run) if part
+    ]
+    return WeightedQuestion({term: one / greatest for term, one in idfs.items()}, runs)
+
+
+def coverage(text: str, question: WeightedQuestion) -> float:
+    """How much of the question a passage has, 0 to 1."""
+    if not question.weight:
+        return 0.0
+    tokens = set(tokenize(text)) if question.words else set()
+    folded = fold(text)
+    covered = sum(weight for word, weight in question.words.items() if word in tokens)
+    covered += sum(_run_weight(run) * _run_coverage(run, folded) for run in question.runs)
+    return covered / question.weight
+
+
+def _run_weight(run: str) -> float:
+    """A word of Chinese has two characters."""
+    return len(run) / 2
+
+
+def _run_coverage(run: str, text: str) -> float:
+    characters = sum(char in text for char in run) / len(run)
+    if len(run) == 1:
+        return characters
+    return (characters + sum(pair in text for pair in character_pairs(run)) / (len(run) - 1)) / 2
+
+
 # -- what callers give ---------------------------------------------------------------------------------------------
 
 
-async def _bytes_of(source: object) -> tuple[bytes, str | None]:
+async def _read_source(source: object) -> tuple[bytes, str | None]:
     """The bytes of a document, and the name of its file where it is one."""
     if isinstance(source, Path):
-        return await asyncio.to_thread(_of_file, source), source.name
+        return await asyncio.to_thread(_read_file, source), source.name
     if isinstance(source, str):
         if len(source) > MAX_CHARACTERS:
             raise _too_large(f"{len(source):,} characters", f"{MAX_CHARACTERS:,}")
@@ -240,7 +309,7 @@ async def _bytes_of(source: object) -> tuple[bytes, str | None]:
     return source, None
 
 
-def _of_file(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:

@@ -1,5 +1,5 @@
-"""Long-term memory: what `et.memories` does. Deciding is `recall.remembered`'s; this checks what callers give, asks the
-store, and chooses what of it a context shows.
+"""Long-term memory: what `et.memories` does. `memory_intents` decides; this checks what callers give, asks the store,
+and reads the memories that a context shows.
 """
 
 from __future__ import annotations
@@ -19,10 +19,18 @@ from everthread.core.notes import NoteKind, NoteQuery, NoteState
 from everthread.core.nouns import EraseReport, Page, Ref
 from everthread.core.ports import Store
 from everthread.history.arguments import check_count
+from everthread.recall.embedding import embed_texts
+from everthread.recall.memory_intents import (
+    Forget,
+    NewMemory,
+    Remember,
+    Revise,
+    memory_key,
+    memory_shelves,
+    note_to_memory,
+)
+from everthread.recall.memory_selection import ContextMemories
 from everthread.recall.note_search import ScoredNote, check_query, find_notes, page_cursor, parse_page_cursor
-from everthread.recall.noted import as_memory, memory_key, shelves_seen_by, vectors_of
-from everthread.recall.remembered import Draft, Forget, Remember, Revise
-from everthread.recall.shown import Known
 
 MAX_TEXT_CHARACTERS: Final = 4_000
 MAX_SUBJECT_CHARACTERS: Final = 128
@@ -31,7 +39,7 @@ _MAX_HISTORY: Final = 1000
 """How far a history is followed: nobody reads further, and a damaged chain must not go on for ever."""
 _ALL_STATES = (NoteState.LIVE, NoteState.PAST, NoteState.FORGOTTEN)
 
-Word = TypeVar("Word", bound=StrEnum)
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Memories:
@@ -64,15 +72,15 @@ class Memories:
         scope, or the one that `supersedes` names, becomes its past. What says who the user is or how to serve them is
         `pinned` unless it is said otherwise: every context shows it. Conflict when the conversation is off the record.
         """
-        where = _word(MemoryScope, scope, "scope")
-        what = _word(MemoryKind, kind, "kind")
+        where = _check_choice(MemoryScope, scope, "scope")
+        what = _check_choice(MemoryKind, kind, "kind")
         if where is not MemoryScope.USER and conversation is None:
             raise Invalid(f"name the conversation that the scope {where} means", field="conversation")
         if seq is not None and conversation is None:
             raise Invalid("name the conversation of the message too", field="conversation")
         said = check_memory(text)
-        (vector,) = await vectors_of(self._embedder, [said])
-        draft = Draft(
+        (vector,) = await embed_texts(self._embedder, [said])
+        new = NewMemory(
             vector=vector,
             id=new_id() if id is None else check_id(id, "id"),
             text=said,
@@ -83,18 +91,18 @@ class Memories:
             seq=None if seq is None else check_count(seq, "seq") or None,
             subject=None if subject is None else check_subject(subject),
             origin=origin,
-            confidence=_share(confidence),
+            confidence=_check_confidence(confidence),
             supersedes=None if supersedes is None else check_id(supersedes, "supersedes"),
-            is_pinned=what in ALWAYS_SHOWN if pinned is None else _flag(pinned, "pinned"),
+            is_pinned=what in ALWAYS_SHOWN if pinned is None else _check_flag(pinned, "pinned"),
         )
-        (memory,) = await self._store.notes.change(owner, Remember(owner=check_id(owner, "owner"), drafts=[draft]))
+        (memory,) = await self._store.notes.change(owner, Remember(owner=check_id(owner, "owner"), memories=[new]))
         return memory
 
     async def get(self, owner: str, id: str) -> Memory:
         """One memory, whatever its state; NotFound when this owner has none by this id."""
         query = NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(check_id(id, "id"))])
         for note in await self._store.notes.list(check_id(owner, "owner"), query):
-            return as_memory(note, owner)
+            return note_to_memory(note, owner)
         raise NotFound(f"no memory {id!r}")
 
     async def history(self, owner: str, id: str) -> list[Memory]:
@@ -111,7 +119,7 @@ class Memories:
         if not id:
             return None
         found = await self._store.notes.list(owner, NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id)]))
-        return as_memory(found[0], owner) if found else None
+        return note_to_memory(found[0], owner) if found else None
 
     async def list(
         self,
@@ -130,33 +138,33 @@ class Memories:
             kind=NoteKind.MEMORY,
             shelves=await self._shelves(check_id(owner, "owner"), conversation),
             states=_ALL_STATES if include_past else (NoteState.LIVE,),
-            pinned_only=_flag(pinned, "pinned"),
+            pinned_only=_check_flag(pinned, "pinned"),
             before=None if cursor is None else parse_page_cursor(cursor, owner),
             limit=limit + 1,
         )
         notes = await self._store.notes.list(owner, query)
         shown = notes[:limit]
         following = page_cursor(owner, shown[-1].number) if shown and len(notes) > limit else None
-        return Page(items=[as_memory(note, owner) for note in shown], next_cursor=following)
+        return Page(items=[note_to_memory(note, owner) for note in shown], next_cursor=following)
 
     async def _shelves(self, owner: str, conversation: str | None) -> Sequence[str] | None:
         if conversation is None:
             return None
         await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
-        return shelves_seen_by(conversation)
+        return memory_shelves(conversation)
 
     async def search(
         self, owner: str, query: str, *, conversation: str | None = None, limit: int = 10
     ) -> Sequence[MemoryHit]:
         """Live memories by their words and, where there is an embedder, by meaning, best first: all of the owner's, or
         what holds in a conversation."""
-        asked = check_query(query)
+        question = check_query(query)
         check_count(limit, "limit", most=MAX_PAGE)
         shelves = await self._shelves(check_id(owner, "owner"), conversation)
         if shelves is None:
             shelves = sorted(await self._store.notes.shelves(owner, NoteKind.MEMORY))
-        hits, _ = await find_notes(self._store.notes, self._embedder, owner, shelves, asked, limit=limit)
-        return [MemoryHit(memory=as_memory(hit.note, owner), score=hit.score) for hit in hits]
+        hits, _ = await find_notes(self._store.notes, self._embedder, owner, shelves, question, limit=limit)
+        return [MemoryHit(memory=note_to_memory(hit.note, owner), score=hit.score) for hit in hits]
 
     async def update(
         self,
@@ -172,15 +180,15 @@ class Memories:
         as its past."""
         said = None if text is None else check_memory(text)
         change = Revise(
-            vector=None if said is None else (await vectors_of(self._embedder, [said]))[0],
+            vector=None if said is None else (await embed_texts(self._embedder, [said]))[0],
             owner=check_id(owner, "owner"),
             id=check_id(id, "id"),
             new_id=new_id(),
             text=said,
             tokens=count_tokens(said or ""),
-            kind=None if kind is None else _word(MemoryKind, kind, "kind"),
-            confidence=None if confidence is None else _share(confidence),
-            is_pinned=None if pinned is None else _flag(pinned, "pinned"),
+            kind=None if kind is None else _check_choice(MemoryKind, kind, "kind"),
+            confidence=None if confidence is None else _check_confidence(confidence),
+            is_pinned=None if pinned is None else _check_flag(pinned, "pinned"),
         )
         return await self._store.notes.change(owner, change)
 
@@ -224,14 +232,14 @@ _MIN_COSINE: Final = 0.35
 """Unasked, a memory is shown by its meaning only where that is plain."""
 
 
-async def known(
+async def memories_for_context(
     store: Store, ref: Ref, begun_at: datetime, query: str | None, embedder: Embedder | None = None
-) -> Known:
-    """What a context of this conversation may show: what is pinned, and what has to do with a question."""
-    shelves = shelves_seen_by(ref.id)
+) -> ContextMemories:
+    """The memories that a context of this conversation may show: those pinned, and those that a question is about."""
+    shelves = memory_shelves(ref.id)
     states = (NoteState.LIVE, NoteState.PAST)
     pinned = NoteQuery(kind=NoteKind.MEMORY, shelves=shelves, states=states, pinned_only=True, limit=_MAX_PINNED)
-    standing = await store.notes.list(ref.owner, pinned)
+    pinned_notes = await store.notes.list(ref.owner, pinned)
     hits: Sequence[ScoredNote] = ()
     if query:
         # A model is asked only where there is something to be found.
@@ -240,11 +248,11 @@ async def known(
         hits, _ = await find_notes(
             store.notes, asks, ref.owner, shelves, query, limit=_MAX_RELEVANT, min_cosine=_MIN_COSINE
         )
-    return Known(
+    return ContextMemories(
         ref=ref,
         begun_at=begun_at,
-        pinned=[as_memory(note, ref.owner) for note in standing],
-        hits=[as_memory(hit.note, ref.owner) for hit in hits],
+        pinned=[note_to_memory(note, ref.owner) for note in pinned_notes],
+        hits=[note_to_memory(hit.note, ref.owner) for hit in hits],
     )
 
 
@@ -274,20 +282,20 @@ def check_subject(subject: object) -> str:
     return check_text(subject.strip(), "subject")
 
 
-def _word(words: type[Word], given: object, field: str) -> Word:
-    for known in words:
-        if given == known:
-            return known
-    raise Invalid(f"must be one of {', '.join(words)}, not {given!r}", field=field)
+def _check_choice(choices: type[Choice], given: object, field: str) -> Choice:
+    for choice in choices:
+        if given == choice:
+            return choice
+    raise Invalid(f"must be one of {', '.join(choices)}, not {given!r}", field=field)
 
 
-def _share(confidence: object) -> float:
+def _check_confidence(confidence: object) -> float:
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
         raise Invalid(f"must be a number from 0 to 1, not {confidence!r}", field="confidence")
     return float(confidence)
 
 
-def _flag(value: object, field: str) -> bool:
+def _check_flag(value: object, field: str) -> bool:
     if not isinstance(value, bool):
         raise Invalid(f"must be true or false, not {value!r}", field=field)
     return value

@@ -29,7 +29,7 @@ from statistics import median
 from typing import NamedTuple, overload
 
 from everthread.core.queries import Term
-from everthread.recall.candidates import NEIGHBOUR_REACH, Postings, score_surroundings
+from everthread.recall.candidates import NEIGHBOUR_REACH, TermOrders, score_surroundings
 from everthread.recall.policy import RecallWeights
 from everthread.recall.query import RecallQuery, TermCounter, TermCounts, add_counts
 from everthread.text.bm25 import bm25
@@ -64,7 +64,7 @@ class CandidateMessage(NamedTuple):
 class RankingSignals:
     """What is known besides the texts."""
 
-    postings: Postings
+    postings: TermOrders
     idfs: Mapping[Term, float]
     similarity: Mapping[tuple[int, int], float] = field(default_factory=dict)
     """Of the passages nearest in meaning, by order and number of the passage: the cosine."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everthread.core.documents import ReadDocument
-from everthread.recall.documents import Cut, cut
+from everthread.recall.document_intents import NewPassage, split_document
 from everthread.text.passages import WHOLE_TOKENS, estimate_tokens
 
 MARKDOWN = """Before any heading.
@@ -33,8 +33,8 @@ Drive slowly.
 """
 
 
-def text(body: str, media_type: str = "text/markdown") -> list[Cut]:
-    return cut(ReadDocument(media_type=media_type, pages=[body]))
+def text(body: str, media_type: str = "text/markdown") -> list[NewPassage]:
+    return split_document(ReadDocument(media_type=media_type, pages=[body]))
 
 
 def test_each_section_carries_the_headings_above_it() -> None:
@@ -43,7 +43,7 @@ def test_each_section_carries_the_headings_above_it() -> None:
         "", "Machines", "Machines › Coffee machine", "Machines › Coffee machine › Descaling", "Cars",
     ]  # fmt: skip
     assert "# not a heading" in found[2].text
-    assert found[-1] == Cut("Cars", "Drive slowly.")
+    assert found[-1] == NewPassage("Cars", "Drive slowly.")
 
 
 def test_a_long_section_is_several_passages_and_a_short_one_is_whole() -> None:
@@ -63,8 +63,8 @@ def test_chinese_is_cut_at_its_chapters_and_sentences() -> None:
 
 
 def test_a_page_of_a_pdf_is_its_heading() -> None:
-    found = cut(ReadDocument(media_type="application/pdf", pages=["one", "", "# three"]))
-    assert found == [Cut("page 1", "one"), Cut("page 3", "# three")]
+    found = split_document(ReadDocument(media_type="application/pdf", pages=["one", "", "# three"]))
+    assert found == [NewPassage("page 1", "one"), NewPassage("page 3", "# three")]
 
 
 def test_what_says_nothing_has_no_passages() -> None:

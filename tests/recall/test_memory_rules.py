@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.recall.remarks import remarks
+from everthread.recall.memory_rules import extract_by_rules
 
 TOLD = {
     "My name is Max.": "The user's name is Max.",
@@ -94,23 +94,23 @@ Imagine I live in Rome
 
 @pytest.mark.parametrize(("said", "remembered"), TOLD.items())
 def test_what_is_told_is_remembered_in_words_that_stand_alone(said: str, remembered: str) -> None:
-    assert [remark.text for remark in remarks(said)] == [remembered]
+    assert [remark.text for remark in extract_by_rules(said)] == [remembered]
 
 
 @pytest.mark.parametrize("said", NOT_TOLD)
 def test_what_is_asked_quoted_supposed_or_of_the_moment_is_not(said: str) -> None:
-    assert remarks(said) == []
+    assert extract_by_rules(said) == []
 
 
 @pytest.mark.parametrize(
     "said", ["My password is hunter2", "Remember that my api key is sk-123", "我的密码是123456", "记住：银行卡号6222"]
 )
 def test_a_secret_is_never_remembered(said: str) -> None:
-    assert remarks(said) == []
+    assert extract_by_rules(said) == []
 
 
 def test_several_things_are_told_in_one_breath() -> None:
-    told = remarks("Hi! My name is Anna Karenina and I live in Moscow. I love opera, but I hate trains.")
+    told = extract_by_rules("Hi! My name is Anna Karenina and I live in Moscow. I love opera, but I hate trains.")
     assert [remark.text for remark in told] == [
         "The user's name is Anna Karenina.",
         "The user lives in Moscow.",
@@ -118,16 +118,16 @@ def test_several_things_are_told_in_one_breath() -> None:
         "The user hates trains.",
     ]
     assert [remark.subject for remark in told] == ["name", "home", "taste: opera", "taste: trains"]
-    assert [remark.text for remark in remarks("你好，我叫李雷，我住在上海。")] == [
+    assert [remark.text for remark in extract_by_rules("你好，我叫李雷，我住在上海。")] == [
         "用户的名字是李雷。",
         "用户住在上海。",
     ]
-    assert [remark.text for remark in remarks("我叫李雷，住在杭州，喜欢爬山。")] == [
+    assert [remark.text for remark in extract_by_rules("我叫李雷，住在杭州，喜欢爬山。")] == [
         "用户的名字是李雷。",
         "用户住在杭州。",
         "用户喜欢爬山。",
     ]
-    assert [remark.text for remark in remarks("我儿子叫小宝，住在杭州。")] == ["用户的儿子叫小宝。"]
+    assert [remark.text for remark in extract_by_rules("我儿子叫小宝，住在杭州。")] == ["用户的儿子叫小宝。"]
 
 
 def test_what_was_denied_or_changed_is_about_the_same_subject() -> None:
@@ -138,15 +138,15 @@ def test_what_was_denied_or_changed_is_about_the_same_subject() -> None:
         ("我叫小明", "我的名字是小红"),
         ("我喜欢香菜", "我不喜欢香菜"),
     ):
-        assert remarks(one)[0].subject == remarks(other)[0].subject
+        assert extract_by_rules(one)[0].subject == extract_by_rules(other)[0].subject
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
-    for remark in remarks(text):
+    for remark in extract_by_rules(text):
         assert remark.text.strip()
 
 
 @given(st.lists(st.sampled_from([*TOLD, *NOT_TOLD]), max_size=30))
 def test_a_message_tells_only_so_much(parts: list[str]) -> None:
-    assert len(remarks("\n".join(parts))) <= 10
+    assert len(extract_by_rules("\n".join(parts))) <= 10

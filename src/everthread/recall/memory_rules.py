@@ -1,6 +1,6 @@
-"""What people tell of themselves, found by plain rules in English and Chinese. Pure, and precise rather than greedy.
+"""What people say about themselves, found by plain rules in English and Chinese. Pure, and precise rather than greedy.
 
-A rule speaks only at the beginning of a sentence (after a greeting or the like), so that what is quoted, asked,
+A rule applies only at the beginning of a sentence (after a greeting or the like), so that what is quoted, asked,
 supposed or told of others is none: "she said my name is Ann", "what if I live in Rome?". A sentence that speaks of a
 password or the like is never remembered.
 """
@@ -15,14 +15,14 @@ from typing import Final
 
 from everthread.core.memories import MemoryKind
 
-READ_CHARACTERS: Final = 4_000
+MAX_READ_CHARACTERS: Final = 4_000
 """Who tells more than this at once pastes something."""
-_LONGEST_SENTENCE: Final = 300
-_MOST_REMARKS: Final = 10
+_MAX_SENTENCE_CHARACTERS: Final = 300
+_MAX_MEMORIES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class ExtractedMemory:
     """Something worth remembering, in words that can stand alone."""
 
     text: str
@@ -33,14 +33,18 @@ class Remark:
     is_pinned: bool = False
 
 
-def remarks(text: str) -> list[Remark]:
-    """What a message tells of who wrote it."""
-    if not may_tell(text):
+def extract_by_rules(text: str) -> list[ExtractedMemory]:
+    """The memories that a message holds about who wrote it."""
+    if not may_hold_memories(text):
         return []
-    told = ((sentence, remark) for sentence in _sentences(text[:READ_CHARACTERS]) for remark in _told(sentence))
-    found = [remark for sentence, remark in told if not SECRET.search(sentence) and not _NOT_MEANT.search(sentence)]
-    distinct = {(remark.subject or remark.text): remark for remark in found}
-    return list(distinct.values())[:_MOST_REMARKS]
+    found = [
+        memory
+        for sentence in _sentences(text[:MAX_READ_CHARACTERS])
+        if not SECRET.search(sentence) and not _NOT_MEANT.search(sentence)
+        for memory in _apply_rules(sentence)
+    ]
+    distinct = {(memory.subject or memory.text): memory for memory in found}
+    return list(distinct.values())[:_MAX_MEMORIES]
 
 
 # -- sentences -----------------------------------------------------------------------------------------------------
@@ -54,9 +58,9 @@ _CUE_IN_CHINESE: Final = re.compile("我|记住|记得|以后|今后|从现在|�
 """Apart, because each of these would be tried at every letter of an English text."""
 
 
-def may_tell(text: str) -> bool:
-    """Whether it is worth reading on: most messages tell nothing of the kind."""
-    said = text[:READ_CHARACTERS].lower()
+def may_hold_memories(text: str) -> bool:
+    """Whether a message is worth reading on: most say nothing of the kind."""
+    said = text[:MAX_READ_CHARACTERS].lower()
     return _CUE.search(said) is not None or (not said.isascii() and _CUE_IN_CHINESE.search(said) is not None)
 
 
@@ -97,30 +101,27 @@ def _sentences(text: str) -> Iterator[str]:
     own = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.replace("’", "'")))
     for part in _END.split(own):
         said = _OPENINGS.sub("", part.strip(' \t"“”')).strip()
-        if 3 <= len(said) <= _LONGEST_SENTENCE and _BEGINS.match(said):
+        if 3 <= len(said) <= _MAX_SENTENCE_CHARACTERS and _BEGINS.match(said):
             yield said
 
 
-def _told(sentence: str) -> Iterator[Remark]:
-    """What the sentence tells, by the first rule that it fits; then its further clauses."""
+def _apply_rules(sentence: str) -> Iterator[ExtractedMemory]:
+    """What the sentence says, by the first rule that it fits; then its further clauses."""
     for rule in _RULES:
         match = rule.pattern.match(sentence)
-        remark = rule.made(match) if match is not None else None
-        if match is not None and remark is not None:
-            yield remark
+        memory = rule.build(match) if match is not None else None
+        if match is not None and memory is not None:
+            yield memory
             rest = _JOINT.match(sentence[match.end() :])
             if rest is not None:
-                yield from _told_further(sentence[match.end() + rest.end() :], remark)
+                clause = sentence[match.end() + rest.end() :]
+                # In Chinese, who goes on to speak about themselves need not say so again.
+                goes_on = memory.subject in _ABOUT_THEMSELVES and _GOES_ON.match(clause) is not None
+                yield from _apply_rules(f"我{clause}" if goes_on else clause)
             return
 
 
-def _told_further(clause: str, before: Remark) -> Iterator[Remark]:
-    """A further clause; in Chinese, who goes on to speak of themselves need not say so again."""
-    goes_on = before.subject in _OF_THEMSELVES and _GOES_ON.match(clause) is not None
-    yield from _told(f"我{clause}" if goes_on else clause)
-
-
-_OF_THEMSELVES = frozenset({"name", "age", "home", "origin", "employer", "profession"})
+_ABOUT_THEMSELVES = frozenset({"name", "age", "home", "origin", "employer", "profession"})
 _GOES_ON = re.compile(
     "(?:现在|目前|一直|今年|老|很|也|都|最|不)?(?:住在|家在|定居|来自|喜欢|爱|讨厌|吃|喝|对|在|是)|(?:今年)?\\d+岁"
 )
@@ -132,11 +133,11 @@ _JOINT = re.compile(r"\s*(?:[,，、;；]\s*(?:and|but|而且|并且|也|还)?|\
 
 @dataclass(frozen=True)
 class _Rule:
-    """A pattern at the beginning of a sentence, and what it tells."""
+    """A pattern at the beginning of a sentence, and the memory that a match builds."""
 
     text: str
     flags: re.RegexFlag
-    made: Callable[[re.Match[str]], Remark | None]
+    build: Callable[[re.Match[str]], ExtractedMemory | None]
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -182,22 +183,22 @@ _ORDERS = (
 )
 
 
-def _en(pattern: str, made: Callable[[re.Match[str]], Remark | None]) -> _Rule:
-    return _Rule(pattern, re.IGNORECASE, made)
+def _en(pattern: str, build: Callable[[re.Match[str]], ExtractedMemory | None]) -> _Rule:
+    return _Rule(pattern, re.IGNORECASE, build)
 
 
-def _zh(pattern: str, made: Callable[[re.Match[str]], Remark | None]) -> _Rule:
-    return _Rule(pattern, re.NOFLAG, made)
+def _zh(pattern: str, build: Callable[[re.Match[str]], ExtractedMemory | None]) -> _Rule:
+    return _Rule(pattern, re.NOFLAG, build)
 
 
-def _profile(words: str, subject: str, confidence: float = 0.9) -> Callable[[re.Match[str]], Remark | None]:
+def _profile(words: str, subject: str, confidence: float = 0.9) -> Callable[[re.Match[str]], ExtractedMemory | None]:
     """Who the user is: `words` and `subject` with what was matched put in."""
 
-    def made(match: re.Match[str]) -> Remark | None:
+    def build(match: re.Match[str]) -> ExtractedMemory | None:
         found = {name: _tidy(value) for name, value in match.groupdict().items() if value is not None}
         if not found.get("x") or found["x"].lower() in _NO_NAME:
             return None
-        return Remark(
+        return ExtractedMemory(
             text=words.format(**found),
             kind=MemoryKind.PROFILE,
             subject=subject.format(**{name: value.lower() for name, value in found.items()}),
@@ -205,18 +206,18 @@ def _profile(words: str, subject: str, confidence: float = 0.9) -> Callable[[re.
             is_pinned=True,
         )
 
-    return made
+    return build
 
 
-def _health(words: str, denied: str, subject: str) -> Callable[[re.Match[str]], Remark | None]:
+def _health(words: str, denied: str, subject: str) -> Callable[[re.Match[str]], ExtractedMemory | None]:
     """What a user must not have: always shown, since no question has its words."""
 
-    def made(match: re.Match[str]) -> Remark | None:
+    def build(match: re.Match[str]) -> ExtractedMemory | None:
         thing = _tidy(match["x"])
         if not thing or _NO_THING.match(thing):
             return None
         is_denied = match.groupdict().get("no") is not None
-        return Remark(
+        return ExtractedMemory(
             text=(denied if is_denied else words).format(x=thing),
             kind=MemoryKind.FACT,
             subject=subject.format(x=thing.lower()),
@@ -224,52 +225,54 @@ def _health(words: str, denied: str, subject: str) -> Callable[[re.Match[str]], 
             is_pinned=not is_denied,
         )
 
-    return made
+    return build
 
 
-def _taste(words: str) -> Callable[[re.Match[str]], Remark | None]:
+def _taste(words: str) -> Callable[[re.Match[str]], ExtractedMemory | None]:
     """What a user likes or not; of the same thing the newest counts."""
 
-    def made(match: re.Match[str]) -> Remark | None:
+    def build(match: re.Match[str]) -> ExtractedMemory | None:
         thing = _tidy(match["x"])
         if not thing or _NO_THING.match(thing) or _NO_THING_ZH.match(thing) or len(thing.split()) > 10:
             return None
-        return Remark(
+        return ExtractedMemory(
             text=words.format(v=match["v"].lower(), x=thing),
             kind=MemoryKind.PREFERENCE,
             subject=f"taste: {thing.lower()}",
             confidence=0.8,
         )
 
-    return made
+    return build
 
 
-def _favourite(words: str) -> Callable[[re.Match[str]], Remark | None]:
-    def made(match: re.Match[str]) -> Remark | None:
+def _favourite(words: str) -> Callable[[re.Match[str]], ExtractedMemory | None]:
+    def build(match: re.Match[str]) -> ExtractedMemory | None:
         what, thing = _tidy(match["k"]), _tidy(match["x"])
         if not what or not thing:
             return None
         text = words.format(k=what, x=thing)
-        return Remark(text=text, kind=MemoryKind.PREFERENCE, subject=f"favourite: {what.lower()}")
+        return ExtractedMemory(text=text, kind=MemoryKind.PREFERENCE, subject=f"favourite: {what.lower()}")
 
-    return made
+    return build
 
 
-def _order(match: re.Match[str]) -> Remark | None:
+def _instruction(match: re.Match[str]) -> ExtractedMemory | None:
     """How the user wants to be served, in their own words."""
     said = _tidy(match[0])
-    return Remark(text=said, kind=MemoryKind.INSTRUCTION, confidence=0.9, is_pinned=True) if len(said) > 5 else None
+    if len(said) <= 5:
+        return None
+    return ExtractedMemory(text=said, kind=MemoryKind.INSTRUCTION, confidence=0.9, is_pinned=True)
 
 
-def _asked_to_keep(match: re.Match[str]) -> Remark | None:
+def _explicit_request(match: re.Match[str]) -> ExtractedMemory | None:
     """What the user asked to be remembered: told by a finer rule where one fits, else in their own words."""
     said = _tidy(match["x"])
     if len(said) < 3:
         return None
-    finer = next(_told(said), None)
+    finer = next(_apply_rules(said), None)
     if finer is not None:
         return replace(finer, confidence=1.0)
-    return Remark(text=said, kind=MemoryKind.FACT, confidence=1.0)
+    return ExtractedMemory(text=said, kind=MemoryKind.FACT, confidence=1.0)
 
 
 def _tidy(text: str) -> str:
@@ -294,7 +297,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _en(
         r"(?:please )?(?:remember|keep in mind|bear in mind|don't forget|do not forget)(?: that\b|:"
         r"|,? (?=my\b|i\b|i'm\b|i've\b|we\b|our\b))[: ]*(?P<x>.{3,250}?)$",
-        _asked_to_keep,
+        _explicit_request,
     ),
     _en(rf"my (?:full |first |real )?name(?:'s| is) {_NAME}", _profile("The user's name is {x}.", "name", 0.95)),
     _en(rf"(?:you can |you may |please |just |everyone can )*(?:call me|i go by) {_NAME}",
@@ -323,11 +326,11 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _en(rf"my (?P<k>{_DETAILS}) (?:is|are) (?P<x>[^,;!?]{{1,60}}?)(?=$|[,;!]|\.(?:\s|$)| and\b| but\b)",
         _profile("The user's {k}: {x}.", "{k}")),
     _en(rf"(?:from now on|going forward|in (?:the )?future|henceforth),? (?:please |you (?:should|must) "
-        rf"|i want you to )?(?:always |never |only )?(?:{_ORDERS})\b.{{2,200}}$", _order),
-    _en(rf"(?:please )?(?:always|never) (?:{_ORDERS})\b.{{2,200}}$", _order),
+        rf"|i want you to )?(?:always |never |only )?(?:{_ORDERS})\b.{{2,200}}$", _instruction),
+    _en(rf"(?:please )?(?:always|never) (?:{_ORDERS})\b.{{2,200}}$", _instruction),
     # -- Chinese
     _zh(r"(?:请你?|帮我|你要|要|一定要)?(?:记住|记一下|记得(?=我))(?!了?吗|没)(?:了)?[：:，, ]?"
-        r"(?P<x>[^？?]{2,120}?)[。！!]?$", _asked_to_keep),
+        r"(?P<x>[^？?]{2,120}?)[。！!]?$", _explicit_request),
     _zh(rf"(?:我叫|我的名字(?:是|叫)|我名叫|本人叫){_ZH_NAME}", _profile("用户的名字是{x}。", "name", 0.95)),
     _zh(rf"(?:请|你|您|可以|以后|今后|就|都)*(?:叫我|称呼我为?|喊我){_ZH_NAME}",
         _profile("用户希望被称为{x}。", "form of address", 0.95)),
@@ -352,6 +355,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _zh(r"我的(?P<k>生日|电话|电话号码|手机号|邮箱|微信|职业|专业|母语|时区|血型|国籍|年龄)(?:是|：|:)(?P<x>[^，。！；？\s]{1,40})",
         _profile("用户的{k}是{x}。", "{k}")),
     _zh(rf"(?:请)?(?:以后|今后|从现在起|从今以后|从现在开始)[，,]?(?:请|你|您)?(?:{_ZH_ORDER_VERBS})"
-        r"[^？?]{2,80}$", _order),
-    _zh(r"(?:请)?(?:你|您)?(?:不要再|别再)(?:用|使用|加|写|叫我|称呼我|给我|回复|回答|输出|推荐)[^？?]{1,80}$", _order),
+        r"[^？?]{2,80}$", _instruction),
+    _zh(r"(?:请)?(?:你|您)?(?:不要再|别再)(?:用|使用|加|写|叫我|称呼我|给我|回复|回答|输出|推荐)[^？?]{1,80}$",
+        _instruction),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from everthread.core.errors import ModelError
-from everthread.recall.extraction import asked
+from everthread.recall.memory_extraction import extract_by_model
 
 SAID = {3: "We are moving the office to Lisbon in May, the team has 12 people", 7: "我每天早上六点去跑步"}
 
@@ -26,7 +26,7 @@ class Scripted:
 
 
 async def taken(answer: object) -> list[tuple[int, str]]:
-    found = await asked(Scripted(answer), SAID, 1.0)
+    found = await extract_by_model(Scripted(answer), SAID, 1.0)
     return [(seq, remark.text) for seq, some in found.items() for remark in some]
 
 
@@ -82,4 +82,4 @@ async def test_a_model_that_hangs_is_left() -> None:
             return text
 
     with pytest.raises(ModelError, match=r"0\.05 s"):
-        await asked(Hanging(), SAID, 0.05)
+        await extract_by_model(Hanging(), SAID, 0.05)

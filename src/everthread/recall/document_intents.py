@@ -1,4 +1,4 @@
-"""Documents as notes: cutting one into passages along its structure, and what may happen to it. Pure.
+"""Split documents into passages along their structure, and decide what may happen to them as notes. Pure.
 
 Markdown is cut at its headings, which each passage of a section carries; a long section, a plain text and the pages of
 a PDF are cut as long messages are (`passages`): at empty lines, line ends, sentence ends, in any script.
@@ -26,32 +26,27 @@ _FENCE = re.compile(r"^\s{0,3}(```|~~~)")
 _HEADING_CHARACTERS = 120
 
 
-class Cut(NamedTuple):
+class NewPassage(NamedTuple):
     """A passage before it is stored."""
 
     heading: str
     text: str
 
     @property
-    def shown(self) -> str:
+    def indexed_text(self) -> str:
         """With the headings above it: by them it is found too."""
         return f"{self.heading}\n{self.text}" if self.heading else self.text
 
 
-def cut(document: ReadDocument) -> list[Cut]:
+def split_document(document: ReadDocument) -> list[NewPassage]:
     """The passages of a document, in order; none when it says nothing."""
-    pieces: list[Cut] = []
+    pieces: list[NewPassage] = []
     for number, page in enumerate(document.pages, 1):
         is_paged = document.media_type == "application/pdf"
         for heading, body in [(f"page {number}", page)] if is_paged else _sections(page):
-            pieces += [Cut(heading, part) for part in _parts(body)]
+            parts = (body[start:end].strip() for start, end in split_passages(body))
+            pieces += [NewPassage(heading, part) for part in parts if part]
     return pieces
-
-
-def _parts(body: str) -> Iterator[str]:
-    for start, end in split_passages(body):
-        if part := body[start:end].strip():
-            yield part
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
@@ -63,11 +58,11 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
         is_code ^= _FENCE.match(line) is not None
         level, title = (0, "") if is_code else _heading(line)
         if level:
-            yield _joined(path), "\n".join(body)
+            yield _join_headings(path), "\n".join(body)
             path, body = [*(one for one in path if one[0] < level), (level, title)], []
         else:
             body.append(line)
-    yield _joined(path), "\n".join(body)
+    yield _join_headings(path), "\n".join(body)
 
 
 def _heading(line: str) -> tuple[int, str]:
@@ -77,7 +72,7 @@ def _heading(line: str) -> tuple[int, str]:
     return (1, line.strip()) if _CHAPTER.match(line) else (0, "")
 
 
-def _joined(path: Sequence[tuple[int, str]]) -> str:
+def _join_headings(path: Sequence[tuple[int, str]]) -> str:
     return " › ".join(title[:_HEADING_CHARACTERS] for _, title in path)
 
 
@@ -89,7 +84,7 @@ def documents_shelf(collection: str) -> str:
     return f"documents/{collection}"
 
 
-def name_of(shelf: str) -> str:
+def collection_name(shelf: str) -> str:
     """The collection whose shelf it is."""
     return shelf.partition("/")[2]
 
@@ -117,10 +112,10 @@ class PutDocument:
     title: str
     read: ReadDocument
     digest: str
-    cuts: Sequence[Cut]
+    passages: Sequence[NewPassage]
     vectors: Sequence[bytes] = ()
     model: str | None = None
-    """Who made the vectors, one for each cut."""
+    """Who made the vectors, one for each passage."""
 
     @property
     def key(self) -> NoteKey:
@@ -131,32 +126,32 @@ class PutDocument:
 
     def decide(self, seen: NotesSeen, now: int) -> NoteDecision[Document]:
         known = seen.by_key.get(self.key)
-        if known is not None and is_same(known, self.digest, self.model):
-            return NoteDecision(result=replace(as_document(known), outcome="same"))
+        if known is not None and is_unchanged(known, self.digest, self.model):
+            return NoteDecision(result=replace(note_to_document(known), outcome="same"))
         record: dict[str, Any] = {
             "id": self.id,
             "title": self.title,
             "media_type": self.read.media_type,
             "characters": sum(map(len, self.read.pages)),
-            "passages": len(self.cuts),
+            "passages": len(self.passages),
             "digest": self.digest,
             "model": self.model,
             "outcome": "added" if known is None else "replaced",
         }
         note = Note(*self.key, documents_shelf(self.collection), "", orjson.dumps(record), now, now)
         return NoteDecision(
-            result=as_document(note),
-            put=[note, *(self._passage(at, one, now) for at, one in enumerate(self.cuts))],
+            result=note_to_document(note),
+            put=[note, *(self._passage_note(at, passage, now) for at, passage in enumerate(self.passages))],
             remove_topics=[passages_of(self.collection, self.id)],
         )
 
-    def _passage(self, position: int, one: Cut, now: int) -> Note:
-        record = {"id": self.id, "title": self.title, "heading": one.heading, "position": position}
+    def _passage_note(self, position: int, passage: NewPassage, now: int) -> Note:
+        record = {"id": self.id, "title": self.title, "heading": passage.heading, "position": position}
         return Note(
             kind=NoteKind.PASSAGE,
             id=_digest(self.collection, self.id, str(position)),
             shelf=passages_shelf(self.collection),
-            text=one.shown,
+            text=passage.indexed_text,
             record=orjson.dumps(record),
             created_at=now,
             updated_at=now,
@@ -166,7 +161,7 @@ class PutDocument:
         )
 
 
-def is_same(known: Note, digest: str, model: str | None) -> bool:
+def is_unchanged(known: Note, digest: str, model: str | None) -> bool:
     """Whether a document stands as it would be written: the same bytes, and vectors by the same embedder or none."""
     record = orjson.loads(known.record)
     return bool(record["digest"] == digest and (model is None or record["model"] == model))
@@ -194,11 +189,11 @@ class RemoveDocument:
         return NoteDecision(result=None, remove=[key], remove_topics=[passages_of(self.collection, self.id)])
 
 
-def as_document(note: Note) -> Document:
+def note_to_document(note: Note) -> Document:
     """A document as it was stored."""
     record = orjson.loads(note.record)
     return Document(
-        collection=name_of(note.shelf),
+        collection=collection_name(note.shelf),
         id=record["id"],
         title=record["title"],
         media_type=record["media_type"],
@@ -210,12 +205,12 @@ def as_document(note: Note) -> Document:
     )
 
 
-def as_passage(note: Note) -> Passage:
+def note_to_passage(note: Note) -> Passage:
     """A passage as it was stored."""
     record = orjson.loads(note.record)
     heading: str = record["heading"]
     return Passage(
-        collection=name_of(note.shelf),
+        collection=collection_name(note.shelf),
         document_id=record["id"],
         title=record["title"],
         heading=heading,

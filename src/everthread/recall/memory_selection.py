@@ -21,8 +21,8 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is known when a request is made."""
+class ContextMemories:
+    """The memories that a request may show."""
 
     ref: Ref
     begun_at: datetime = _NEVER
@@ -32,30 +32,33 @@ class Known:
     hits: Sequence[Memory] = ()
     """What has to do with the question, best first."""
 
-    def standing(self, compacted_at: datetime | None, room_tokens: int) -> list[QuotedMemory]:
+    def at_start(self, compacted_at: datetime | None, room_tokens: int) -> list[QuotedMemory]:
         """What stands at the beginning until the next compaction, oldest first."""
-        since = compacted_at or self.begun_at
-        return self._fitting(self._stood(since), room_tokens)
+        return self._fit(self._pinned_before(compacted_at or self.begun_at), room_tokens)
 
-    def reminded(self, compacted_at: datetime | None, room_tokens: int, in_view: Collection[int]) -> list[QuotedMemory]:
+    def before_question(
+        self, compacted_at: datetime | None, room_tokens: int, in_view: Collection[int]
+    ) -> list[QuotedMemory]:
         """What is new since then, or has to do with the question; the newest, or else the best, last."""
-        stood = {one.id for one in self._stood(compacted_at or self.begun_at)}
-        news = [one for one in self.pinned if one.is_live and one.id not in stood]
-        hits = [one for one in self.hits if one.id not in stood]
-        wanted = {one.id: one for one in (*news, *hits)}
-        return self._fitting((one for one in wanted.values() if not self._is_in(one, in_view)), room_tokens)
+        at_start = {memory.id for memory in self._pinned_before(compacted_at or self.begun_at)}
+        live = (memory for memory in self.pinned if memory.is_live)
+        others = {memory.id: memory for memory in (*live, *self.hits) if memory.id not in at_start}
+        return self._fit((memory for memory in others.values() if not self._is_in(memory, in_view)), room_tokens)
 
-    def _stood(self, since: datetime) -> list[Memory]:
+    def _pinned_before(self, moment: datetime) -> list[Memory]:
+        """What was pinned then, and has not been forgotten or unpinned since; what was superseded since stays."""
         return [
-            one for one in self.pinned if one.pinned_at is not None and one.pinned_at <= since and _held(one, since)
+            memory
+            for memory in self.pinned
+            if memory.pinned_at is not None and memory.pinned_at <= moment and _held_at(memory, moment)
         ]
 
-    def _fitting(self, wanted: Iterable[Memory], room_tokens: int) -> list[QuotedMemory]:
-        """As many as go into the room, by rank, the first of them last."""
+    def _fit(self, memories: Iterable[Memory], room_tokens: int) -> list[QuotedMemory]:
+        """As many as fit into the room, by rank, the first of them last."""
         kept: list[QuotedMemory] = []
         left = room_tokens
-        for one in wanted:
-            quoted = as_quoted(one, self.ref)
+        for memory in memories:
+            quoted = quote_memory(memory, self.ref)
             cost = memory_block(quoted).tokens if kept else memories_tokens([quoted])
             if cost <= left:
                 left -= cost
@@ -67,13 +70,13 @@ class Known:
         return source is not None and source.conversation == self.ref.id and source.seq in in_view
 
 
-def _held(memory: Memory, since: datetime) -> bool:
+def _held_at(memory: Memory, moment: datetime) -> bool:
     if memory.state is MemoryState.PAST:
-        return memory.past_at is not None and memory.past_at > since
+        return memory.past_at is not None and memory.past_at > moment
     return memory.is_live
 
 
-def as_quoted(memory: Memory, ref: Ref) -> QuotedMemory:
+def quote_memory(memory: Memory, ref: Ref) -> QuotedMemory:
     """A memory as a request of this conversation quotes it."""
     source = memory.source
     is_here = source is not None and source.conversation == ref.id
