@@ -5,7 +5,7 @@
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, each of the processes that tests start would compile everything again
 .DELETE_ON_ERROR:
-.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers web types lock clean
+.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers web types docs dist lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -13,6 +13,7 @@ PLACE := $(shell pwd | cksum | cut -d' ' -f1)
 RUN   := .venv/.installed-run
 DEV   := .venv/.installed-dev
 PEERS := .venv-peers/.installed-peers
+DOCS  := .venv-docs/.installed-docs
 NODE  := web/node_modules/.installed
 WEB   := src/everthread/http/static/index.html
 TYPED := $(foreach folder,src tests benchmarks examples,$(if $(shell find $(folder) -name '*.py' 2>/dev/null | head -1),$(folder)))
@@ -65,6 +66,13 @@ web: $(WEB) ## build the page
 types: $(DEV) $(NODE) ## make the page's types again from the service's OpenAPI
 	$(BIN)/python tools/openapi.py | npm --prefix web run --silent types > web/src/api/schema.d.ts
 
+docs: $(DOCS) ## build the documentation, with the Python reference from the docstrings, into site/
+	.venv-docs/bin/zensical build --clean $(ARGS)
+
+dist: $(DEV) $(WEB) ## build the wheel (with the page) and the sdist into dist/
+	rm -rf dist
+	$(UV) build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+
 # --- environments ----------------------------------------------------------------------------
 
 define install # environment, lock: hashes for all that is fetched, then the project itself on top
@@ -87,6 +95,10 @@ $(DEV): requirements/dev.txt pyproject.toml .venv/.at-$(PLACE)
 $(PEERS): requirements/peers.txt pyproject.toml .venv-peers/.at-$(PLACE)
 	$(call install,.venv-peers,requirements/peers.txt)
 
+$(DOCS): requirements/docs.txt .venv-docs/.at-$(PLACE)
+	$(UV) pip install --quiet --python .venv-docs/bin/python --require-hashes --requirement requirements/docs.txt
+	@touch $@
+
 $(NODE): web/package.json web/package-lock.json
 	npm --prefix web install --no-save --no-audit --no-fund --loglevel error  # not `ci`: it wants packages of every system in the lock
 	@touch $@
@@ -107,8 +119,9 @@ lock: ## pin the dependencies again, with hashes, naming no address
 	$(COMPILE) $(PROJECT) --output-file requirements/run.txt
 	$(COMPILE) $(PROJECT) requirements/dev.in --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) $(PROJECT) requirements/peers.in --output-file requirements/peers.txt
+	$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
 	npm --prefix web install --package-lock-only --no-audit --no-fund
 	node web/unaddress.mjs
 
 clean: ## remove environments and caches
-	rm -rf .venv .venv-peers .uv web/node_modules src/everthread/http/static .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .venv-docs .venv-peers .uv site web/node_modules src/everthread/http/static .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
