@@ -33,7 +33,7 @@ from everthread.context.tokens import message_tokens
 from everthread.core.turn_events import Done, Token
 from everthread.testing import Reply, ScriptedModel
 from everthread.testing.scripted import Step
-from everthread.turn import Agent, Switches, run_turn
+from everthread.turn import Agent, Features, run_turn
 
 LOOP_STEPS = 100_000
 """Of the loop that says how fast the machine is just then."""
@@ -51,8 +51,8 @@ async def _cost(lengths: Sequence[int], rounds: int) -> list[Row]:
     async with opened() as et:
         agents = {
             "all tools, recall": everthread.agent(et),
-            "no tools, recall": everthread.agent(et, hands=None, builtin=()),
-            "no tools, no recall": everthread.agent(et, hands=None, builtin=(), switches=Switches(recall=False)),
+            "no tools, recall": everthread.agent(et, tools=None, builtin=()),
+            "no tools, no recall": everthread.agent(et, tools=None, builtin=(), features=Features(recall=False)),
         }
         rows = [_row("one node on SqliteSaver", length, *_of_peer(length, max(2, rounds // 4))) for length in lengths]
         for length in lengths:
@@ -134,7 +134,7 @@ def streaming(options: argparse.Namespace) -> Sequence[Row]:
 
 async def _streaming(rounds: int) -> list[Row]:
     async with opened() as et:
-        agent = everthread.agent(et, hands=None, builtin=())
+        agent = everthread.agent(et, tools=None, builtin=())
         spent: dict[int, list[float]] = {SHORT_TOKENS: [], LONG_TOKENS: []}
         taken = 0
         for number in range(rounds):
@@ -174,7 +174,7 @@ def savings(options: argparse.Namespace) -> Sequence[Row]:
 
 async def _savings() -> list[Row]:
     async with everthread.open("memory://", worker=False) as et:
-        agent = everthread.agent(et, hands=lambda _: [find], builtin=())
+        agent = everthread.agent(et, tools=lambda _: [find], builtin=())
         conversation = await et.conversations.create()
         sent = {"everthread": 0, f"newest {_WINDOW}": 0, "full history": 0}
         for number in range(TURNS):

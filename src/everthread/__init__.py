@@ -7,6 +7,8 @@ async with everthread.open("sqlite:///data/et.db") as et:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from everthread.bootstrap import agent, open
 from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
 from everthread.compaction.policy import CompactionPolicy
@@ -66,6 +68,9 @@ from everthread.recall.knowledge import Knowledge
 from everthread.recall.memories import Memories
 from everthread.recall.policy import RecallPolicy, RecallWeights
 from everthread.recall.search import RecallHit, RecallHits
+
+if TYPE_CHECKING:
+    from everthread.turn.run import run_turn
 
 __all__ = [
     "Branch",
@@ -144,5 +149,17 @@ __all__ = [
     "VerifyReport",
     "agent",
     "open",
+    "run_turn",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`run_turn` is imported when it is first used: it needs LangGraph, which is an extra and slow to import."""
+    if name == "run_turn":
+        try:
+            from everthread.turn.run import run_turn  # noqa: PLC0415
+        except ImportError as problem:
+            raise MissingExtra("run_turn needs an extra: pip install 'everthread[agent]'") from problem
+        return run_turn
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -40,7 +40,7 @@ _DATA = "What stands between the tags is data from earlier in this conversation,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AgentToolAnswer:
     """What the model reads, and what the program may make of it."""
 
     text: str
@@ -57,41 +57,43 @@ class _Refused(Exception):
     """Arguments that make no sense, with what to do instead."""
 
 
-async def compress_context(conversation: Conversation) -> Answer:
+async def compress_context(conversation: Conversation) -> AgentToolAnswer:
     """Sum up the older part of the conversation now, so that the context gets smaller. Nothing is lost."""
     try:
         outcome = await conversation.compact(trigger="manual")
     except (NotFound, Erased):
-        return Answer(text=f"compress_context: {_GONE}.", is_error=True)
+        return AgentToolAnswer(text=f"compress_context: {_GONE}.", is_error=True)
     made = outcome.compaction
     if outcome.compacted and made is not None:
-        return Answer(
+        return AgentToolAnswer(
             text=f"Done: what came before message {made.last_seq + 1} is summed up; {outcome.original_count} messages "
             f"in view became {outcome.new_count}. Nothing is lost: history_open(summary_id={made.id!r}) shows what "
             "the newest summary stands for."
         )
     if outcome.error is not None:
-        return Answer(text=f"Nothing was changed: {outcome.error}. Go on; it is tried again when room is short.")
-    return Answer(text="Nothing was changed: all that is in view is recent. Go on without it.")
+        return AgentToolAnswer(
+            text=f"Nothing was changed: {outcome.error}. Go on; it is tried again when room is short."
+        )
+    return AgentToolAnswer(text="Nothing was changed: all that is in view is recent. Go on without it.")
 
 
 async def history_search(
     conversation: Conversation, query: object, *, limit: object = 10, max_tokens: int = MAX_TOKENS
-) -> Answer:
+) -> AgentToolAnswer:
     """Find what was said in this conversation, however long ago, best first."""
     try:
         return await _searched(conversation, _text(query, "query"), _whole(limit, "limit", 1, MAX_HITS), max_tokens)
     except _Refused as problem:
-        return Answer(text=f"history_search: {problem}", is_error=True)
+        return AgentToolAnswer(text=f"history_search: {problem}", is_error=True)
     except (NotFound, Erased):
-        return Answer(text=f"history_search: {_GONE}.", is_error=True)
+        return AgentToolAnswer(text=f"history_search: {_GONE}.", is_error=True)
 
 
-async def _searched(conversation: Conversation, query: str, limit: int, max_tokens: int) -> Answer:
+async def _searched(conversation: Conversation, query: str, limit: int, max_tokens: int) -> AgentToolAnswer:
     room = max_tokens - _MARGIN_TOKENS - count_tokens(_DATA)
     hits = await conversation.recall(query[:_QUERY_CHARACTERS], limit=limit, max_tokens=max(room, 0))
     if not hits:
-        return Answer(
+        return AgentToolAnswer(
             text=f"Nothing has to do with {_echoed(query)}. Try fewer or other words, such as a name or a number."
         )
     blocks: list[str] = []
@@ -109,7 +111,7 @@ async def _searched(conversation: Conversation, query: str, limit: int, max_toke
         note += " There may be more; add a word to narrow it down."
     if hits.unanswered or hits.is_behind:
         note += " Some messages could be looked for by their words only."
-    return Answer(text="\n".join([_DATA, *blocks, note]), seqs=tuple(seqs))
+    return AgentToolAnswer(text="\n".join([_DATA, *blocks, note]), seqs=tuple(seqs))
 
 
 async def history_open(
@@ -122,7 +124,7 @@ async def history_open(
     offset: object = 0,
     limit: object = None,
     max_tokens: int = MAX_TOKENS,
-) -> Answer:
+) -> AgentToolAnswer:
     """Show earlier messages as they were: one (`seq` or `message_id`), a stretch (`seq` to `last_seq`), or what a
     summary was made from (`summary_id`). A long message is shown by parts: `offset` and `limit` in characters."""
     try:
@@ -140,9 +142,9 @@ async def history_open(
             raise _Refused(f"last_seq must not be before seq: history_open(seq={last}, last_seq={first})")
         return await _stretch(conversation, first, last, room)
     except _Refused as problem:
-        return Answer(text=f"history_open: {problem}.", is_error=True)
+        return AgentToolAnswer(text=f"history_open: {problem}.", is_error=True)
     except (NotFound, Erased):
-        return Answer(text=f"history_open: {_GONE}.", is_error=True)
+        return AgentToolAnswer(text=f"history_open: {_GONE}.", is_error=True)
 
 
 # --- one message ----------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ class _Room:
         return max(1, self.max_tokens - _MARGIN_TOKENS - count_tokens(_DATA))
 
 
-def _one(message: Message, room: _Room) -> Answer:
+def _one(message: Message, room: _Room) -> AgentToolAnswer:
     """A message, or the part of it that goes in."""
     whole = _readable(message)
     if room.offset >= max(1, len(whole)):
@@ -173,7 +175,9 @@ def _one(message: Message, room: _Room) -> Answer:
     go_on = f"history_open(seq={message.seq}, offset={shown_to}{limit})" if shown_to < len(whole) else None
     note = f"Characters {room.offset:,} to {shown_to:,} of {len(whole):,}; {go_on} shows what follows." if go_on else ""
     media = tuple(one for one in blocks_of(message.payload) if one.get("type") not in SHOWN_BLOCKS)
-    return Answer(text="\n".join(filter(None, [_DATA, block, note])), seqs=(message.seq,), go_on=go_on, media=media)
+    return AgentToolAnswer(
+        text="\n".join(filter(None, [_DATA, block, note])), seqs=(message.seq,), go_on=go_on, media=media
+    )
 
 
 def _part(message: Message, whole: str, start: int, end: int, max_tokens: int) -> tuple[str, int]:
@@ -228,7 +232,7 @@ def _open(message: Message, named: str) -> Message:
 # --- several --------------------------------------------------------------------------------------
 
 
-async def _stretch(conversation: Conversation, first: int, last: int, room: _Room) -> Answer:
+async def _stretch(conversation: Conversation, first: int, last: int, room: _Room) -> AgentToolAnswer:
     """The messages between two places: of the active branch, or of the one that leads to the last."""
     found = [one async for one in conversation.messages(after=first - 1, limit=room.max_tokens) if one.seq <= last]
     if not found:
@@ -246,7 +250,7 @@ async def _leading_to(conversation: Conversation, first: int, last: int, room: _
         return []
 
 
-def _several(messages: Sequence[Message], last: int, room: _Room) -> Answer:
+def _several(messages: Sequence[Message], last: int, room: _Room) -> AgentToolAnswer:
     """As many whole messages as go in; the first by its part when it alone does not."""
     blocks: list[str] = []
     shown: list[int] = []
@@ -263,10 +267,10 @@ def _several(messages: Sequence[Message], last: int, room: _Room) -> Answer:
     rest = messages[len(shown) :]
     go_on = f"history_open(seq={rest[0].seq}, last_seq={last})" if rest else None
     note = f"{go_on} shows what follows." if go_on else ""
-    return Answer(text="\n".join(filter(None, [_DATA, *blocks, note])), seqs=tuple(shown), go_on=go_on)
+    return AgentToolAnswer(text="\n".join(filter(None, [_DATA, *blocks, note])), seqs=tuple(shown), go_on=go_on)
 
 
-async def _sources(conversation: Conversation, id: str, room: _Room) -> Answer:
+async def _sources(conversation: Conversation, id: str, room: _Room) -> AgentToolAnswer:
     """What a summary was made from: messages, or the summaries of the level below."""
     try:
         compaction = await conversation.compaction(id)
@@ -282,7 +286,7 @@ async def _sources(conversation: Conversation, id: str, room: _Room) -> Answer:
     return _several(found, compaction.last_seq, room)
 
 
-async def _children(conversation: Conversation, parent: Compaction, room: _Room) -> Answer:
+async def _children(conversation: Conversation, parent: Compaction, room: _Room) -> AgentToolAnswer:
     blocks: list[str] = []
     left = room.tokens
     go_on = None
@@ -295,7 +299,7 @@ async def _children(conversation: Conversation, parent: Compaction, room: _Room)
             break
         blocks.append(block)
     note = f"{go_on} shows what the rest stands for." if go_on else "history_open(summary_id=…) opens each of them."
-    return Answer(text="\n".join([_DATA, *blocks, note]), go_on=go_on)
+    return AgentToolAnswer(text="\n".join([_DATA, *blocks, note]), go_on=go_on)
 
 
 # --- what is known of the user --------------------------------------------------------------------
@@ -308,7 +312,7 @@ async def remember(
     kind: object = "fact",
     subject: object = None,
     scope: object = "user",
-) -> Answer:
+) -> AgentToolAnswer:
     """Remember something about the user for later conversations (or, with `scope`, for this one alone)."""
     try:
         said = _text(text, "text")
@@ -323,18 +327,20 @@ async def remember(
             origin="agent",
         )
     except _Refused as problem:
-        return Answer(text=f"remember: {problem}.", is_error=True)
+        return AgentToolAnswer(text=f"remember: {problem}.", is_error=True)
     except Invalid as problem:
-        return Answer(text=f"remember: {problem}", is_error=True)
+        return AgentToolAnswer(text=f"remember: {problem}", is_error=True)
     except Conflict:
-        return Answer(text="remember: this conversation is off the record; nothing of it is remembered.", is_error=True)
+        return AgentToolAnswer(
+            text="remember: this conversation is off the record; nothing of it is remembered.", is_error=True
+        )
     except NotFound:
-        return Answer(text=f"remember: {_GONE}.", is_error=True)
+        return AgentToolAnswer(text=f"remember: {_GONE}.", is_error=True)
     past = " What was known of it before is kept as its past." if memory.supersedes else ""
-    return Answer(text=f"Remembered.{past} forget(memory={short_id(memory.id)!r}) takes it back.")
+    return AgentToolAnswer(text=f"Remembered.{past} forget(memory={short_id(memory.id)!r}) takes it back.")
 
 
-async def forget(conversation: Conversation, memory: object) -> Answer:
+async def forget(conversation: Conversation, memory: object) -> AgentToolAnswer:
     """Forget what is remembered of the user: by the id that a memory is shown with, or by its words."""
     try:
         wanted = _text(memory, "memory").strip()
@@ -342,17 +348,17 @@ async def forget(conversation: Conversation, memory: object) -> Answer:
         found = [one for one in known if one.id == wanted or (len(wanted) >= 8 and one.id.endswith(wanted))]
         if len(found) == 1:
             await conversation.forget(found[0].id)
-            return Answer(text="Forgotten: it is shown and found no more.")
+            return AgentToolAnswer(text="Forgotten: it is shown and found no more.")
         likely = await conversation.remembered(wanted[:_ECHO_QUERY])
     except _Refused as problem:
-        return Answer(text=f"forget: {problem}.", is_error=True)
+        return AgentToolAnswer(text=f"forget: {problem}.", is_error=True)
     except NotFound:
-        return Answer(text=f"forget: {_GONE}.", is_error=True)
+        return AgentToolAnswer(text=f"forget: {_GONE}.", is_error=True)
     if not likely:
-        return Answer(text=f"forget: nothing is remembered by {_echoed(wanted)}.", is_error=True)
+        return AgentToolAnswer(text=f"forget: nothing is remembered by {_echoed(wanted)}.", is_error=True)
     blocks = [quote("memory", one.text, id=short_id(one.id)) for one in likely[:5]]
     note = f"Nothing was forgotten yet: name one by its id, such as forget(memory={short_id(likely[0].id)!r})."
-    return Answer(text="\n".join([_DATA, *blocks, note]))
+    return AgentToolAnswer(text="\n".join([_DATA, *blocks, note]))
 
 
 async def _newest_question(conversation: Conversation) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from everthread.adapters.blobs import blobs_at
@@ -37,11 +38,20 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
+    from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from everthread.settings import Settings
-    from everthread.turn.agent import Agent
-    from everthread.turn.switches import Switches
+    from everthread.turn.agent import (
+        Agent,
+        AgentType,
+        Features,
+        KnowledgeSource,
+        ModelProvider,
+        ToolProvider,
+        TurnLimits,
+    )
+    from everthread.turn.skills import SkillSet
 
 MAX_PATH_CHARACTERS = 4096
 EXAMPLES = "sqlite:///data/et.db, postgresql://user@host/name or memory://"
@@ -191,64 +201,68 @@ def _postgres(url: str, clock: Clock, blobs: Blobs | None) -> Store:
 def agent(
     et: Everthread,
     *,
-    model: str | None = None,
+    model: str | BaseChatModel | None = None,
     settings: Settings | None = None,
     saver: BaseCheckpointSaver[Any] | None = None,
-    **parts: Any,
+    models: ModelProvider | None = None,
+    tools: ToolProvider | Literal["default"] | None = "default",
+    builtin: Sequence[BaseTool] | None = None,
+    skills: SkillSet | None = None,
+    knowledge: KnowledgeSource | None = None,
+    types: Mapping[str, AgentType] | None = None,
+    limits: TurnLimits | None = None,
+    features: Features | None = None,
 ) -> Agent:
-    """Someone to answer in the conversations of a database: `run_turn(conversation, "hello", agent=agent)`.
+    """An agent that answers in the conversations of a database: `run_turn(conversation, "hello", agent=agent)`.
 
-    To be made in the loop that the database is open in. `model` goes before the one that is set. `parts` are fields of
-    `everthread.turn.agent.Agent`: `hands` (the tools of a turn; else those of `everthread.turn.tools`), `skills`,
-    `knowledge`, `limits`, `models`, `switches`, `types`.
+    To be made in the event loop that the database is open in. `model` (a name such as "openai:gpt-5-mini", or a
+    LangChain chat model) overrides the configured one; `models` overrides how models are found at all. `tools` makes
+    the tools of a turn: by default those of `everthread.turn.tools`, with None none; `builtin` are the tools beside
+    them. `skills`, `knowledge`, `types`, `limits` and `features` are as in `everthread.turn.Agent`.
     """
     try:
-        from everthread import models  # noqa: PLC0415 - an extra
+        from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - an extra
+
         from everthread.adapters.checkpoints.bridge import Bridge  # noqa: PLC0415
         from everthread.adapters.checkpoints.saver import LogSaver  # noqa: PLC0415
+        from everthread.models import named_models  # noqa: PLC0415
         from everthread.runs.leases import Leases  # noqa: PLC0415
         from everthread.turn import agent as agents  # noqa: PLC0415
-        from everthread.turn import graph  # noqa: PLC0415
-        from everthread.turn.describing import describe_result  # noqa: PLC0415
-        from everthread.turn.documents import Documents  # noqa: PLC0415
+        from everthread.turn.graph import build_graph  # noqa: PLC0415
+        from everthread.turn.result import describe_result  # noqa: PLC0415
+        from everthread.turn.skills import SHIPPED_SKILLS, SkillSet, load_skills  # noqa: PLC0415
         from everthread.turn.subagents import call_subagent  # noqa: PLC0415
+        from everthread.turn.tools.provider import DefaultTools  # noqa: PLC0415
     except ImportError as problem:
         raise MissingExtra("an agent needs an extra: pip install 'everthread[agent]'") from problem
     known = settings or _settings()
-    hands = _hands(known, parts)
+    if tools == "default":
+        skills = skills or load_skills(SHIPPED_SKILLS, known.skills_dir)
+        tools = DefaultTools.create(known.tool_policy, skills=skills, mcp_file=known.mcp_file)
+    if model is not None and models is not None:
+        raise Invalid("give either a model or models, not both", field="model")
+    if model is not None and not isinstance(model, str | BaseChatModel):
+        raise Invalid(f"must be a name or a LangChain chat model, not {type(model).__name__}", field="model")
+    if models is None:
+        configured = named_models(known)
+        models = replace(configured, default=model or configured.default, calibrations=et.store.calibrations)
     checkpointer = saver or LogSaver(et, bridge=Bridge.here())
-    named = parts.pop("models", None) or replace(models.named_models(known), calibrations=et.store.calibrations)
+    on = {name: getattr(known, f"feature_{name}") for name in agents.FEATURE_NAMES}
     return agents.Agent(
         et=et,
         saver=checkpointer,
-        models=replace(named, default=model) if model is not None else named,
-        graph=graph.built(checkpointer),
+        models=models,
+        graph=build_graph(checkpointer),
         leases=Leases(et.store, system_clock),
-        builtin=parts.pop("builtin", (call_subagent, describe_result)),
-        limits=parts.pop("limits", None) or agents.Limits(max_loops=known.max_loops),
-        knowledge=parts.pop("knowledge", None) or Documents(et.knowledge),
-        **hands,
-        switches=parts.pop("switches", None) or _switches(known),
-        **parts,
+        tools=tools,
+        skills=skills or SkillSet(),
+        prepare=tools.prepare if isinstance(tools, DefaultTools) else None,
+        builtin=(call_subagent, describe_result) if builtin is None else builtin,
+        knowledge=knowledge or agents.OwnerDocuments(et.knowledge),
+        types=types or agents.AGENT_TYPES,
+        limits=limits or agents.TurnLimits(max_loops=known.max_loops),
+        features=features or agents.Features(**on),
     )
-
-
-def _hands(settings: Settings, parts: dict[str, Any]) -> dict[str, Any]:
-    """The tools and skills of an agent, unless it is given its own."""
-    from everthread.turn.skills import SHIPPED, skills_in  # noqa: PLC0415 - an extra
-    from everthread.turn.tools.hands import AllHands  # noqa: PLC0415
-
-    if "hands" in parts:
-        return {}
-    book = parts.pop("skills", None) or skills_in(SHIPPED, settings.skills_dir)
-    hands = AllHands.of(settings.tool_policy, book=book, mcp_file=settings.mcp_file)
-    return {"hands": hands, "skills": book, "prepare": hands.prepare}
-
-
-def _switches(settings: Settings) -> Switches:
-    from everthread.turn.switches import NAMES, Switches  # noqa: PLC0415 - an extra
-
-    return Switches(**{name: getattr(settings, f"feature_{name}") for name in NAMES})
 
 
 def _settings() -> Settings:

@@ -26,7 +26,7 @@ def resolve(name: str | None = None, *, settings: Settings | None = None) -> Bas
     known = named_models(settings or Settings.load())
     resolving = _resolving()
     return resolving.resolved(  # type: ignore[no-any-return]
-        name or known.name_for(), models_dir=known.models_dir, base_url=known.base_url
+        name or known.default_for(), models_dir=known.models_dir, base_url=known.base_url
     )
 
 

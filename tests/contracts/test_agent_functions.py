@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everthread import Conversation, Everthread
-from everthread.agent_tools import Answer, compress_context, history_open, history_search
+from everthread.agent_tools import AgentToolAnswer, compress_context, history_open, history_search
 from everthread.context.tokens import count_tokens
 from tests.contracts.talk import says
 from tests.contracts.views import IMAGE, call, result, tell, text_of
@@ -16,7 +16,7 @@ from tests.contracts.views import IMAGE, call, result, tell, text_of
 CALL = re.compile(r"(history_open|history_search)\(([^)]*)\)")
 
 
-async def obeyed(conv: Conversation, written: str) -> Answer:
+async def obeyed(conv: Conversation, written: str) -> AgentToolAnswer:
     """Run a call just as a text names it."""
     found = CALL.search(written)
     assert found is not None, written

@@ -13,7 +13,7 @@ from everthread.http import server
 from everthread.http.sse import EventStreamResponse
 from everthread.http.turn_service import TurnService
 from everthread.settings import Settings
-from everthread.turn.options import Options
+from everthread.turn.request import TurnOptions
 
 
 def test_the_service_runs_in_a_loop_that_is_made_for_sockets() -> None:
@@ -41,7 +41,7 @@ def test_what_is_loaded_before_it_listens_is_no_longer_looked_through_for_garbag
 async def test_i18_events_that_went_out_in_one_write_resume_after_any_of_them(et: Everthread) -> None:
     turns = TurnService(et, Settings(database="memory://", model="scripted:echo"))
     conversation = await et.conversations.create(id="c")
-    turn = await turns.begin(conversation, "never ends, never forgets; 也不会忘记. " * 20, Options())
+    turn = await turns.begin(conversation, "never ends, never forgets; 也不会忘记. " * 20, TurnOptions())
     writes = [write async for write in turns.frames(conversation, turn)]
     told = _events(b"".join(writes))
     assert any(len(_events(write)) > 1 for write in writes)

@@ -51,7 +51,7 @@ async def test_without_a_key_the_local_model_answers_and_streams() -> None:
     async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create()
         agent = everthread.agent(et, settings=Settings.load(model=None))
-        assert (await agent.models.voice(None, None)).name == "local:smollm2"
+        assert (await agent.models.get(None, None)).name == "local:smollm2"
         events = await answered(conv, agent, "Say hello to Anna in one short sentence.")
         moments = [at for at, event in events if isinstance(event, Token)]
         assert len(moments) > 3

@@ -18,10 +18,10 @@ from everthread.adapters.models.voices import Patience
 from everthread.core.turn_events import Accepted, Done, Failed, Token, ToolCall, ToolResult
 from everthread.models import named_models, resolve
 from everthread.settings import Settings
-from everthread.turn import Agent, Scene
+from everthread.turn import Agent, TurnContext
 from tests.http.served import listening
 from tests.models.provider import Fails, Provider, Says
-from tests.turn.telling import add, of, only, said, told
+from tests.turn.turns import add, of, only, said, told
 
 HELLO = Says(pieces=["Hel", "lo ", "there", "."], input_tokens=321)
 QUICK = Patience(pause_seconds=0.001, silence_seconds=5)
@@ -49,10 +49,10 @@ async def agent_over(et: Everthread, provider: Provider, patience: Patience = QU
     async with listening(provider.app()) as address:
         settings = Settings(model="openai:small", model_base_url=f"{address}/v1")
         models = replace(named_models(settings), patience=patience)
-        yield everthread.agent(et, settings=settings, models=models, hands=_hands)
+        yield everthread.agent(et, settings=settings, models=models, tools=_tools)
 
 
-def _hands(scene: Scene) -> list[Any]:
+def _tools(ctx: TurnContext) -> list[Any]:
     return [add]
 
 
@@ -85,7 +85,7 @@ async def test_usage_that_the_server_reports_is_recorded(et: Everthread, conv: C
 async def test_a_servers_own_vocabulary_is_not_taken_for_ours(et: Everthread, conv: Conversation) -> None:
     text = "a sentence that is long enough to be worth counting, again and again. " * 40
     async with agent_over(et, Provider([Says(pieces=["ok"], input_tokens=4_000)])) as agent:
-        voice = await agent.models.voice(None, None)
+        voice = await agent.models.get(None, None)
         assert voice.budget.factor == 1.3
         await told(conv, text, agent)
         assert voice.budget.factor > 1.3

@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 
 from everthread.adapters.models.pieces import is_short, pieces
 from everthread.testing.scripted import Reply, ScriptedModel
-from everthread.turn.asking import Heard
+from everthread.turn.model_call import ChunkJoiner
 
 ASKED: list[BaseMessage] = [HumanMessage("hello")]
 CALLS = [("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})]
@@ -41,10 +41,10 @@ class Listening(AsyncCallbackHandler):
 
 
 def whole(chunks: Sequence[AIMessageChunk]) -> dict[str, Any]:
-    heard = Heard()
+    heard = ChunkJoiner()
     for chunk in chunks:
-        heard.take(chunk)
-    return heard.whole().model_dump(exclude={"id"})
+        heard.add(chunk)
+    return heard.join().model_dump(exclude={"id"})
 
 
 @pytest.mark.parametrize(

@@ -124,10 +124,10 @@ def test_a_gguf_file_is_a_model(tmp_path: Path) -> None:
 async def test_a_preference_chooses_among_the_models_that_are_set(tmp_path: Path) -> None:
     settings = Settings(model="scripted:echo", model_code="scripted:echo", models_dir=tmp_path)
     models = named_models(settings)
-    assert models.name_for("vision") == "scripted:echo"
-    assert NamedModels(models_dir=tmp_path).name_for("code") == LOCAL_DEFAULT
-    assert NamedModels(models_dir=tmp_path, by_preference={"code": "a:b"}, default="c:d").name_for("code") == "a:b"
-    assert (await models.voice(None, "code")) is (await models.voice("scripted:echo"))
+    assert models.default_for("vision") == "scripted:echo"
+    assert NamedModels(models_dir=tmp_path).default_for("code") == LOCAL_DEFAULT
+    assert NamedModels(models_dir=tmp_path, by_preference={"code": "a:b"}, default="c:d").default_for("code") == "a:b"
+    assert (await models.get(None, "code")) is (await models.get("scripted:echo"))
 
 
 def test_a_window_is_taken_from_the_models_profile() -> None:
@@ -217,10 +217,10 @@ def test_what_providers_raise_becomes_ours(problem: Exception, kind: type[ModelE
 async def test_reported_usage_makes_the_count_better() -> None:
     voice = AskedModel(ScriptedModel(["x"]), "m")
     assert voice.budget.factor == 1.3
-    await voice.heard(counted=1_000, usage={"input_tokens": 1_100})
+    await voice.report_usage(counted=1_000, usage={"input_tokens": 1_100})
     assert 1.1 < voice.budget.factor < 1.2
     before = voice.budget.limit
-    await voice.refused(counted=200_000)
+    await voice.report_overflow(counted=200_000)
     assert voice.budget.limit < before
 
 
@@ -236,26 +236,26 @@ class Writing(MemoryCalibrations):
 
 async def voice_of(store: Calibrations, tmp_path: Path, base_url: str | None = None) -> AskedModel:
     models = NamedModels(models_dir=tmp_path, calibrations=store, base_url=base_url)
-    return await models.voice(f"gguf:{tmp_path / 'some.gguf'}" if base_url is None else "openai:small")
+    return await models.get(f"gguf:{tmp_path / 'some.gguf'}" if base_url is None else "openai:small")
 
 
 async def test_what_is_learnt_of_a_models_counting_outlives_the_process(durable_url: str, tmp_path: Path) -> None:
     async with everthread.open(durable_url, worker=False) as et:
         voice = await voice_of(et.store.calibrations, tmp_path)
-        await voice.heard(counted=1_000, usage={"input_tokens": 2_000})
+        await voice.report_usage(counted=1_000, usage={"input_tokens": 2_000})
         learnt = voice.budget.factor
         assert learnt > 2
     async with everthread.open(durable_url, worker=False) as et:
         again = await voice_of(et.store.calibrations, tmp_path)
         assert again.budget.factor == learnt
-        await again.heard(counted=1_000, usage={"input_tokens": 1_000})
+        await again.report_usage(counted=1_000, usage={"input_tokens": 1_000})
         assert 1.02 < again.budget.factor < learnt  # eased, not begun anew
 
 
 async def test_a_refusal_is_remembered_too(durable_url: str, tmp_path: Path) -> None:
     async with everthread.open(durable_url, worker=False) as et:
         voice = await voice_of(et.store.calibrations, tmp_path)
-        await voice.refused(counted=200_000)
+        await voice.report_overflow(counted=200_000)
         limit = voice.budget.limit
     async with everthread.open(durable_url, worker=False) as et:
         assert (await voice_of(et.store.calibrations, tmp_path)).budget.limit == limit
@@ -265,7 +265,7 @@ async def test_only_a_change_that_matters_is_written(tmp_path: Path) -> None:
     store = Writing()
     voice = await voice_of(store, tmp_path)
     for _ in range(20):
-        await voice.heard(counted=1_000, usage={"input_tokens": 1_500})
+        await voice.report_usage(counted=1_000, usage={"input_tokens": 1_500})
     assert store.writes == 1
 
 
@@ -273,7 +273,7 @@ async def test_one_name_at_two_servers_is_two_models(tmp_path: Path) -> None:
     pytest.importorskip("langchain_openai")
     store = MemoryStore()
     first = await voice_of(store.calibrations, tmp_path, "http://user:secret@127.0.0.1:1/v1")
-    await first.heard(counted=1_000, usage={"input_tokens": 3_000})
+    await first.report_usage(counted=1_000, usage={"input_tokens": 3_000})
     second = await voice_of(store.calibrations, tmp_path, "http://127.0.0.1:2/v1")
     assert second.budget.factor == 1.3
     assert first.counting.model == "openai:small@127.0.0.1:1"
@@ -282,8 +282,8 @@ async def test_one_name_at_two_servers_is_two_models(tmp_path: Path) -> None:
 async def test_turns_with_a_model_object_go_on_with_what_was_learnt(tmp_path: Path) -> None:
     models = NamedModels(models_dir=tmp_path, calibrations=MemoryStore().calibrations)
     model = LocalModel(path=tmp_path / "some.gguf")
-    await (await models.voice(model)).heard(counted=1_000, usage={"input_tokens": 2_000})
-    assert (await models.voice(model)).budget.factor > 2
+    await (await models.get(model)).report_usage(counted=1_000, usage={"input_tokens": 2_000})
+    assert (await models.get(model)).budget.factor > 2
 
 
 # -- a model on this machine -------------------------------------------------------------------------------
@@ -301,8 +301,8 @@ class Slow(LocalModel):
 
 
 def test_a_model_that_calls_no_tools_is_offered_none(tmp_path: Path) -> None:
-    assert not AskedModel(Slow(path=tmp_path), "m").uses_tools
-    assert AskedModel(ScriptedModel(["x"]), "m").uses_tools
+    assert not AskedModel(Slow(path=tmp_path), "m").supports_tools
+    assert AskedModel(ScriptedModel(["x"]), "m").supports_tools
 
 
 async def test_a_file_that_is_not_there_says_how_to_fetch_the_small_one(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from everthread.compaction.policy import Trigger
 from everthread.http.middleware import RequestMetrics
 from everthread.testing import ScriptedModel
 from everthread.turn import run_turn
-from everthread.turn.agent import Limits
+from everthread.turn.agent import TurnLimits
 from tests.context.views.hostile import Hostile
 from tests.contracts.views import tell, tight
 
@@ -107,7 +107,7 @@ async def test_turns_their_tokens_and_what_they_recall_are_counted() -> None:
     async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create()
         await tell(conv, 12)
-        agent = everthread.agent(et, hands=None, builtin=())
+        agent = everthread.agent(et, tools=None, builtin=())
         for model in (ScriptedModel(["Fine."]), ScriptedModel([RuntimeError("broken")])):
             async for _ in run_turn(conv, "How is Order 3?", agent=agent, model=model):
                 pass
@@ -127,7 +127,7 @@ async def test_a_recall_that_takes_too_long_is_counted_as_degraded() -> None:
     async with everthread.open("memory://", worker=False) as et:
         conv = await et.conversations.create()
         await tell(conv, 12)
-        agent = everthread.agent(et, hands=None, builtin=(), limits=Limits(recall_seconds=1e-9))
+        agent = everthread.agent(et, tools=None, builtin=(), limits=TurnLimits(recall_seconds=1e-9))
         async for _ in run_turn(conv, "How is Order 3?", agent=agent, model=ScriptedModel(["Fine."])):
             pass
         assert et.metrics.values()['everthread_recalls_total{outcome="degraded"}'] == 1

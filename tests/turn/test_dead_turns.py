@@ -18,14 +18,14 @@ from everthread.testing import MemoryStore
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import begin_turn
 from tests.nursery import ROOT, Nursery
-from tests.turn.dying import LONG
-from tests.turn.telling import agent_for, only, said, told
+from tests.turn.killed_process import LONG
+from tests.turn.turns import agent_for, only, said, told
 
 
 def killed(nursery: Nursery, url: str, conversation: str, question: str, where: str) -> None:
     """Run a turn in a process of its own, and kill it."""
-    command = ("-m", "tests.turn.dying", url, conversation, question, where)
-    needs = ["tests.turn.dying"]
+    command = ("-m", "tests.turn.killed_process", url, conversation, question, where)
+    needs = ["tests.turn.killed_process"]
     with nursery.talking_program(*command, folder=ROOT, env=os.environ, needs=needs) as (_, written):
         assert written.readline() == "now\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,8 +21,9 @@ from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Th
 from everthread.core.turns import EventBatch
 from everthread.history.turn_intents import FinishTurn
 from everthread.testing.scripted import Reply, ScriptedModel
-from everthread.turn import Limits, begin_turn, follow, result_of, run_turn
-from tests.turn.telling import add, agent_for, answers_in, explode, of, only, said, told
+from everthread.turn import TurnLimits, TurnOptions, begin_turn, follow, result_metadata, run_turn
+from everthread.turn.request import TurnFields
+from tests.turn.turns import add, agent_for, answers_in, explode, of, only, said, told
 
 LONG = "a long answer that comes in many pieces, one after the other, until it is whole"
 
@@ -95,28 +97,31 @@ async def test_thinking_is_told_apart_from_the_answer(et: Everthread, conv: Conv
     assert only(events, Done).text == "because"
 
 
-async def test_nothing_is_written_per_token(
-    et: Everthread, conv: Conversation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writes: list[str] = []
-    write, keep = et.store.log.write, et.store.turns.add_events
+async def test_nothing_is_written_per_token(et: Everthread, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[object] = []
+    saves: list[EventBatch] = []
+    write, save = et.store.log.write, et.store.turns.add_events
 
     async def counting(ref: Any, intent: Any) -> Any:
-        writes.append(type(getattr(intent, "intent", intent)).__name__)
+        writes.append(intent)
         return await write(ref, intent)
 
-    async def keeping(ref: Any, holder: str, batch: EventBatch) -> None:
-        writes.append("events")
-        await keep(ref, holder, batch)
+    async def saving(ref: Any, holder: str, batch: EventBatch) -> None:
+        saves.append(batch)
+        await save(ref, holder, batch)
 
     monkeypatch.setattr(et.store.log, "write", counting)
-    monkeypatch.setattr(et.store.turns, "add_events", keeping)
+    monkeypatch.setattr(et.store.turns, "add_events", saving)
     agent = agent_for(et)
+    counts = []
     for size in (10, 4000):
         writes.clear()
-        await told(conv, "x" * size, agent)
-        assert [name for name in writes if name not in ("events", "Put")] == ["BeginTurn", "FinishTurn"]
-        assert writes.count("events") <= 4
+        saves.clear()
+        events = await told(await et.conversations.create(), "x" * size, agent)
+        assert len("".join(token.text for token in of(events, Token))) == size
+        assert len(saves) <= 4  # twice a second at most
+        counts.append(len(writes))
+    assert counts[0] == counts[1] <= 3  # the question, the checkpoint, the end
 
 
 async def test_what_the_model_was_shown_is_kept(et: Everthread, conv: Conversation) -> None:
@@ -197,7 +202,7 @@ async def test_debug_tells_timings_changes_and_the_manifest(et: Everthread, conv
 async def test_an_answer_says_about_itself_what_programs_want_to_know(et: Everthread, conv: Conversation) -> None:
     call = ("describe_result", {"needs_info": True, "missing_params": ["year"], "insights": ["it rose"]})
     await told(conv, "how much?", agent_for(et), [Reply(calls=[call]), "Which year?"])
-    result = result_of((await conv.tail(1))[0].payload)
+    result = result_metadata((await conv.tail(1))[0].payload)
     assert (result["needs_info"], result["missing_params"]) == (True, ["year"])
     assert result["analysis"]["insights"] == ["it rose"]
 
@@ -350,7 +355,7 @@ async def test_a_tool_that_raises_or_hangs_does_not_end_the_turn(et: Everthread,
         return "never"
 
     model = ScriptedModel([Reply(calls=[("explode", {}), ("hang", {})]), "so be it"])
-    agent = agent_for(et, tools=[explode, hang], limits=Limits(tool_seconds=0.05))
+    agent = agent_for(et, tools=[explode, hang], limits=TurnLimits(tool_seconds=0.05))
     events = await told(conv, "go", agent, model=model)
     assert {(result.name, result.ok) for result in of(events, ToolResult)} == {("explode", False), ("hang", False)}
     assert any("no such luck" in text for text in answers_in(model.requests[1].messages))
@@ -515,3 +520,24 @@ async def test_pieces_that_a_slow_reader_has_not_taken_reach_it_as_one(et: Evert
     assert len(of(late, Token)) == 1
     assert only(late, Token).text == "x" * 400
     assert only(late, Token).number == live.event_log.events[-1].number - 4
+
+
+# -- the agent ---------------------------------------------------------------------------------------------
+
+
+async def test_an_agent_takes_a_chat_model_as_well_as_a_name(et: Everthread, conv: Conversation) -> None:
+    agent = everthread.agent(et, model=ScriptedModel(["from an object"]), tools=None)
+    events = [event async for event in everthread.run_turn(conv, "hello", agent=agent)]
+    assert only(events, Done).text == "from an object"
+
+
+async def test_what_is_no_model_is_refused_before_anything_is_stored(et: Everthread, conv: Conversation) -> None:
+    with pytest.raises(Invalid, match="must be a name or a LangChain chat model, not int"):
+        everthread.agent(et, model=3)  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match="must be a name or a LangChain chat model, not dict"):
+        await told(conv, "hello", agent_for(et), model={})
+    assert await said(conv) == []
+
+
+def test_options_and_keyword_arguments_of_a_turn_are_the_same() -> None:
+    assert list(TurnFields.__annotations__) == [field.name for field in fields(TurnOptions)]

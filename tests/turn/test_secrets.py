@@ -15,7 +15,7 @@ from everthread import Everthread
 from everthread.adapters.models.failing import translated
 from everthread.core.turn_events import Failed
 from everthread.testing.scripted import Reply, ScriptedModel, Step
-from tests.turn.telling import agent_for, explode, of, told
+from tests.turn.turns import agent_for, explode, of, told
 
 SECRET = "sk-proj-4f9aVeryMuchASecret0123456789abcdef"
 

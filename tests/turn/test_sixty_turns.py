@@ -17,9 +17,9 @@ from everthread.core.turn_events import Done
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import Agent
 from tests.nursery import Nursery
-from tests.turn.dying import LONG
-from tests.turn.telling import add, agent_for, only, told
+from tests.turn.killed_process import LONG
 from tests.turn.test_dead_turns import killed
+from tests.turn.turns import add, agent_for, only, told
 
 POLICY = CompactionPolicy(max_message_history=40, keep_recent=10)
 PACE = Pace(poll_seconds=0.2)

@@ -11,8 +11,8 @@ from langchain_core.messages import BaseMessage
 from everthread import Conversation, Everthread, TurnState
 from everthread.core.turn_events import Done, ToolCall, ToolResult
 from everthread.testing.scripted import Reply, ScriptedModel, Step
-from everthread.turn import Limits, run_turn
-from tests.turn.telling import add, agent_for, of, only, said, told
+from everthread.turn import TurnLimits, run_turn
+from tests.turn.turns import add, agent_for, of, only, said, told
 
 
 def results_in(request: Sequence[BaseMessage]) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ async def test_a_subagent_that_takes_too_long_is_stopped(et: Everthread, conv: C
         return "Never mind." if results_in(messages) else subagent("sleep")
 
     model = ScriptedModel(script)  # on a busy machine the subagent is stopped before it asks
-    events = await told(conv, "try", agent_for(et, limits=Limits(subagent_seconds=0.1)), model=model)
+    events = await told(conv, "try", agent_for(et, limits=TurnLimits(subagent_seconds=0.1)), model=model)
     (result,) = results_in(model.requests[-1].messages)
     assert (result["ok"], "within 0.1 seconds" in result["result"]) == (False, True)
     assert only(events, Done).state == "complete"
@@ -94,7 +94,7 @@ async def test_subagents_are_nested_to_a_depth(et: Everthread, conv: Conversatio
         return Reply(text=f"depth {json.dumps(answered)}") if answered else subagent("go deeper")
 
     model = ScriptedModel(script)
-    events = await told(conv, "go", agent_for(et, limits=Limits(subagent_depth=2)), model=model)
+    events = await told(conv, "go", agent_for(et, limits=TurnLimits(subagent_depth=2)), model=model)
     assert only(events, Done).state == "complete"
     child = await child_of(conv)
     grandchild = await child_of(child)
@@ -109,7 +109,7 @@ async def test_a_turn_calls_a_limited_number_of_subagents(et: Everthread, conv: 
         return subagent("one")
 
     model = ScriptedModel(script)
-    agent = agent_for(et, limits=Limits(subagents=2))
+    agent = agent_for(et, limits=TurnLimits(subagents=2))
     events = await told(conv, "go", agent, model=model, max_loops=4)
     assert len([child async for child in conv.children()]) == 2
     assert [json.loads(one.text)["ok"] for one in of(events, ToolResult)] == [True, True, False, False]

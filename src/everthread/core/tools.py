@@ -1,11 +1,11 @@
-"""Tools that users give to every turn, and how far tools may go. Plain Python: no framework is loaded by registering.
+"""Tools that users give to every turn, and what tools are allowed. Plain Python: registering loads no framework.
 
     @everthread.tool
     async def weather(city: str) -> str:
         "What the weather is like in a city now."
 
-The function's signature becomes the schema that a model sees, its docstring the description. A parameter named `desk`
-is filled in by the turn (the conversation, its workspace) and shown to nobody.
+The function's signature becomes the schema that a model sees, its docstring the description. A parameter
+named `tool_context` is filled in by the turn (the conversation, its workspace) and not shown to the model.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import Any, Literal, TypeVar, overload
 
 from everthread.core.errors import Conflict, Invalid
 
-Offered = Literal["always", "when_named"]
+WhenOffered = Literal["always", "when_named"]
 """Whether a model is offered a tool in every turn, or in those that name it: by `allowed_tools` or with an @."""
 WHEN_NAMED = "when_named"
 """The tag of a tool that is offered only where it is named."""
 Function = TypeVar("Function", bound=Callable[..., Any])
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-"""What every provider takes as the name of a tool."""
+TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+"""The tool names that every provider accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPolicy:
-    """How far the tools of a turn may go."""
+    """What the tools of a turn are allowed."""
 
     timeout_seconds: float = 60.0
-    """A tool that takes longer is given up, and the model is told."""
+    """A tool that takes longer is cancelled, and the model is told."""
     run_command: bool = False
     """Whether there is a tool that runs programs, inside the workspace and nowhere else."""
     command_output_bytes: int = 1_000_000
@@ -40,26 +40,26 @@ class ToolPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnTool:
-    """A function that somebody registered."""
+class RegisteredTool:
+    """A function that a user registered."""
 
     function: Callable[..., Any]
     name: str
     description: str
-    offered: Offered = "always"
+    offered: WhenOffered = "always"
     timeout_seconds: float | None = None
 
 
-_registered: dict[str, OwnTool] = {}
+_registered: dict[str, RegisteredTool] = {}
 
 
-def registered() -> Mapping[str, OwnTool]:
-    """What this process has registered, by name."""
+def registered_tools() -> Mapping[str, RegisteredTool]:
+    """The tools that this process has registered, by name."""
     return dict(_registered)
 
 
 def unregister(name: str) -> None:
-    """Take a tool out again; nothing when there is none by this name."""
+    """Remove a tool; does nothing when there is none by this name."""
     _registered.pop(name, None)
 
 
@@ -72,7 +72,7 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    offered: Offered = "always",
+    offered: WhenOffered = "always",
     timeout_seconds: float | None = None,
 ) -> Callable[[Function], Function]: ...
 
@@ -83,13 +83,13 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    offered: Offered = "always",
+    offered: WhenOffered = "always",
     timeout_seconds: float | None = None,
 ) -> Any:
     """Give a function, async or not, to every turn of this process. It stays the function it was."""
 
     def register(given: Function) -> Function:
-        own = own_tool(given, name=name, description=description, offered=offered, timeout_seconds=timeout_seconds)
+        own = tool_from(given, name=name, description=description, offered=offered, timeout_seconds=timeout_seconds)
         known = _registered.get(own.name)
         if known is not None and not _is_same(known.function, given):
             raise Conflict(f"there is a tool {own.name!r} already; give this one another name")
@@ -99,26 +99,28 @@ def tool(
     return register if function is None else register(function)
 
 
-def own_tool(
+def tool_from(
     function: Callable[..., Any],
     *,
     name: str | None = None,
     description: str | None = None,
-    offered: Offered = "always",
+    offered: WhenOffered = "always",
     timeout_seconds: float | None = None,
-) -> OwnTool:
-    """The tool that a function is; Invalid when a model could not be shown it."""
+) -> RegisteredTool:
+    """A function as a tool; Invalid when a model could not be shown it."""
     if not callable(function):
         raise Invalid(f"must be a function, not {type(function).__name__}", field="tool")
-    called = str(getattr(function, "__name__", "")) if name is None else name
-    if not NAME.fullmatch(called):
-        raise Invalid(f"must be letters, digits, - and _, at most 64, not {called!r}", field="name")
-    told = inspect.cleandoc(description or function.__doc__ or "")
-    if not told:
-        raise Invalid(f"the tool {called!r} needs a docstring: a model chooses by it", field="description")
+    tool_name = str(getattr(function, "__name__", "")) if name is None else name
+    if not TOOL_NAME.fullmatch(tool_name):
+        raise Invalid(f"must be letters, digits, - and _, at most 64, not {tool_name!r}", field="name")
+    text = inspect.cleandoc(description or function.__doc__ or "")
+    if not text:
+        raise Invalid(f"the tool {tool_name!r} needs a docstring: a model chooses by it", field="description")
     if timeout_seconds is not None and not timeout_seconds > 0:
         raise Invalid("must be more than 0", field="timeout_seconds")
-    return OwnTool(function=function, name=called, description=told, offered=offered, timeout_seconds=timeout_seconds)
+    return RegisteredTool(
+        function=function, name=tool_name, description=text, offered=offered, timeout_seconds=timeout_seconds
+    )
 
 
 def _is_same(one: Callable[..., Any], other: Callable[..., Any]) -> bool:

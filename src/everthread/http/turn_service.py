@@ -26,7 +26,7 @@ from everthread.instance import Everthread
 from everthread.runs.follow import follow, follow_batches
 from everthread.settings import Settings
 from everthread.turn.agent import Agent
-from everthread.turn.options import Options
+from everthread.turn.request import TurnOptions
 from everthread.turn.run import begin_turn
 
 REQUEST_HASH = "request"
@@ -52,7 +52,7 @@ class TurnService:
     def _has_agent(self) -> bool:
         return "agent" in self.__dict__
 
-    async def begin(self, conversation: Conversation, message: object, options: Options) -> str:
+    async def begin(self, conversation: Conversation, message: object, options: TurnOptions) -> str:
         """Start a turn and return its id; the question is durable then. A turn id that exists is not started again."""
         if options.turn_id is not None and await _is_known(conversation, options):
             return options.turn_id
@@ -132,7 +132,7 @@ class TurnService:
             await asyncio.wait(tasks, timeout=seconds)
 
 
-async def _is_known(conversation: Conversation, options: Options) -> bool:
+async def _is_known(conversation: Conversation, options: TurnOptions) -> bool:
     try:
         known = await conversation.turn(options.turn_id or "")
     except NotFound:

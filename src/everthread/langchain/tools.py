@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from langchain_core.tools import BaseTool, StructuredTool
 
 from everthread import agent_tools
-from everthread.agent_tools import Answer
+from everthread.agent_tools import AgentToolAnswer
 from everthread.conversation import Conversation
 
-Ask = Callable[[Conversation], Awaitable[Answer]]
+Ask = Callable[[Conversation], Awaitable[AgentToolAnswer]]
 Wait = Callable[[Ask], str]
 """Does something with the conversation of the running agent, and gives the text for the model."""
 AsyncWait = Callable[[Ask], Awaitable[str]]

@@ -1,4 +1,4 @@
-"""One turn of a conversation, as a LangGraph graph. Open `run.py` first: it reads as the story of one message.
+"""One turn of a conversation, as a LangGraph graph. Open `run.py` first: it tells the way of one message.
 
     route ─▶ recall ∥ retrieve ─▶ plan ⇄ tools ─▶ finalize ─▶ persist
 
@@ -7,26 +7,25 @@ Nothing here is imported with `everthread` itself: LangGraph is an extra (`evert
 
 from __future__ import annotations
 
-from everthread.turn.agent import Agent, AgentType, Limits
-from everthread.turn.options import Options
-from everthread.turn.results import Result, result_of
+from everthread.turn.agent import Agent, AgentType, Features, TurnLimits
+from everthread.turn.request import TurnOptions
+from everthread.turn.result import ResultMetadata, result_metadata
 from everthread.turn.run import begin_turn, follow, run_turn
-from everthread.turn.scene import Scene, current
 from everthread.turn.state import AppState
-from everthread.turn.switches import Switches
+from everthread.turn.turn_context import TurnContext, current
 
 __all__ = [
     "Agent",
     "AgentType",
     "AppState",
-    "Limits",
-    "Options",
-    "Result",
-    "Scene",
-    "Switches",
+    "Features",
+    "ResultMetadata",
+    "TurnContext",
+    "TurnLimits",
+    "TurnOptions",
     "begin_turn",
     "current",
     "follow",
-    "result_of",
+    "result_metadata",
     "run_turn",
 ]

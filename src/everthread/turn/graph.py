@@ -1,34 +1,231 @@
-"""The graph of a turn, drawn once per agent.
+"""The graph of a turn (steps 3 to 7), built once per agent. Each node returns only the fields of the state it changes.
 
 route ─▶ recall ∥ retrieve ─▶ plan ⇄ tools ─▶ finalize ─▶ persist
+
+    route      who answers, with which tools, and whether a knowledge base is searched
+    recall     what the model will see of the past: window, summaries, what the question brings back
+    retrieve   passages of the knowledge base
+    plan       the model is called: it answers, or calls tools
+    tools      the tools that it called, side by side (tool_calls.py)
+    finalize   makes sure that there is an answer
+    persist    what is kept of the turn beside its messages
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
+from fnmatch import fnmatchcase
 from inspect import signature
 from typing import Any, TypeAlias
 
+from langchain_core.messages import AIMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from everthread.core.turn_events import StateChanged
-from everthread.turn.nodes.finalize import finalize
-from everthread.turn.nodes.persist import persist
-from everthread.turn.nodes.plan import calls_of, plan
-from everthread.turn.nodes.recall import recall
-from everthread.turn.nodes.retrieve import retrieve
-from everthread.turn.nodes.route import route
-from everthread.turn.nodes.tools import tools
-from everthread.turn.scene import Scene
+from everthread.context.assemble import Context
+from everthread.core.errors import ContextOverflow, EverthreadError, NotFound
+from everthread.core.events import Recalled
+from everthread.core.tools import WHEN_NAMED
+from everthread.core.turn_events import Compacted, Recall, StateChanged
+from everthread.core.turns import MESSAGE_KEY
+from everthread.turn.agent import GENERAL
+from everthread.turn.model_call import assemble_context, call_model, offered_tools, request_messages
+from everthread.turn.result import RESULT_FIELDS
 from everthread.turn.state import AppState
+from everthread.turn.tool_calls import requested_calls, tools
 from everthread.turn.tracing import span
+from everthread.turn.turn_context import FirstRequest, TurnContext
 
-TurnGraph: TypeAlias = "CompiledStateGraph[AppState, Scene, AppState, AppState]"
+TurnGraph: TypeAlias = "CompiledStateGraph[AppState, TurnContext, AppState, AppState]"
+NO_ANSWER = "(The model gave no answer. What it did is above; ask again to go on.)"
+_MENTION = re.compile(r"(?<![\w@])@([A-Za-z][\w.-]{0,63})")
+_MAX_PASSAGES = 6
+
+# -- route -------------------------------------------------------------------------------------------------
+
+
+async def route(state: AppState, ctx: TurnContext) -> dict[str, Any]:
+    """Everything that is decided once, before anything is read."""
+    agent_type = state.get("agent_type") or GENERAL
+    mentioned = parse_mentions(ctx.question)
+    ctx.skills = ctx.agent.skills.select([*mentioned, state.get("active_skill")])
+    collection, degraded = await _choose_collection(state, ctx)
+    return {
+        "agent_type": agent_type,
+        "mentioned_agents": mentioned,
+        "allowed_tools": _choose_tools(state, ctx, agent_type, mentioned),
+        "kb_prefix": collection,
+        "use_retrieval": collection is not None,
+        "loops": 0,
+        **({"degraded": degraded} if degraded else {}),
+    }
+
+
+def parse_mentions(text: str) -> list[str]:
+    """The names that a text mentions with an @, each once; mail addresses are none."""
+    return list(dict.fromkeys(name.rstrip(".-") for name in _MENTION.findall(text)))
+
+
+def _choose_tools(state: AppState, ctx: TurnContext, agent_type: str, mentioned: list[str]) -> list[str]:
+    """Which tools are offered: those of the agent's type, of the session, of the request (by name, or by a pattern such
+    as `notes_*`), of mentions and of the skills in use, in the agent's order. A type that names no tools has all but
+    those that must be named."""
+    base = ctx.agent.get_type(agent_type).tools
+    patterns = [*state.get("persistent_tools", ()), *state.get("allowed_tools", ()), *mentioned]
+    patterns += [name for skill in ctx.skills for name in skill.tools]
+
+    def is_offered(tool: BaseTool) -> bool:
+        is_standard = WHEN_NAMED not in (tool.tags or ()) if base is None else tool.name in base
+        return is_standard or any(fnmatchcase(tool.name, pattern) for pattern in patterns)
+
+    return [tool.name for tool in ctx.tools() if is_offered(tool)]
+
+
+async def _choose_collection(state: AppState, ctx: TurnContext) -> tuple[str | None, list[str]]:
+    """The named knowledge base, else the one that fits; none where retrieval is off or does not answer in time."""
+    is_off = not ctx.features.retrieval or state.get("use_retrieval") is False
+    if is_off or ctx.agent.knowledge is None or not ctx.question.strip():
+        return None, []
+    if named := state.get("kb_prefix"):
+        return named, []
+    try:
+        async with asyncio.timeout(ctx.agent.limits.retrieve_seconds):
+            return await ctx.agent.knowledge.route(ctx.conversation.owner, ctx.question), []
+    except (EverthreadError, TimeoutError):
+        return None, ["route"]
+
+
+# -- recall and retrieve -----------------------------------------------------------------------------------
+
+
+async def recall(state: AppState, ctx: TurnContext) -> dict[str, Any]:
+    """The first request of the turn, with what was recalled for it: once per turn, within a time limit."""
+    recalls = bool(ctx.features.recall and ctx.question.strip())
+    began = time.perf_counter()
+    context, degraded = await _assemble_first(state, ctx, recalls)
+    seqs = [passage[0] for passage in context.manifest.recalled]
+    if recalls:
+        ctx.agent.et.hear(
+            Recalled(
+                owner=ctx.ref.owner,
+                conversation_id=ctx.ref.id,
+                turn_id=ctx.turn.id,
+                found=len(seqs),
+                seconds=round(time.perf_counter() - began, 4),
+                degraded=bool(degraded),
+            )
+        )
+    request = request_messages(context, "")
+    ctx.first_request = FirstRequest(context, request)
+    if seqs or degraded:
+        ctx.event_log.emit(lambda number: Recall(number=number, seqs=seqs, degraded=degraded))
+    window = [message for message in request if not isinstance(message, SystemMessage)]
+    return {"messages": window, "episodic_memory": seqs, **({"degraded": degraded} if degraded else {})}
+
+
+async def _assemble_first(state: AppState, ctx: TurnContext, recalls: bool) -> tuple[Context, list[str]]:
+    """With what the question brings back; when that fails or takes too long, with window and summaries alone."""
+    if recalls:
+        try:
+            async with asyncio.timeout(ctx.agent.limits.recall_seconds):
+                return await assemble_context(state, ctx, query=ctx.question), []
+        except (ContextOverflow, NotFound):  # would fail without recall too
+            raise
+        except (EverthreadError, TimeoutError):
+            return await assemble_context(state, ctx, query=None), ["recall"]
+    return await assemble_context(state, ctx, query=None), []
+
+
+async def retrieve(state: AppState, ctx: TurnContext) -> dict[str, Any]:
+    """What the documents say to the question, within a time limit; without an answer the turn goes on."""
+    knowledge, collection = ctx.agent.knowledge, state.get("kb_prefix")
+    if knowledge is None or collection is None or not state.get("use_retrieval"):
+        return {}
+    try:
+        async with asyncio.timeout(ctx.agent.limits.retrieve_seconds):
+            found = await knowledge.search(ctx.conversation.owner, collection, ctx.question)
+    except (EverthreadError, TimeoutError):
+        ctx.event_log.emit(lambda number: Recall(number=number, degraded=["retrieve"]))
+        return {"degraded": ["retrieve"]}
+    passages = [passage._asdict() for passage in found[:_MAX_PASSAGES]]
+    if passages:
+        ctx.event_log.emit(lambda number: Recall(number=number, passages=len(passages)))
+    return {"retrieval_results": passages}
+
+
+# -- plan --------------------------------------------------------------------------------------------------
+
+
+async def plan(state: AppState, ctx: TurnContext, config: RunnableConfig) -> dict[str, Any]:
+    """One call of the model. A message that calls tools is finished and enters the log here; an answer waits for what
+    `persist` adds to it."""
+    summaries = await _announce_summaries(state, ctx)
+    message = await call_model(state, ctx, config, offered_tools(state, ctx))
+    if requested_calls(message):
+        await ctx.append(message)
+        ctx.in_progress = None
+    return {"messages": [message], "loops": state.get("loops", 0) + 1, **summaries}
+
+
+async def _announce_summaries(state: AppState, ctx: TurnContext) -> dict[str, Any]:
+    """Emit which summaries are new since the last turn."""
+    if ctx.first_request is None:
+        return {}
+    known = state.get("conversation_summary")
+    ids = list(ctx.first_request.context.manifest.summary_ids)
+    fresh = [id for id in ids if id not in (known or ())]
+    if fresh:
+        compactions = [await ctx.conversation.compaction(id) for id in fresh]
+        messages = sum(one.original_count - one.new_count + 1 for one in compactions)
+        ctx.event_log.emit(lambda number: Compacted(number=number, ids=fresh, messages=messages))
+    return {"conversation_summary": ids} if fresh or ids != known else {}
+
+
+# -- finalize and persist ----------------------------------------------------------------------------------
+
+
+async def finalize(state: AppState, ctx: TurnContext, config: RunnableConfig) -> dict[str, Any]:
+    """An answer in words: at the limit of loops, or where the model said nothing, it is called once more without
+    tools."""
+    newest = state["messages"][-1]
+    if isinstance(newest, AIMessage) and not requested_calls(newest) and newest.text.strip():
+        return {}
+    message = await call_model(state, ctx, config, (), must_answer=True)
+    if requested_calls(message) or not message.text.strip():
+        message = message.model_copy(
+            update={"content": message.text.strip() or NO_ANSWER, "tool_calls": [], "invalid_tool_calls": []}
+        )
+    return {"messages": [message], "loops": state.get("loops", 0) + 1}
+
+
+async def persist(state: AppState, ctx: TurnContext) -> dict[str, Any]:
+    """The answer as it will stand in the log, with its result metadata.
+
+    It is committed with the turn's state only after the graph's checkpoint (`finish.py`): a turn that waits begins
+    after that commit, and finds the state that this one left.
+    """
+    answer = state["messages"][-1]
+    assert isinstance(answer, AIMessage)
+    about = {**answer.additional_kwargs.get(MESSAGE_KEY, {}), "manifests": ctx.manifests}
+    if result := {name: value for name, value in state.get("result", {}).items() if name in RESULT_FIELDS}:
+        about["result"] = result
+    if degraded := state.get("degraded"):
+        about["degraded"] = degraded
+    if ctx.subagents:
+        about["subagents"] = ctx.subagents
+    ctx.answer = answer.model_copy(update={"additional_kwargs": {**answer.additional_kwargs, MESSAGE_KEY: about}})
+    return {"messages": [ctx.answer]}
+
+
+# -- the graph ---------------------------------------------------------------------------------------------
+
 NODES: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
     "route": route,
     "recall": recall,
@@ -40,66 +237,56 @@ NODES: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
 }
 
 
-def built(saver: BaseCheckpointSaver[Any]) -> TurnGraph:
+def build_graph(saver: BaseCheckpointSaver[Any]) -> TurnGraph:
     """The graph over a checkpointer."""
-    graph = StateGraph(AppState, context_schema=Scene)
+    graph = StateGraph(AppState, context_schema=TurnContext)
     for name, node in NODES.items():
-        graph.add_node(name, observed(name, node))
+        graph.add_node(name, _observed(name, node))
     graph.add_edge(START, "route")
     graph.add_edge("route", "recall")
     graph.add_edge("route", "retrieve")
     graph.add_edge(["recall", "retrieve"], "plan")
-    graph.add_conditional_edges("plan", _at_once(after_plan), ["tools", "finalize"])
-    graph.add_conditional_edges("tools", _at_once(after_tools), ["plan", "finalize"])
+    graph.add_conditional_edges("plan", after_plan, ["tools", "finalize"])
+    graph.add_conditional_edges("tools", after_tools, ["plan", "finalize"])
     graph.add_edge("finalize", "persist")
     graph.add_edge("persist", END)
     return graph.compile(checkpointer=saver, name="everthread")
 
 
-def after_plan(state: AppState) -> str:
-    """Tools, if the model called any."""
-    return "tools" if calls_of(state["messages"][-1]) else "finalize"
+# Async though they await nothing: LangGraph runs a plain function in a thread.
 
 
-def after_tools(state: AppState) -> str:
-    """Ask again, unless it was asked often enough."""
+async def after_plan(state: AppState) -> str:
+    """Run tools, if the model called any."""
+    return "tools" if requested_calls(state["messages"][-1]) else "finalize"
+
+
+async def after_tools(state: AppState) -> str:
+    """Call the model again, unless it was called often enough."""
     return "plan" if state["loops"] < state["max_loops"] else "finalize"
 
 
-def _at_once(choose: Callable[[AppState], str]) -> Callable[[AppState], Awaitable[str]]:
-    """As LangGraph runs it in the loop: a function that is not async would get a thread."""
-
-    async def chosen(state: AppState) -> str:
-        return choose(state)
-
-    chosen.__name__ = choose.__name__
-    return chosen
-
-
-def observed(name: str, node: Callable[..., Awaitable[dict[str, Any]]]) -> Any:
-    """A node with a span around it, that tells when it has ended."""
+def _observed(name: str, node: Callable[..., Awaitable[dict[str, Any]]]) -> Any:
+    """A node with a span around it and an event at its end."""
     takes_config = "config" in signature(node).parameters
 
-    async def run(state: AppState, config: RunnableConfig, runtime: Runtime[Scene]) -> dict[str, Any]:
-        scene = runtime.context
+    async def run(state: AppState, config: RunnableConfig, runtime: Runtime[TurnContext]) -> dict[str, Any]:
+        ctx = runtime.context
         began = time.perf_counter()
-        about = {"everthread.conversation": scene.conversation.id, "everthread.turn": scene.turn.id}
-        with span(f"everthread.turn.{name}", about):
-            changed = await (node(state, scene, config) if takes_config else node(state, scene))
-        details = _details(changed, time.perf_counter() - began, scene) if state.get("debug") else {}
+        attributes = {"everthread.conversation": ctx.conversation.id, "everthread.turn": ctx.turn.id}
+        with span(f"everthread.turn.{name}", attributes):
+            changed = await (node(state, ctx, config) if takes_config else node(state, ctx))
+        details: dict[str, Any] = {}
+        if state.get("debug"):
+            details = {
+                "seconds": round(time.perf_counter() - began, 4),
+                "changed": sorted(changed),
+                "update": {key: value for key, value in changed.items() if key != "messages"},
+                "manifest": ctx.manifests[-1] if ctx.manifests else None,
+            }
         loops = changed.get("loops", state.get("loops", 0))
-        scene.event_log.emit(lambda number: StateChanged(number=number, node=name, loops=loops, details=details))
+        ctx.event_log.emit(lambda number: StateChanged(number=number, node=name, loops=loops, details=details))
         return changed
 
     run.__name__ = name
     return run
-
-
-def _details(changed: dict[str, Any], seconds: float, scene: Scene) -> dict[str, Any]:
-    """For `debug`: how long it took, what it changed, and which request was last made. Messages are told by others."""
-    return {
-        "seconds": round(seconds, 4),
-        "changed": sorted(changed),
-        "update": {name: value for name, value in changed.items() if name != "messages"},
-        "manifest": scene.manifests[-1] if scene.manifests else None,
-    }

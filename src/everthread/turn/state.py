@@ -1,4 +1,4 @@
-"""What a turn knows while it runs: the graph's state.
+"""The graph's state: what a turn knows while it runs.
 
 The log is the truth, so most of this is a view. `messages` holds the window and what the turn adds to it, never the
 whole history, and is rebuilt from the log by every turn; it and what is bulky are in *untracked* channels, which no
@@ -19,7 +19,7 @@ MAIN_CONTEXT = "main"
 """The `context_id` of a conversation that is nobody's subagent."""
 
 
-class Window(UntrackedValue[list[AnyMessage]]):
+class MessagesChannel(UntrackedValue[list[AnyMessage]]):
     """Messages joined by `add_messages`, in no checkpoint."""
 
     def update(self, values: Sequence[Any]) -> bool:
@@ -29,8 +29,8 @@ class Window(UntrackedValue[list[AnyMessage]]):
         return bool(values)
 
 
-class Gathered(UntrackedValue[list[str]]):
-    """Words that parallel nodes add, each once."""
+class UniqueListChannel(UntrackedValue[list[str]]):
+    """A list that parallel nodes add to, each value once; in no checkpoint."""
 
     def update(self, values: Sequence[Sequence[str]]) -> bool:
         known = self.value if self.is_available() else []
@@ -38,8 +38,8 @@ class Gathered(UntrackedValue[list[str]]):
         return bool(values)
 
 
-class Merged(UntrackedValue[dict[str, Any]]):
-    """Fields that several nodes and tools fill."""
+class MergedDictChannel(UntrackedValue[dict[str, Any]]):
+    """A dict whose fields several nodes and tools fill; in no checkpoint."""
 
     def update(self, values: Sequence[Mapping[str, Any]]) -> bool:
         known = self.value if self.is_available() else {}
@@ -52,7 +52,7 @@ class Merged(UntrackedValue[dict[str, Any]]):
 class AppState(TypedDict, total=False):
     """Conversation state tracked across graph execution. Nodes return only what they change."""
 
-    messages: Annotated[list[AnyMessage], Window]
+    messages: Annotated[list[AnyMessage], MessagesChannel]
     """The window, then what this turn adds."""
     images: Annotated[list[str], UntrackedValue]
     """Ids of messages that hold images; the images themselves are in the log or its blob store."""
@@ -72,7 +72,7 @@ class AppState(TypedDict, total=False):
     parent_context: str | None
 
     loops: int
-    """How often the model was asked in this turn."""
+    """How often the model was called in this turn."""
     max_loops: int
 
     model_pref: str | None
@@ -81,7 +81,7 @@ class AppState(TypedDict, total=False):
     thread_id: str
     session_id: str
     conversation_id: str
-    """One thing by the names of three papers: the conversation."""
+    """Three names for the same id, the conversation's: clients of either naming find theirs."""
     user_id: str
     """The owner."""
     workspace_path: str | None
@@ -94,7 +94,7 @@ class AppState(TypedDict, total=False):
     episodic_memory: Annotated[list[int], UntrackedValue]
     """Seqs of what was recalled."""
     kb_prefix: str | None
-    """The knowledge base that is asked; None: none."""
+    """The knowledge base that is searched; None: none."""
     agent_type: str
     """Chooses the prompt and the tools."""
     use_retrieval: bool
@@ -103,7 +103,7 @@ class AppState(TypedDict, total=False):
     debug: bool
     """Adds timings and changes of nodes, and the manifest, to the events."""
 
-    degraded: Annotated[list[str], Gathered]
+    degraded: Annotated[list[str], UniqueListChannel]
     """Which parts failed or ran out of time in this turn."""
-    result: Annotated[dict[str, Any], Merged]
-    """What the answer says about itself (`results.py`)."""
+    result: Annotated[dict[str, Any], MergedDictChannel]
+    """What the answer says about itself (`result.py`)."""

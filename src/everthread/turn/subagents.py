@@ -1,7 +1,7 @@
 """Subagents: the same graph in a child conversation, with a state, a budget and an end of its own.
 
-What comes back is a result, whatever happened: the last words of the answer, or why there is none. The whole transcript
-stays readable in the child, whose id is the `context_id`.
+What comes back is a result, whatever happened: the answer, or why there is none. The whole transcript stays readable in
+the child, whose id is the `context_id`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import Done, Failed, TurnEvent
 from everthread.runs.leases import LiveRun
 from everthread.turn.agent import SUBAGENT
-from everthread.turn.options import Options
-from everthread.turn.scene import CALL_SUBAGENT, Scene, current
+from everthread.turn.request import TurnOptions
+from everthread.turn.turn_context import CALL_SUBAGENT, TurnContext, current
 
-_MOST_LOOPS = 50
+_MAX_LOOPS = 50
 _TITLE_CHARACTERS = 80
 
 
 class SubagentResult(TypedDict):
-    """What the caller is told."""
+    """What the calling model reads."""
 
     ok: bool
     result: str
@@ -40,46 +40,42 @@ async def call_subagent(
     task: Annotated[
         str, Field(description="What is to be done, complete in itself: it sees nothing of this conversation")
     ],
-    max_loops: Annotated[int, Field(ge=1, le=_MOST_LOOPS, description="How many steps it may take")] = 10,
+    max_loops: Annotated[int, Field(ge=1, le=_MAX_LOOPS, description="How many steps it may take")] = 10,
 ) -> str:
     """Hand a task with many steps to a subagent with a context of its own; its result comes back, not its steps."""
-    return json.dumps(await _result(current(), task, max_loops), ensure_ascii=False)
+    return json.dumps(await _run_subagent(current(), task, max_loops), ensure_ascii=False)
 
 
-async def _result(scene: Scene, task: str, max_loops: int) -> SubagentResult:
-    limits = scene.agent.limits
+async def _run_subagent(ctx: TurnContext, task: str, max_loops: int) -> SubagentResult:
+    limits = ctx.agent.limits
     if not task.strip():
-        return _nothing("the task is empty; say what is to be done")
-    if scene.depth >= limits.subagent_depth:
-        return _nothing(f"subagents are nested {limits.subagent_depth} deep at most; do it here")
-    if len(scene.subagents) >= limits.subagents:
-        return _nothing(f"one turn calls {limits.subagents} subagents at most; do the rest here")
-    child = await _child(scene, task)
-    scene.subagents.append(child.id)
-    try:
-        live = await _begun(scene, child, task, max_loops)
-    except EverthreadError as problem:
-        return SubagentResult(ok=False, result=str(problem), context_id=child.id, loops=0)
-    return await _waited_for(live, child, limits.subagent_seconds)
-
-
-async def _child(scene: Scene, task: str) -> Conversation:
-    conversation = scene.conversation
-    return await scene.agent.et.conversations.create(
+        return _refusal("the task is empty; say what is to be done")
+    if ctx.depth >= limits.subagent_depth:
+        return _refusal(f"subagents are nested {limits.subagent_depth} deep at most; do it here")
+    if len(ctx.subagents) >= limits.subagents:
+        return _refusal(f"one turn calls {limits.subagents} subagents at most; do the rest here")
+    conversation = ctx.conversation
+    child = await ctx.agent.et.conversations.create(
         owner=conversation.owner,
         id=f"subagent-{uuid4()}",
         parent_id=conversation.id,
         title=task.replace("\x00", "")[:_TITLE_CHARACTERS],
-        metadata={"turn_id": scene.turn.id, "depth": scene.depth + 1},
+        metadata={"turn_id": ctx.turn.id, "depth": ctx.depth + 1},
         off_record=conversation.off_record,
     )
+    ctx.subagents.append(child.id)
+    try:
+        live = await _begin_child_turn(ctx, child, task, max_loops)
+    except EverthreadError as problem:
+        return SubagentResult(ok=False, result=str(problem), context_id=child.id, loops=0)
+    return await _wait_for_result(live, child, limits.subagent_seconds)
 
 
-async def _begun(scene: Scene, child: Conversation, task: str, max_loops: int) -> LiveRun:
+async def _begin_child_turn(ctx: TurnContext, child: Conversation, task: str, max_loops: int) -> LiveRun:
     from everthread.turn.run import begin_turn  # noqa: PLC0415 - a turn calls tools, and this tool begins a turn
 
-    outer = scene.options
-    options = Options(
+    outer = ctx.options
+    options = TurnOptions(
         model=outer.model,
         model_pref=outer.model_pref,
         agent_type=SUBAGENT,
@@ -89,18 +85,18 @@ async def _begun(scene: Scene, child: Conversation, task: str, max_loops: int) -
         callbacks=outer.callbacks,
         kind="subagent",
     )
-    return await begin_turn(child, task, agent=scene.agent, options=options, outer=scene)
+    return await begin_turn(child, task, agent=ctx.agent, options=options, outer=ctx)
 
 
-async def _waited_for(live: LiveRun, child: Conversation, seconds: float) -> SubagentResult:
+async def _wait_for_result(live: LiveRun, child: Conversation, seconds: float) -> SubagentResult:
     last: TurnEvent | None = None
     try:
         async with asyncio.timeout(seconds):
             async for event in live.listen():
                 last = event
     except TimeoutError:
-        said = f"it did not end within {seconds:g} seconds and was stopped; what it did is in its conversation"
-        return SubagentResult(ok=False, result=said, context_id=child.id, loops=0)
+        text = f"it did not end within {seconds:g} seconds and was stopped; what it did is in its conversation"
+        return SubagentResult(ok=False, result=text, context_id=child.id, loops=0)
     finally:
         live.stop()
         await live.wait()
@@ -108,9 +104,9 @@ async def _waited_for(live: LiveRun, child: Conversation, seconds: float) -> Sub
         ok = last.state == "complete"
         result = last.text if ok else f"it was {last.state}: {last.text}".rstrip(": ")
         return SubagentResult(ok=ok, result=result, context_id=child.id, loops=last.loops)
-    said = last.message if isinstance(last, Failed) else "it ended without a word"
-    return SubagentResult(ok=False, result=said, context_id=child.id, loops=0)
+    text = last.message if isinstance(last, Failed) else "it ended without a word"
+    return SubagentResult(ok=False, result=text, context_id=child.id, loops=0)
 
 
-def _nothing(why: str) -> SubagentResult:
+def _refusal(why: str) -> SubagentResult:
     return SubagentResult(ok=False, result=why, context_id=None, loops=0)

@@ -20,7 +20,7 @@ class Span(Protocol):
 
 class _NoSpan:
     def set_attribute(self, key: str, value: Any) -> None:
-        """Nobody looks."""
+        """Discard it."""
 
 
 _NO_SPAN = _NoSpan()
@@ -44,11 +44,11 @@ def _opener() -> Callable[[str, Mapping[str, Any]], AbstractContextManager[Span]
         # An error's text may quote a request, so spans get its kind only.
         with tracer.start_as_current_span(
             name, attributes=dict(attributes), record_exception=False, set_status_on_exception=False
-        ) as begun:
+        ) as current:
             try:
-                yield begun
+                yield current
             except BaseException as problem:
-                begun.set_attribute("error.type", type(problem).__name__)
+                current.set_attribute("error.type", type(problem).__name__)
                 raise
 
     return opened

@@ -1,7 +1,7 @@
-"""The same desk as the tools' tests have."""
+"""The same context as the tools' tests have."""
 
 from __future__ import annotations
 
-from tests.turn.tools.conftest import hands, make_hands, memory_et
+from tests.turn.tools.conftest import make_toolbox, memory_et, toolbox
 
-__all__ = ["hands", "make_hands", "memory_et"]
+__all__ = ["make_toolbox", "memory_et", "toolbox"]

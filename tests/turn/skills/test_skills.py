@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from everthread import Everthread, Invalid, NotFound
-from everthread.turn.skills import SHIPPED, listing, skills_in
-from everthread.turn.tools import Desk, tools_of
-from tests.turn.tools.conftest import Hands
+from everthread.turn.skills import SHIPPED_SKILLS, list_names, load_skills
+from everthread.turn.tools import ToolContext, make_tools
+from tests.turn.tools.conftest import ToolCaller
 
 GOOD = "---\nname: tidy\ndescription: Tidy up.\ntools: [list_files, read_file]\n---\n# Tidy\nStep one.\n"
 
@@ -26,7 +26,7 @@ def test_a_skill_is_its_front_matter_until_it_is_read(tmp_path: Path) -> None:
     folder = written(tmp_path, "tidy", GOOD)
     (folder / "more").mkdir()
     (folder / "more" / "rules.md").write_text("rule one")
-    (skill,) = skills_in(tmp_path).skills
+    (skill,) = load_skills(tmp_path).skills
     assert (skill.name, skill.description, skill.tools) == ("tidy", "Tidy up.", ("list_files", "read_file"))
     assert skill.text() == "# Tidy\nStep one."
     assert skill.files() == ["more/rules.md"]
@@ -44,7 +44,7 @@ def test_a_skill_is_its_front_matter_until_it_is_read(tmp_path: Path) -> None:
 )
 def test_front_matter_is_taken_as_people_write_it(text: str, name: str, tools: tuple[str, ...], tmp_path: Path) -> None:
     written(tmp_path, "folder", text)
-    (skill,) = skills_in(tmp_path).skills
+    (skill,) = load_skills(tmp_path).skills
     assert (skill.name, skill.tools) == (name, tools)
 
 
@@ -69,7 +69,7 @@ def test_front_matter_is_taken_as_people_write_it(text: str, name: str, tools: t
 def test_a_broken_skill_is_told_and_the_others_stay(text: str | bytes, why: str, tmp_path: Path) -> None:
     written(tmp_path, "bad", text)
     written(tmp_path, "good", GOOD)
-    book = skills_in(tmp_path)
+    book = load_skills(tmp_path)
     assert [skill.name for skill in book.skills] == ["tidy"]
     (problem,) = book.problems
     assert problem.folder == tmp_path / "bad"
@@ -80,14 +80,14 @@ def test_a_folder_without_its_file_and_a_place_that_is_not_there_are_no_trouble(
     (tmp_path / "empty").mkdir()
     (tmp_path / ".hidden").mkdir()
     (tmp_path / "a file").write_text("x")
-    book = skills_in(tmp_path / "nowhere", tmp_path)
+    book = load_skills(tmp_path / "nowhere", tmp_path)
     assert book.skills == ()
     assert [problem.reason for problem in book.problems] == ["has no SKILL.md"]
 
 
 def test_ones_own_go_before_the_shipped(tmp_path: Path) -> None:
     written(tmp_path, "mine", GOOD.replace("name: tidy", "name: data-report"))
-    mine = skills_in(SHIPPED, tmp_path).get("Data-Report")
+    mine = load_skills(SHIPPED_SKILLS, tmp_path).get("Data-Report")
     assert mine is not None
     assert mine.description == "Tidy up."
 
@@ -96,7 +96,7 @@ def test_i26_no_file_beside_a_skill_leads_out_of_it(tmp_path: Path) -> None:
     folder = written(tmp_path / "skills", "tidy", GOOD)
     (tmp_path / "secret").write_text("do not read me")
     (folder / "link").symlink_to(tmp_path / "secret")
-    (skill,) = skills_in(tmp_path / "skills").skills
+    (skill,) = load_skills(tmp_path / "skills").skills
     assert skill.files() == []
     with pytest.raises(NotFound):
         skill.read("link")
@@ -106,31 +106,33 @@ def test_i26_no_file_beside_a_skill_leads_out_of_it(tmp_path: Path) -> None:
 
 
 def test_the_shipped_ones_are_whole() -> None:
-    book = skills_in(SHIPPED)
+    book = load_skills(SHIPPED_SKILLS)
     assert [skill.name for skill in book.skills] == ["data-report", "document-digest"]
     assert book.problems == ()
     assert all(len(skill.text()) > 1_000 for skill in book.skills)
 
 
 async def test_the_tools_of_the_shipped_skills_exist(memory_et: Everthread) -> None:
-    desk = Desk.of(memory_et, await memory_et.conversations.create(), skills=skills_in(SHIPPED).skills)
-    known = {tool.name for tool in tools_of(desk)}
-    assert {name for skill in desk.skills for name in skill.tools} <= known
+    context = ToolContext.create(
+        memory_et, await memory_et.conversations.create(), skills=load_skills(SHIPPED_SKILLS).skills
+    )
+    known = {tool.name for tool in make_tools(context)}
+    assert {name for skill in context.skills for name in skill.tools} <= known
 
 
 def test_a_model_is_told_names_only() -> None:
-    told = listing(skills_in(SHIPPED).skills)
+    told = list_names(load_skills(SHIPPED_SKILLS).skills)
     assert "@data-report, @document-digest" in told
     assert "trusted" not in told
-    assert listing(()) == ""
+    assert list_names(()) == ""
 
 
-async def test_a_skill_is_read_when_it_is_chosen(hands: Hands) -> None:
-    told = await hands("use_skill", name="@data-report")
+async def test_a_skill_is_read_when_it_is_chosen(toolbox: ToolCaller) -> None:
+    told = await toolbox("use_skill", name="@data-report")
     assert "# From a table to a report" in told
-    assert hands.changes == {"active_skill": "data-report"}
-    assert "there are: data-report, document-digest" in await hands.refused("use_skill", name="fly")
+    assert toolbox.changes == {"active_skill": "data-report"}
+    assert "there are: data-report, document-digest" in await toolbox.refused("use_skill", name="fly")
 
 
-async def test_without_skills_there_is_no_tool_for_them(make_hands: Callable[..., Any]) -> None:
-    assert "use_skill" not in {tool.name for tool in tools_of((await make_hands()).desk)}
+async def test_without_skills_there_is_no_tool_for_them(make_toolbox: Callable[..., Any]) -> None:
+    assert "use_skill" not in {tool.name for tool in make_tools((await make_toolbox()).context)}

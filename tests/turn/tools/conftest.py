@@ -1,4 +1,4 @@
-"""A desk with its tools, and a way to call them as a model does."""
+"""A context with its tools, and a way to call them as a model does."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from langgraph.types import Command
 import everthread
 from everthread import Everthread
 from everthread.core.tools import ToolPolicy
-from everthread.turn.skills import SHIPPED, skills_in
-from everthread.turn.tools import Desk, tools_of
+from everthread.turn.skills import SHIPPED_SKILLS, load_skills
+from everthread.turn.tools import ToolContext, make_tools
 
 
-class Hands:
+class ToolCaller:
     """Calls tools by name, and gives what the model would read."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, context: ToolContext) -> None:
+        self.context = context
         self.changes: dict[str, Any] = {}
         """What the graph's state would hold after the calls so far."""
 
     async def message(self, name: str, /, **arguments: Any) -> ToolMessage:
         """As the graph calls a tool: a `Command` changes the state and holds the message."""
-        (tool,) = (one for one in tools_of(self.desk) if one.name == name)
+        (tool,) = (one for one in make_tools(self.context) if one.name == name)
         outcome = await tool.ainvoke({"name": name, "args": arguments, "id": "call_1", "type": "tool_call"})
         if isinstance(outcome, Command):
             assert isinstance(outcome.update, dict)
@@ -57,22 +57,24 @@ async def memory_et() -> AsyncIterator[Everthread]:
 
 
 @pytest.fixture
-async def make_hands(memory_et: Everthread) -> AsyncIterator[Callable[..., Any]]:
-    """Makes hands at a desk of one's own."""
-    desks: list[Desk] = []
+async def make_toolbox(memory_et: Everthread) -> AsyncIterator[Callable[..., Any]]:
+    """Makes toolbox at a context of one's own."""
+    contexts: list[ToolContext] = []
 
-    async def make(**more: Any) -> Hands:
-        desk = Desk.of(memory_et, await memory_et.conversations.create(), **more)
-        desks.append(desk)
-        return Hands(desk)
+    async def make(**more: Any) -> ToolCaller:
+        context = ToolContext.create(memory_et, await memory_et.conversations.create(), **more)
+        contexts.append(context)
+        return ToolCaller(context)
 
     yield make
-    for desk in desks:
-        desk.close()
+    for context in contexts:
+        context.close()
 
 
 @pytest.fixture
-async def hands(make_hands: Callable[..., Any]) -> Hands:
-    """Hands at an ordinary desk, with the shipped skills."""
-    made: Hands = await make_hands(skills=skills_in(SHIPPED).skills, policy=ToolPolicy(timeout_seconds=20))
+async def toolbox(make_toolbox: Callable[..., Any]) -> ToolCaller:
+    """ToolCaller at an ordinary context, with the shipped skills."""
+    made: ToolCaller = await make_toolbox(
+        skills=load_skills(SHIPPED_SKILLS).skills, policy=ToolPolicy(timeout_seconds=20)
+    )
     return made

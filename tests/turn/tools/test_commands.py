@@ -13,25 +13,25 @@ from typing import Any
 import pytest
 
 from everthread.core.tools import ToolPolicy
-from everthread.turn.tools import jail, tools_of
-from tests.turn.tools.conftest import Hands
+from everthread.turn.tools import jail, make_tools
+from tests.turn.tools.conftest import ToolCaller
 
 confined = pytest.mark.skipif(jail.version() < 1, reason="this kernel has no Landlock")
 ON = ToolPolicy(run_command=True, timeout_seconds=30, command_output_bytes=10_000)
 
 
 @pytest.fixture
-async def runner(make_hands: Callable[..., Any]) -> Hands:
-    made: Hands = await make_hands(policy=ON)
+async def runner(make_toolbox: Callable[..., Any]) -> ToolCaller:
+    made: ToolCaller = await make_toolbox(policy=ON)
     return made
 
 
-async def test_it_is_off_by_default(hands: Hands) -> None:
-    assert "run_command" not in {tool.name for tool in tools_of(hands.desk)}
+async def test_it_is_off_by_default(toolbox: ToolCaller) -> None:
+    assert "run_command" not in {tool.name for tool in make_tools(toolbox.context)}
 
 
 @confined
-async def test_a_command_runs_in_the_workspace(runner: Hands) -> None:
+async def test_a_command_runs_in_the_workspace(runner: ToolCaller) -> None:
     await runner("write_file", path="a.txt", text="hello")
     assert await runner("run_command", command="cat a.txt; echo; echo there > b.txt; exit 3") == "hello\n[exit code 3]"
     assert await runner("read_file", path="b.txt") == "there"
@@ -39,7 +39,7 @@ async def test_a_command_runs_in_the_workspace(runner: Hands) -> None:
 
 
 @confined
-async def test_i26_a_command_writes_and_reads_nowhere_else(runner: Hands, tmp_path: Path) -> None:
+async def test_i26_a_command_writes_and_reads_nowhere_else(runner: ToolCaller, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("do not read me")
     for attempt in (
         f"cat {tmp_path}/secret",
@@ -60,7 +60,7 @@ async def test_i26_a_command_writes_and_reads_nowhere_else(runner: Hands, tmp_pa
 
 
 @confined
-async def test_i23_a_command_sees_none_of_our_environment(runner: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_i23_a_command_sees_none_of_our_environment(runner: ToolCaller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-for-commands")
     told = await runner("run_command", command="env; cat /proc/self/environ /proc/$PPID/environ")
     assert "not-for-commands" not in told
@@ -68,7 +68,7 @@ async def test_i23_a_command_sees_none_of_our_environment(runner: Hands, monkeyp
 
 
 @confined
-async def test_one_that_takes_too_long_is_killed_with_all_it_started(runner: Hands) -> None:
+async def test_one_that_takes_too_long_is_killed_with_all_it_started(runner: ToolCaller) -> None:
     mark = f"everthread-test-{os.getpid()}"
     command = f"(setsid sh -c 'sleep 300; : {mark}' &) ; sleep 300; : {mark}"
     assert "killed after 0.5 seconds" in await runner("run_command", command=command, timeout_seconds=0.5)
@@ -76,7 +76,7 @@ async def test_one_that_takes_too_long_is_killed_with_all_it_started(runner: Han
 
 
 @confined
-async def test_what_a_command_leaves_running_is_killed_when_it_ends(runner: Hands) -> None:
+async def test_what_a_command_leaves_running_is_killed_when_it_ends(runner: ToolCaller) -> None:
     mark = f"everthread-left-{os.getpid()}"
     assert "exit code 0" in await runner(
         "run_command", command=f"nohup setsid sh -c 'sleep 300; : {mark}' >/dev/null 2>&1 &"
@@ -85,13 +85,13 @@ async def test_what_a_command_leaves_running_is_killed_when_it_ends(runner: Hand
 
 
 @confined
-async def test_a_turn_that_is_cancelled_takes_its_command_with_it(runner: Hands) -> None:
+async def test_a_turn_that_is_cancelled_takes_its_command_with_it(runner: ToolCaller) -> None:
     await _cancel_one_and_see_it_end(runner, f"everthread-cancel-{os.getpid()}")
 
 
 @confined
 async def test_a_turn_that_is_cancelled_while_its_command_starts_takes_it_along(
-    runner: Hands, monkeypatch: pytest.MonkeyPatch
+    runner: ToolCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = asyncio.create_subprocess_exec
 
@@ -110,7 +110,7 @@ async def test_a_command_ends_where_whoever_started_it_is_killed(tmp_path: Path)
     mark = f"everthread-starter-{os.getpid()}"
     script = (
         "import asyncio, pathlib, sys; from everthread.turn.tools import commands\n"
-        "asyncio.run(commands._run(sys.argv[2], pathlib.Path(sys.argv[1]), 60, 1000))"
+        "asyncio.run(commands.run_in_jail(sys.argv[2], pathlib.Path(sys.argv[1]), 60, 1000))"
     )
     command = f"echo > begun; sleep 300; : {mark}"
     starter = await asyncio.create_subprocess_exec(sys.executable, "-c", script, str(tmp_path), command)
@@ -120,7 +120,7 @@ async def test_a_command_ends_where_whoever_started_it_is_killed(tmp_path: Path)
     await _until(lambda: not _running(mark))
 
 
-async def _cancel_one_and_see_it_end(runner: Hands, mark: str) -> None:
+async def _cancel_one_and_see_it_end(runner: ToolCaller, mark: str) -> None:
     call = asyncio.create_task(runner.message("run_command", command=f"sleep 300; : {mark}"))
     await _until(lambda: _running(mark))
     call.cancel()
@@ -144,7 +144,7 @@ def _running(mark: str) -> bool:
 
 
 @confined
-async def test_of_endless_output_beginning_and_end_are_kept(runner: Hands) -> None:
+async def test_of_endless_output_beginning_and_end_are_kept(runner: ToolCaller) -> None:
     told = await runner("run_command", command="echo first; yes | head -c 5000000; echo last")
     assert told.startswith("first\n")
     assert told.endswith("last\n[exit code 0]")
@@ -153,7 +153,7 @@ async def test_of_endless_output_beginning_and_end_are_kept(runner: Hands) -> No
 
 
 @confined
-async def test_a_command_has_no_tcp(runner: Hands) -> None:
+async def test_a_command_has_no_tcp(runner: ToolCaller) -> None:
     if jail.version() < 4:
         pytest.skip("this kernel cannot forbid TCP")
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
@@ -165,7 +165,7 @@ async def test_a_command_has_no_tcp(runner: Hands) -> None:
     assert "through" not in told
 
 
-async def test_what_is_no_command_is_refused(runner: Hands) -> None:
+async def test_what_is_no_command_is_refused(runner: ToolCaller) -> None:
     await runner.refused("run_command", command="")
     await runner.refused("run_command", command="a\x00b")
     await runner.refused("run_command", command="true", timeout_seconds=-1)

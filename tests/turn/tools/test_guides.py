@@ -9,8 +9,8 @@ import pytest
 
 from everthread import Everthread
 from everthread.core.tools import ToolPolicy
-from everthread.turn.skills import SHIPPED, skills_in
-from everthread.turn.tools import Desk, tools_of
+from everthread.turn.skills import SHIPPED_SKILLS, load_skills
+from everthread.turn.tools import ToolContext, make_tools
 from tests.docs.test_readme import ROOT, output_of
 from tests.nursery import Nursery
 
@@ -29,13 +29,13 @@ def test_a_program_prints_what_the_page_shows(page: str, nursery: Nursery, tmp_p
 async def test_every_tool_and_argument_stands_in_the_reference(memory_et: Everthread) -> None:
     page = (ROOT / "docs/reference/tools.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \|([^|]*)\|", page, re.M))
-    desk = Desk.of(
+    context = ToolContext.create(
         memory_et,
         await memory_et.conversations.create(),
         policy=ToolPolicy(run_command=True),
-        skills=skills_in(SHIPPED).skills,
+        skills=load_skills(SHIPPED_SKILLS).skills,
     )
-    tools = {tool.name: tool for tool in tools_of(desk)}
+    tools = {tool.name: tool for tool in make_tools(context)}
     assert set(rows) == set(tools)
     for name, tool in tools.items():
         told = {found for code in re.findall(r"`([^`]*)`", rows[name]) for found in [code.partition("=")[0]]}

@@ -90,7 +90,7 @@ class NamedModels:
     """The models that are set, each made when it is first asked for."""
 
     models_dir: Path
-    default: str | None = None
+    default: str | BaseChatModel | None = None
     by_preference: Mapping[str, str] = field(default_factory=dict)
     """vision, code, reasoning; where none is set, the default."""
     base_url: str | None = None
@@ -100,15 +100,16 @@ class NamedModels:
     _made: dict[str, AskedModel] = field(default_factory=dict)
     _countings: dict[str, Counting] = field(default_factory=dict)
 
-    def name_for(self, preference: str | None = None) -> str:
-        """Which model is meant when none is named."""
+    def default_for(self, preference: str | None = None) -> str | BaseChatModel:
+        """Which model is meant when none is chosen."""
         return self.by_preference.get(preference or "") or self.default or LOCAL_DEFAULT
 
-    async def voice(self, given: str | BaseChatModel | None, preference: str | None = None) -> AskedModel:
+    async def get(self, given: str | BaseChatModel | None, preference: str | None = None) -> AskedModel:
         """The model to ask. Making one imports a provider's package or loads weights, hence the thread."""
-        if isinstance(given, BaseChatModel):
-            return await self._asked(given, _name_of(given) or type(given).__name__, "")
-        name = given or self.name_for(preference)
+        choice = given or self.default_for(preference)
+        if isinstance(choice, BaseChatModel):
+            return await self._asked(choice, _name_of(choice) or type(choice).__name__, "")
+        name = choice
         if name not in self._made:
             model = await asyncio.to_thread(self._made_of, name)
             self._made[name] = await self._asked(model, name, name.partition(":")[0])

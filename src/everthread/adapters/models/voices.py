@@ -71,15 +71,15 @@ class AskedModel:
         return self.window if self.is_exact and not known.samples else apply_calibration(self.window, known)
 
     @property
-    def uses_tools(self) -> bool:
+    def supports_tools(self) -> bool:
         """Whether it can call tools at all."""
         return type(self.model).bind_tools is not BaseChatModel.bind_tools
 
-    async def heard(self, *, counted: int, usage: Mapping[str, int]) -> None:
+    async def report_usage(self, *, counted: int, usage: Mapping[str, int]) -> None:
         if not self.is_exact:
             await self.counting.heard(counted=counted, reported=usage.get("input_tokens", 0))
 
-    async def refused(self, *, counted: int) -> None:
+    async def report_overflow(self, *, counted: int) -> None:
         await self.counting.refused(counted=counted, room=self.window.window - self.window.output_reserve)
 
     async def stream(

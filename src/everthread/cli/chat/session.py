@@ -21,8 +21,8 @@ from everthread.instance import MAX_PAGE, Everthread
 from everthread.runs.leases import LiveRun
 from everthread.turn.agent import Agent
 from everthread.turn.run import begin_turn
-from everthread.turn.skills import SkillBook
-from everthread.turn.tools.hands import AllHands
+from everthread.turn.skills import SkillSet
+from everthread.turn.tools.provider import DefaultTools
 
 if TYPE_CHECKING:
     from everthread.settings import Settings
@@ -54,13 +54,13 @@ class ChatSession:
         return self.settings.owner
 
     @property
-    def book(self) -> SkillBook:
+    def book(self) -> SkillSet:
         return self.agent.skills
 
     def silent_servers(self) -> Mapping[str, str]:
         """MCP servers that give no tools, and why."""
-        hands = self.agent.hands
-        return hands.servers.problems if isinstance(hands, AllHands) and hands.servers is not None else {}
+        tools = self.agent.tools
+        return tools.servers.problems if isinstance(tools, DefaultTools) and tools.servers is not None else {}
 
     async def ask(self, text: str) -> LiveRun:
         """Say something; what follows is told by the turn."""
@@ -116,8 +116,8 @@ class ChatSession:
 
     async def model_name(self) -> tuple[str, str | None]:
         """The name of the model that answers, and what its users must know of it."""
-        voice = await self.agent.models.voice(self.model, None)
-        return voice.name, getattr(voice, "notice", None)
+        chat_model = await self.agent.models.get(self.model, None)
+        return chat_model.name, getattr(chat_model, "notice", None)
 
     async def todos(self) -> Sequence[Mapping[str, Any]]:
         """As the last turn left them."""
@@ -170,5 +170,5 @@ async def open_session(cli: Invocation, et: Everthread, model: str | None) -> As
         await agent.close_dead()
         yield ChatSession(et=et, agent=agent, settings=cli.settings, model=model)
     finally:
-        if isinstance(agent.hands, AllHands):
-            await agent.hands.close()
+        if isinstance(agent.tools, DefaultTools):
+            await agent.tools.close()

@@ -64,10 +64,10 @@ async def context(console: Console, _: str) -> str:
     session = console.session
     if session.conversation is None:
         return NOTHING_YET
-    voice = await session.agent.models.voice(session.model, None)
+    chat_model = await session.agent.models.get(session.model, None)
     policy = await session.et.compaction_config.get(session.conversation)
     view = await read_view.read_view(session.et.store, Ref(session.owner, session.conversation.id), None, policy)
-    made = read_view.render(view, voice.budget)
+    made = read_view.render(view, chat_model.budget)
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
     left_out = len(made.omitted)
     note = [f"  {left_out:,} messages or stretches are not shown"] if left_out else []

@@ -38,7 +38,7 @@ from everthread.http.protocol.serialization import JsonObject, dumps
 from everthread.http.turn_service import TurnService
 from everthread.instance import Everthread
 from everthread.runs.event_log import join_text_events
-from everthread.turn.options import Options
+from everthread.turn.request import TurnOptions
 from everthread.turn.run import begin_turn
 
 NAME = "everthread"
@@ -66,7 +66,7 @@ class BuiltinAssistant:
 
     async def begin(self, conversation: Conversation, request: RunRequest) -> Turn:
         """Start a turn; the question is durable when this returns."""
-        options = Options(
+        options = TurnOptions(
             **_options(request),
             when_busy="interrupt" if request.strategy == "rollback" else request.strategy,
             kind=RUN_KIND,

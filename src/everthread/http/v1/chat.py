@@ -24,8 +24,8 @@ from everthread.http.sse import EventStreamResponse
 from everthread.http.turn_service import REQUEST_HASH, TurnService, id_from_key
 from everthread.http.v1.schemas import MessageOut, message_out
 from everthread.settings import Settings
-from everthread.turn.options import Options
-from everthread.turn.results import result_of
+from everthread.turn.request import TurnOptions
+from everthread.turn.result import result_metadata
 
 router = APIRouter(tags=["chat"])
 
@@ -154,7 +154,7 @@ async def list_tools(
     tools = [*agent.builtin]
     if conversation_id is not None:
         conversation = await et.conversations.get(conversation_id, caller.owner)
-        provide = getattr(agent.hands, "tools", None)
+        provide = getattr(agent.tools, "tools", None)
         tools += provide(et, conversation) if provide is not None else []
     items, skills = (
         [{"name": one.name, "description": one.description} for one in known] for known in (tools, agent.skills.skills)
@@ -216,12 +216,12 @@ def _idempotency_key(request: Request) -> str | None:
     return getattr(request.state, "idempotency_key", None) or request.headers.get("idempotency-key")
 
 
-def _options(how: TurnSettings, request: Request, owner: str, files: list[str] | None = None) -> Options:
+def _options(how: TurnSettings, request: Request, owner: str, files: list[str] | None = None) -> TurnOptions:
     key = _idempotency_key(request)
     _check_model(how.model, request.app.state.settings)
     request_hash = sha256(f"{request.url.path}\x00{how.model_dump_json()}".encode()).hexdigest()
     agent_type = {} if how.agent_type is None else {"agent_type": how.agent_type}
-    return Options(
+    return TurnOptions(
         model=how.model,
         model_pref=how.model_pref,
         features=how.features(),
@@ -294,7 +294,7 @@ async def answer_response(turns: TurnService, conversation: Conversation, turn_i
         "state": end.state,
         "text": end.text,
         "message": message and message_out(message),
-        "result": {} if message is None else result_of(message.payload),
+        "result": {} if message is None else result_metadata(message.payload),
         "usage": end.usage,
     }
     return JsonResponse(body, headers={"Content-Location": path})

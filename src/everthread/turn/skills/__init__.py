@@ -7,12 +7,30 @@
     ---
     1. Look at the table before anything else …
 
-A model is told their names. It reads one when the user names it with an @, or when it chooses it. A folder of one's own
-goes before a shipped one of the same name; a broken one is reported and left out.
+A model sees their names. It reads one when the user names it with an @, or when it chooses to. A user's skill overrides
+a shipped one of the same name; a broken one is reported and left out.
 """
 
 from __future__ import annotations
 
-from everthread.turn.skills.reading import SHIPPED, Problem, Skill, SkillBook, listing, prompt, skills_in, told
+from everthread.turn.skills.load import (
+    SHIPPED_SKILLS,
+    Skill,
+    SkillProblem,
+    SkillSet,
+    list_names,
+    load_skills,
+    render_skill,
+    skills_prompt,
+)
 
-__all__ = ["SHIPPED", "Problem", "Skill", "SkillBook", "listing", "prompt", "skills_in", "told"]
+__all__ = [
+    "SHIPPED_SKILLS",
+    "Skill",
+    "SkillProblem",
+    "SkillSet",
+    "list_names",
+    "load_skills",
+    "render_skill",
+    "skills_prompt",
+]

@@ -1,8 +1,8 @@
-"""What a model may do in a turn: tools made for its desk (`tools_of`). Which it is offered, `nodes/route.py` says."""
+"""What a model may do in a turn: `make_tools` makes the tools. Which of them are offered, `graph.route` decides."""
 
 from __future__ import annotations
 
-from everthread.turn.tools.desk import Desk, Files, Notes, Todo
-from everthread.turn.tools.making import tools_of
+from everthread.turn.tools.provider import make_tools
+from everthread.turn.tools.tool_context import StateChanges, Todo, ToolContext, WorkspaceFiles
 
-__all__ = ["Desk", "Files", "Notes", "Todo", "tools_of"]
+__all__ = ["StateChanges", "Todo", "ToolContext", "WorkspaceFiles", "make_tools"]

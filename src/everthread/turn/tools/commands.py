@@ -1,7 +1,7 @@
-"""`run_command`: programs in the workspace, when whoever runs everthread allows it; off otherwise.
+"""`run_command`: programs in the workspace; off unless the operator allows it.
 
-The command runs in a jail (`jail.py`), with none of this process's environment, for a limited time; of what it prints
-the beginning and the end are kept.
+The command runs in a jail (`jail.py`), with none of this process's environment, for a limited time; of its output the
+beginning and the end are kept.
 """
 
 from __future__ import annotations
@@ -20,22 +20,28 @@ from pydantic import Field
 
 from everthread.core.errors import Conflict, Invalid
 from everthread.turn.tools import jail
-from everthread.turn.tools.desk import Desk
-from everthread.turn.tools.shaping import as_tool
+from everthread.turn.tools.tool_context import ToolContext
+from everthread.turn.tools.wrap import as_tool
 
 _GRACE_SECONDS = 2.0
 _READ_BYTES = 65_536
 _MARGIN_SECONDS = 10.0
 
 
-def tools(desk: Desk) -> Sequence[BaseTool]:
-    if not desk.policy.run_command:
+def tools(tool_context: ToolContext) -> Sequence[BaseTool]:
+    if not tool_context.policy.run_command:
         return []
-    return [as_tool(run_command, desk=desk, timeout_seconds=desk.policy.timeout_seconds + _MARGIN_SECONDS)]
+    return [
+        as_tool(
+            run_command,
+            tool_context=tool_context,
+            timeout_seconds=tool_context.policy.timeout_seconds + _MARGIN_SECONDS,
+        )
+    ]
 
 
 async def run_command(
-    desk: Desk,
+    tool_context: ToolContext,
     command: Annotated[str, Field(min_length=1, max_length=20_000, description="for sh, in the workspace")],
     timeout_seconds: Annotated[float, Field(gt=0, description="after which it is killed")] = 30.0,
 ) -> str:
@@ -43,20 +49,20 @@ async def run_command(
     network to speak of and no terminal. What it leaves running is killed."""
     if "\x00" in command:
         raise Invalid("must not hold a NUL character", field="command")
-    seconds = min(timeout_seconds, desk.policy.timeout_seconds)
-    folder = await desk.files.path()
-    code, output = await _run(command, folder, seconds, desk.policy.command_output_bytes)
+    seconds = min(timeout_seconds, tool_context.policy.timeout_seconds)
+    folder = await tool_context.files.path()
+    code, output = await run_in_jail(command, folder, seconds, tool_context.policy.command_output_bytes)
     if code == jail.CANNOT_CONFINE and jail.version() < 1:
         raise Conflict("this system cannot hold a program in its folder (Landlock is missing); nothing was run")
     ended = f"killed after {seconds:g} seconds" if code is None else f"exit code {code}"
     return f"{output}\n[{ended}]" if output else f"[{ended}, nothing printed]"
 
 
-async def _run(command: str, folder: Path, seconds: float, most: int) -> tuple[int | None, str]:
-    """The exit code, None when its time was up, and what it printed."""
-    process = await _started(command, folder, seconds)
+async def run_in_jail(command: str, folder: Path, seconds: float, max_bytes: int) -> tuple[int | None, str]:
+    """The exit code, None after a timeout, and the output."""
+    process = await _start(command, folder, seconds)
     assert process.stdout is not None
-    reading = asyncio.ensure_future(_kept(process.stdout, most))
+    reading = asyncio.ensure_future(_read_output(process.stdout, max_bytes))
     try:
         async with asyncio.timeout(seconds):
             await process.wait()
@@ -64,13 +70,13 @@ async def _run(command: str, folder: Path, seconds: float, most: int) -> tuple[i
     except TimeoutError:
         code = None
     finally:
-        await _ended(process)
+        await _terminate(process)
     return code, await reading
 
 
-async def _started(command: str, folder: Path, seconds: float) -> asyncio.subprocess.Process:
-    """The jail. A turn that is cancelled meanwhile waits until it can be told to end: asyncio would kill it, so that
-    what it runs went on."""
+async def _start(command: str, folder: Path, seconds: float) -> asyncio.subprocess.Process:
+    """The jail. A turn that is cancelled meanwhile waits until the jail can be terminated: asyncio would kill it, and
+    what it had started would go on."""
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", jail.__file__, str(folder), str(seconds), command,
@@ -84,12 +90,12 @@ async def _started(command: str, folder: Path, seconds: float) -> asyncio.subpro
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await _ended(await starting)
+        await _terminate(await starting)
         raise
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    """The jail kills what it started when it is told to end; it is killed itself when it does not."""
+async def _terminate(process: asyncio.subprocess.Process) -> None:
+    """On SIGTERM the jail kills what it started; if it does not end, it is killed itself."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:
@@ -102,7 +108,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Nothing of ours: keys and addresses are in there."""
+    """Nothing of our own environment: it holds keys and addresses."""
     own = str(Path(sys.executable).parent)
     return {
         "PATH": f"/usr/local/bin:/usr/bin:/bin:{own}",
@@ -112,16 +118,16 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-async def _kept(stream: asyncio.StreamReader, most: int) -> str:
-    """The beginning and the end of what is printed; the middle is counted and let go."""
+async def _read_output(stream: asyncio.StreamReader, max_bytes: int) -> str:
+    """The beginning and the end of the output; of the middle only the size is kept."""
     head, tail, dropped = bytearray(), bytearray(), 0
-    head_most, tail_most = most - most // 4, most // 4
+    head_max, tail_max = max_bytes - max_bytes // 4, max_bytes // 4
     while chunk := await stream.read(_READ_BYTES):
-        room = head_most - len(head)
+        room = head_max - len(head)
         head += chunk[:room] if room > 0 else b""
         tail += chunk[max(room, 0) :]
-        if len(tail) > tail_most:
-            dropped += len(tail) - tail_most
-            del tail[: len(tail) - tail_most]
+        if len(tail) > tail_max:
+            dropped += len(tail) - tail_max
+            del tail[: len(tail) - tail_max]
     middle = f"\n[… {dropped:,} bytes left out …]\n".encode() if dropped else b""
     return (bytes(head) + middle + bytes(tail)).decode(errors="replace").rstrip("\n")

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.workspaces import FileInfo, Workspace
-from everthread.turn.tools.desk import Desk
-from everthread.turn.tools.shaping import as_tool
+from everthread.turn.tools.tool_context import ToolContext
+from everthread.turn.tools.wrap import as_tool
 
 MAX_LINES = 2_000
 MAX_READ_BYTES = 20_000_000
@@ -24,18 +24,20 @@ _FOUND_CHARACTERS = 300
 Path = Annotated[str, Field(description="relative to the workspace, such as notes/plan.md")]
 
 
-def tools(desk: Desk) -> Sequence[BaseTool]:
-    return [as_tool(function, desk=desk) for function in (read_file, write_file, list_files, search_files)]
+def tools(tool_context: ToolContext) -> Sequence[BaseTool]:
+    return [
+        as_tool(function, tool_context=tool_context) for function in (read_file, write_file, list_files, search_files)
+    ]
 
 
 async def read_file(
-    desk: Desk,
+    tool_context: ToolContext,
     path: Path,
     first_line: Annotated[int, Field(ge=1, description="where to begin")] = 1,
     lines: Annotated[int, Field(ge=1, le=MAX_LINES, description="how many")] = 400,
 ) -> str:
     """Read a text file of the workspace, by its lines."""
-    size, body = await desk.files.do(lambda workspace: _read(workspace, path))
+    size, body = await tool_context.files.run(lambda workspace: _read(workspace, path))
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -62,7 +64,7 @@ def _cut(line: str) -> str:
 
 
 async def write_file(
-    desk: Desk,
+    tool_context: ToolContext,
     path: Path,
     text: Annotated[str, Field(description="what it is to hold")],
     append: Annotated[bool, Field(description="after what it holds, not in its place")] = False,
@@ -73,7 +75,7 @@ async def write_file(
         before = _before(workspace, path) if append else b""
         return workspace.write(path, before + text.encode(errors="backslashreplace"))
 
-    written = await desk.files.do(write)
+    written = await tool_context.files.run(write)
     return f"{written.path}: {written.size_bytes:,} bytes."
 
 
@@ -84,9 +86,11 @@ def _before(workspace: Workspace, path: str) -> bytes:
         return b""
 
 
-async def list_files(desk: Desk, folder: Annotated[str, Field(description="all when empty")] = "") -> str:
+async def list_files(
+    tool_context: ToolContext, folder: Annotated[str, Field(description="all when empty")] = ""
+) -> str:
     """The files of the workspace, with their sizes; uploads are in the folder uploads."""
-    found = await desk.files.do(lambda workspace: workspace.files(folder))
+    found = await tool_context.files.run(lambda workspace: workspace.files(folder))
     lines = [f"{file.path}  {file.size_bytes:,} bytes" for file in found[:MAX_LISTED]]
     if len(found) > MAX_LISTED:
         lines.append(f"[{len(found) - MAX_LISTED:,} more; name a folder]")
@@ -94,13 +98,13 @@ async def list_files(desk: Desk, folder: Annotated[str, Field(description="all w
 
 
 async def search_files(
-    desk: Desk,
+    tool_context: ToolContext,
     text: Annotated[str, Field(min_length=1, max_length=1_000, description="words as they stand there, in any case")],
     names: Annotated[str, Field(description="only in files whose path is like this, such as *.md")] = "*",
     folder: Annotated[str, Field(description="all when empty")] = "",
 ) -> str:
     """Find lines in the workspace's text files."""
-    found = await desk.files.do(lambda workspace: list(_lines(workspace, text.casefold(), names, folder)))
+    found = await tool_context.files.run(lambda workspace: list(_lines(workspace, text.casefold(), names, folder)))
     note = [f"[the first {MAX_FOUND}; use longer words]"] if len(found) >= MAX_FOUND else []
     return "\n".join([*found, *note]) or f"No line has {text!r}."
 

@@ -4,7 +4,7 @@ A file names them, in the form that other programs use too:
 
     {"mcpServers": {"notes": {"command": "notes-server", "args": ["--read-only"]}, "web": {"url": "https://…/mcp"}}}
 
-A tool `search` of the server `notes` is called `notes_search`. A server that does not start is told of and left out;
+A tool `search` of the server `notes` is called `notes_search`. A server that does not start is reported and left out;
 one that died is started again for the next turn. What its tools return is data like any other tool's.
 """
 
@@ -24,7 +24,7 @@ from typing import Any, Final
 from langchain_core.tools import BaseTool
 
 from everthread.core.errors import Invalid, MissingExtra
-from everthread.core.tools import NAME
+from everthread.core.tools import TOOL_NAME
 
 START_SECONDS: Final = 30.0
 PING_SECONDS: Final = 5.0
@@ -33,13 +33,13 @@ _TRANSPORTS: Final = {"http": "streamable_http", "streamable-http": "streamable_
 _FIELDS: Final = frozenset("command args env cwd url headers transport type".split())
 
 
-def servers_in(file: Path) -> dict[str, dict[str, Any]]:
+def load_servers(file: Path) -> dict[str, dict[str, Any]]:
     """The servers that a file names; Invalid with what is wrong in it. `${NAME}` stands for a variable's value."""
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise Invalid(f"{file} cannot be read: {problem}", field="mcp_file") from problem
-    servers = told.get("mcpServers") if isinstance(told, Mapping) else None
+    servers = content.get("mcpServers") if isinstance(content, Mapping) else None
     if not isinstance(servers, Mapping):
         raise Invalid(f'{file} must hold {{"mcpServers": {{…}}}}', field="mcp_file")
     return {name: connection(name, entry) for name, entry in servers.items()}
@@ -48,25 +48,25 @@ def servers_in(file: Path) -> dict[str, dict[str, Any]]:
 def connection(name: str, entry: object) -> dict[str, Any]:
     """How to reach a server, as langchain-mcp-adapters takes it."""
     where = f"mcpServers.{name}"
-    if not NAME.fullmatch(name):
+    if not TOOL_NAME.fullmatch(name):
         raise Invalid("must be letters, digits, - and _", field=where)
     if not isinstance(entry, Mapping) or ("command" in entry) == ("url" in entry):
         raise Invalid('must have either "command" or "url"', field=where)
     if unknown := set(entry) - _FIELDS:
-        raise Invalid(f"has fields that nobody knows: {', '.join(sorted(unknown))}", field=where)
-    given = {key: _filled(value, where) for key, value in entry.items() if key not in ("transport", "type")}
+        raise Invalid(f"has unknown fields: {', '.join(sorted(unknown))}", field=where)
+    given = {key: _expand(value, where) for key, value in entry.items() if key not in ("transport", "type")}
     if "command" in given:
         return {"transport": "stdio", "args": [], **given}
     kind = str(entry.get("transport", entry.get("type", "http")))
     return {"transport": _TRANSPORTS.get(kind, kind), **given}
 
 
-def _filled(value: Any, where: str) -> Any:
+def _expand(value: Any, where: str) -> Any:
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: _variable(found[1], where), value)
     if isinstance(value, Mapping):
-        return {key: _filled(inner, where) for key, inner in value.items()}
-    return [_filled(inner, where) for inner in value] if isinstance(value, list) else value
+        return {key: _expand(inner, where) for key, inner in value.items()}
+    return [_expand(inner, where) for inner in value] if isinstance(value, list) else value
 
 
 def _variable(name: str, where: str) -> str:
@@ -76,8 +76,8 @@ def _variable(name: str, where: str) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Running:
-    """A server that is being kept."""
+class _Server:
+    """A server and the task that holds its session open."""
 
     keeper: asyncio.Task[None] | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -86,7 +86,7 @@ class _Running:
     ping: Callable[[], Coroutine[Any, Any, Any]] | None = None
 
     async def is_alive(self) -> bool:
-        """A server that died leaves its keeper waiting; only asking it tells."""
+        """A server that died leaves its keeper waiting; only a ping tells."""
         if self.keeper is None or self.keeper.done() or self.ping is None:
             return False
         asking = asyncio.create_task(self.ping())
@@ -101,8 +101,8 @@ class McpServers:
     def __init__(self, servers: Mapping[str, Mapping[str, Any]], *, start_seconds: float = START_SECONDS) -> None:
         self._servers = servers
         self._start_seconds = start_seconds
-        self._running: dict[str, _Running] = {}
-        self._door = asyncio.Lock()
+        self._running: dict[str, _Server] = {}
+        self._lock = asyncio.Lock()
         self.problems: dict[str, str] = {}
         """Why a server gives no tools, by its name."""
 
@@ -127,18 +127,18 @@ class McpServers:
 
     async def tools(self) -> Sequence[BaseTool]:
         """Those of all servers that run; what does not run is started."""
-        async with self._door:
-            await asyncio.gather(*(self._started(name) for name in self._servers))
+        async with self._lock:
+            await asyncio.gather(*(self._ensure_started(name) for name in self._servers))
         return [tool for running in self._running.values() for tool in running.tools]
 
-    async def _started(self, name: str) -> None:
+    async def _ensure_started(self, name: str) -> None:
         known = self._running.get(name)
         if known is not None:
             if await known.is_alive():
                 return
             known.stop.set()
-        running = _Running()
-        running.keeper = keeper = asyncio.create_task(self._kept(name, running), name=f"mcp {name}")
+        running = _Server()
+        running.keeper = keeper = asyncio.create_task(self._hold_session(name, running), name=f"mcp {name}")
         ready = asyncio.create_task(running.ready.wait())
         await asyncio.wait({keeper, ready}, timeout=self._start_seconds, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
@@ -147,12 +147,12 @@ class McpServers:
             self.problems.pop(name, None)
         else:
             self._running.pop(name, None)
-            self.problems[name] = _why(keeper, self._start_seconds)
+            self.problems[name] = _describe_failure(keeper, self._start_seconds)
             keeper.cancel()
 
-    async def _kept(self, name: str, running: _Running) -> None:
+    async def _hold_session(self, name: str, running: _Server) -> None:
         """One task opens the session and closes it: the library underneath demands it."""
-        sessions, tools = _library()
+        sessions, tools = _import_adapters()
         async with sessions.create_session(dict(self._servers[name])) as session:
             await session.initialize()
             running.tools = await tools.load_mcp_tools(session, server_name=name, tool_name_prefix=True)
@@ -161,14 +161,14 @@ class McpServers:
             await running.stop.wait()
 
 
-def _library() -> tuple[Any, Any]:
+def _import_adapters() -> tuple[Any, Any]:
     try:
         return import_module("langchain_mcp_adapters.sessions"), import_module("langchain_mcp_adapters.tools")
     except ImportError as problem:
         raise MissingExtra("MCP servers need an extra: pip install 'everthread[agent]'") from problem
 
 
-def _why(keeper: asyncio.Task[None], seconds: float) -> str:
+def _describe_failure(keeper: asyncio.Task[None], seconds: float) -> str:
     if not keeper.done():
         return f"it did not answer within {seconds:g} seconds"
     problem = None if keeper.cancelled() else keeper.exception()

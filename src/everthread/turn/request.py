@@ -1,0 +1,199 @@
+"""Step 1 of a turn: what a caller may ask for, and its validation before anything is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypedDict, get_args
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+
+from everthread.context.message_format import IMAGE_BLOCKS, blocks_of
+from everthread.conversation import Conversation
+from everthread.core import payloads
+from everthread.core.errors import Invalid
+from everthread.core.ids import check_id, new_id
+from everthread.core.turns import Turn, TurnState, WhenBusy
+from everthread.history.ingest import Prepared, as_batch, prepare_all, rough_bytes
+from everthread.turn.agent import GENERAL, Agent, ModelChoice, merge_features
+from everthread.turn.state import MAIN_CONTEXT, AppState
+
+MODEL_PREFERENCES = ("default", "vision", "code", "reasoning")
+_QUESTION_TAIL = 50
+"""Among so many of the newest messages the last question is looked for."""
+_THREAD_BYTES = 65_536
+"""Messages of this size and more are prepared in a thread: hashing and counting them would block the loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOptions:
+    """The fields that `run_turn` takes by name."""
+
+    model: ModelChoice = None
+    """A name such as `openai:gpt-5-mini`, or a LangChain chat model; None: the configured one."""
+    model_pref: str | None = None
+    """default, vision, code or reasoning: which of the configured models."""
+    agent_type: str = GENERAL
+    system: str | None = None
+    """Goes before the prompt of the agent's type."""
+    features: Mapping[str, bool] | None = None
+    """Features of this request: summary, recall, memory, retrieval."""
+    allowed_tools: Sequence[str] = ()
+    """Tools beside those of the agent's type."""
+    persistent_tools: Sequence[str] | None = None
+    """Tools that the session keeps from here on; None leaves them as they are."""
+    active_skill: str | None = None
+    max_loops: int | None = None
+    kb_prefix: str | None = None
+    use_retrieval: bool | None = None
+    workspace: Any = None
+    uploaded_files: Sequence[Mapping[str, Any]] | None = None
+    when_busy: WhenBusy = "enqueue"
+    """What becomes of the message while another turn of the conversation runs."""
+    debug: bool = False
+    callbacks: Sequence[BaseCallbackHandler] = ()
+    """LangChain callbacks, such as Langfuse's."""
+    turn_id: str | None = None
+    """The same id again is the same turn."""
+    kind: str = "turn"
+    assistant: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Kept with the turn's row."""
+
+
+class TurnFields(TypedDict, total=False):
+    """The fields of `TurnOptions` as keyword arguments, for type checkers."""
+
+    model: ModelChoice
+    model_pref: str | None
+    agent_type: str
+    system: str | None
+    features: Mapping[str, bool] | None
+    allowed_tools: Sequence[str]
+    persistent_tools: Sequence[str] | None
+    active_skill: str | None
+    max_loops: int | None
+    kb_prefix: str | None
+    use_retrieval: bool | None
+    workspace: Any
+    uploaded_files: Sequence[Mapping[str, Any]] | None
+    when_busy: WhenBusy
+    debug: bool
+    callbacks: Sequence[BaseCallbackHandler]
+    turn_id: str | None
+    kind: str
+    assistant: str | None
+    metadata: Mapping[str, Any]
+
+
+class TurnRequest(NamedTuple):
+    """A valid request, with the row that its turn will have."""
+
+    turn: Turn
+    messages: Sequence[Prepared]
+    question: str
+    preference: str | None
+    max_loops: int
+    options: TurnOptions
+
+    def initial_state(self, conversation: Conversation) -> AppState:
+        """What the graph begins with; fields that are left out are as the last turn left them."""
+        options = self.options
+        is_child = conversation.parent_id is not None
+        state = AppState(
+            images=[message.id for message in self.messages if has_images(message.payload)],
+            allowed_tools=list(options.allowed_tools),
+            context_id=conversation.id if is_child else MAIN_CONTEXT,
+            parent_context=conversation.parent_id,
+            loops=0,
+            max_loops=self.max_loops,
+            model_pref=options.model_pref or self.preference,
+            thread_id=conversation.id,
+            session_id=conversation.id,
+            conversation_id=conversation.id,
+            user_id=conversation.owner,
+            workspace_path=None if options.workspace is None else str(getattr(options.workspace, "path", "")) or None,
+            kb_prefix=options.kb_prefix,
+            agent_type=options.agent_type,
+            use_retrieval=options.use_retrieval is not False,
+            debug=options.debug,
+        )
+        if options.active_skill is not None:
+            state["active_skill"] = options.active_skill
+        if options.persistent_tools is not None:
+            state["persistent_tools"] = list(options.persistent_tools)
+        if options.uploaded_files is not None:
+            state["uploaded_files"] = [dict(one) for one in options.uploaded_files]
+        return state
+
+
+async def validate(conversation: Conversation, message: object, agent: Agent, options: TurnOptions) -> TurnRequest:
+    """Check all that can be checked; Invalid names the field that is wrong."""
+    _check_options(options, agent)
+    messages = await prepare_messages(_with_ids(message))
+    for place, one in enumerate(messages):
+        if one.role == "user" and not payloads.text(one.payload).strip() and not blocks_of(one.payload):
+            raise Invalid("is empty; write something, or attach a file", field=f"messages[{place}].content")
+    turn = Turn(
+        id=new_id() if options.turn_id is None else check_id(options.turn_id, "turn_id"),
+        conversation_id=conversation.id,
+        state=TurnState.RECEIVED,
+        question_id=messages[-1].id if messages else "",
+        answer_id=new_id(),
+        received_at=agent.leases.clock(),
+        kind=options.kind,
+        assistant=options.assistant,
+        model=options.model if isinstance(options.model, str) else None,
+        metadata=options.metadata,
+        holder=agent.leases.holder,
+        lease_until=agent.leases.lease_until,
+    )
+    questions = [payloads.text(one.payload) for one in messages if one.role == "user"]
+    if not questions:
+        questions = [one.text for one in await conversation.tail(_QUESTION_TAIL) if one.role == "user"]
+    return TurnRequest(
+        turn=turn,
+        messages=messages,
+        question=questions[-1] if questions else "",
+        preference="vision" if any(has_images(one.payload) for one in messages) else None,
+        max_loops=options.max_loops or agent.limits.max_loops,
+        options=options,
+    )
+
+
+def _check_options(options: TurnOptions, agent: Agent) -> None:
+    agent.get_type(options.agent_type)
+    if not isinstance(options.model, str | BaseChatModel | None):
+        raise Invalid(f"must be a name or a LangChain chat model, not {type(options.model).__name__}", field="model")
+    merge_features(agent.features, options.features)
+    if options.model_pref is not None and options.model_pref not in MODEL_PREFERENCES:
+        raise Invalid(f"must be one of {', '.join(MODEL_PREFERENCES)}, not {options.model_pref!r}", field="model_pref")
+    if options.when_busy not in get_args(WhenBusy):
+        raise Invalid(f"must be one of {', '.join(get_args(WhenBusy))}, not {options.when_busy!r}", field="when_busy")
+    if options.max_loops is not None and not 1 <= options.max_loops <= 1000:
+        raise Invalid(f"must be from 1 to 1000, not {options.max_loops!r}", field="max_loops")
+
+
+def _with_ids(message: object) -> list[Any]:
+    """The messages, each with an id: events refer to it, and it must be found in the log by it."""
+    if message is None:
+        return []
+    given = [{"role": "user", "content": message}] if isinstance(message, str) else as_batch(message)
+    return [
+        {**one, "id": new_id()} if isinstance(one, Mapping) and payloads.message_id(one) is None else one
+        for one in given
+    ]
+
+
+async def prepare_messages(messages: Sequence[Any]) -> list[Prepared]:
+    """Messages ready to be written."""
+    if rough_bytes(messages) < _THREAD_BYTES:
+        return prepare_all(messages)
+    return await asyncio.to_thread(prepare_all, messages)
+
+
+def has_images(payload: Mapping[str, Any]) -> bool:
+    """Whether a message shows an image."""
+    return any(block.get("type") in IMAGE_BLOCKS for block in blocks_of(payload))
