@@ -1,4 +1,4 @@
-"""Keys and replies over a connection."""
+"""API keys in PostgreSQL, and what was answered to requests with an idempotency key."""
 
 from __future__ import annotations
 
@@ -12,54 +12,67 @@ from everthread.core.errors import NotFound
 from everthread.core.replies import KEPT_SECONDS, Reply
 
 
-async def add(connection: Connection, key: ApiKey) -> None:
-    """Keep a new key, in a transaction."""
-    await connection.execute(sql.ADD_KEY, *key_values(key))
+class PostgresApiKeys:
+    """`store.api_keys` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def add(self, key: ApiKey) -> None:
+        await self._database.pool.write(lambda c: c.execute(sql.ADD_KEY, *key_values(key)))
+
+    async def get(self, id: str) -> ApiKey | None:
+        row = await self._database.pool.read(lambda c: c.fetchrow(sql.KEY, id))
+        return None if row is None else key_from_row(row)
+
+    async def list(self, owner: str | None) -> Sequence[ApiKey]:
+        return [key_from_row(row) for row in await self._database.pool.read(lambda c: c.fetch(sql.KEYS, owner))]
+
+    async def revoke(self, id: str) -> ApiKey:
+        now = self._database.now()
+
+        async def work(connection: Connection) -> ApiKey:
+            await connection.execute(sql.REVOKE_KEY, now, id)
+            row = await connection.fetchrow(sql.KEY, id)
+            if row is None:
+                raise NotFound(f"no key {id!r}")
+            return key_from_row(row)
+
+        return await self._database.pool.write(work)
 
 
-async def read(connection: Connection, id: str) -> ApiKey | None:
-    """One key."""
-    row = await connection.fetchrow(sql.KEY, id)
-    return None if row is None else key_from_row(row)
+class PostgresReplies:
+    """`store.replies` of core/ports.py."""
 
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
 
-async def every(connection: Connection, owner: str | None) -> Sequence[ApiKey]:
-    """The keys of an owner, or all."""
-    return [key_from_row(row) for row in await connection.fetch(sql.KEYS, owner)]
+    async def begin(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
+        now = self._database.now()
+        until = now + int(lease_seconds * 1_000_000)
 
+        async def work(connection: Connection) -> Reply | None:
+            await connection.execute(sql.DELETE_OLD_REPLIES, owner, now - KEPT_SECONDS * 1_000_000)
+            begun = await connection.execute(sql.BEGIN_REPLY, owner, key, request, b"[]", b"", until, now)
+            if not begun.endswith(" 0"):
+                return None
+            row = await connection.fetchrow(sql.REPLY, owner, key)
+            if row is None:  # dropped between the two statements: whoever asks again finds room
+                return Reply(request, None, None, b"[]", b"", until)
+            stands = Reply._make(row)
+            if stands.status is None and stands.request == request and stands.running_until <= now:
+                await connection.execute(sql.TAKE_REPLY, until, owner, key)
+                return None
+            return stands
 
-async def revoke(connection: Connection, id: str, now: int) -> ApiKey:
-    """Make one worthless."""
-    await connection.execute(sql.REVOKE_KEY, now, id)
-    found = await read(connection, id)
-    if found is None:
-        raise NotFound(f"no key {id!r}")
-    return found
+        return await self._database.pool.write(work)
 
+    async def keep(self, owner: str, key: str, reply: Reply) -> None:
+        values = (reply.conversation, reply.status, reply.headers, reply.body, owner, key, reply.request)
+        await self._database.pool.write(lambda c: c.execute(sql.KEEP_REPLY, *values))
 
-async def begin_reply(
-    connection: Connection, owner: str, key: str, request: bytes, lease_micros: int, now: int
-) -> Reply | None:
-    """Make room for an answer, or give the one that stands."""
-    await connection.execute(sql.DELETE_OLD_REPLIES, owner, now - KEPT_SECONDS * 1_000_000)
-    until = now + lease_micros
-    begun = await connection.execute(sql.BEGIN_REPLY, owner, key, request, b"[]", b"", until, now)
-    if not begun.endswith(" 0"):
-        return None
-    row = await connection.fetchrow(sql.REPLY, owner, key)
-    if row is None:  # dropped between the two statements: whoever asks again finds room
-        return Reply(request, None, None, b"[]", b"", until)
-    stands = Reply._make(row)
-    if stands.status is None and stands.request == request and stands.running_until <= now:
-        await connection.execute(sql.TAKE_REPLY, until, owner, key)
-        return None
-    return stands
-
-
-async def keep_reply(connection: Connection, owner: str, key: str, reply: Reply) -> None:
-    """Keep an answer that was made."""
-    made = (reply.conversation, reply.status, reply.headers, reply.body)
-    await connection.execute(sql.KEEP_REPLY, *made, owner, key, reply.request)
+    async def drop(self, owner: str, key: str, request: bytes) -> None:
+        await self._database.pool.write(lambda c: c.execute(sql.DROP_REPLY, owner, key, request))
 
 
 async def forget(connection: Connection, owner: str, conversation: str | None) -> dict[str, int]:
@@ -73,40 +86,3 @@ async def forget(connection: Connection, owner: str, conversation: str | None) -
 
 def _count(status: str) -> int:
     return int(status.rpartition(" ")[2])
-
-
-class PostgresApiKeys:
-    """`store.api_keys` of core/ports.py."""
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-
-    async def add(self, key: ApiKey) -> None:
-        await self._database.pool.write(lambda c: add(c, key))
-
-    async def get(self, id: str) -> ApiKey | None:
-        return await self._database.pool.read(lambda c: read(c, id))
-
-    async def list(self, owner: str | None) -> Sequence[ApiKey]:
-        return await self._database.pool.read(lambda c: every(c, owner))
-
-    async def revoke(self, id: str) -> ApiKey:
-        now = self._database.now()
-        return await self._database.pool.write(lambda c: revoke(c, id, now))
-
-
-class PostgresReplies:
-    """`store.replies` of core/ports.py."""
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-
-    async def begin(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
-        now, lease = self._database.now(), int(lease_seconds * 1_000_000)
-        return await self._database.pool.write(lambda c: begin_reply(c, owner, key, request, lease, now))
-
-    async def keep(self, owner: str, key: str, reply: Reply) -> None:
-        await self._database.pool.write(lambda c: keep_reply(c, owner, key, reply))
-
-    async def drop(self, owner: str, key: str, request: bytes) -> None:
-        await self._database.pool.write(lambda c: c.execute(sql.DROP_REPLY, owner, key, request))

@@ -1,4 +1,4 @@
-"""Items over a connection."""
+"""Items in PostgreSQL: the documents that agents keep beside their conversations."""
 
 from __future__ import annotations
 
@@ -10,36 +10,6 @@ from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabas
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 
 
-async def change(connection: Connection, owner: str, changes: ItemChanges, now: int) -> None:
-    """Write a batch, in a transaction."""
-    await connection.execute(sql.DELETE_EXPIRED_ITEMS, owner, now)
-    await connection.executemany(sql.DELETE_ITEM, [(owner, *key) for key in sorted(changes.delete)])
-    await connection.executemany(sql.PUT_ITEM, [(owner, *item) for item in sorted(changes.put, key=_by_key)])
-    await connection.executemany(sql.TOUCH_ITEM, [(now, owner, *key) for key in sorted(changes.touch)])
-
-
-def _by_key(item: StoredItem) -> tuple[str, str]:
-    """One order for all writers, so that two batches cannot wait for each other."""
-    return item.namespace, item.key
-
-
-async def read(connection: Connection, owner: str, keys: Sequence[ItemKey], now: int) -> list[StoredItem]:
-    """Some items."""
-    rows = await connection.fetch(sql.ITEMS, owner, [key.namespace for key in keys], [key.key for key in keys], now)
-    return [StoredItem._make(row) for row in rows]
-
-
-async def under(connection: Connection, owner: str, prefix: str, now: int) -> list[StoredItem]:
-    """All items of a namespace and those below it."""
-    rows = await connection.fetch(sql.ITEMS_UNDER, owner, prefix, *below(prefix), now)
-    return [StoredItem._make(row) for row in rows]
-
-
-async def namespaces(connection: Connection, owner: str, now: int) -> list[str]:
-    """The namespaces that have items."""
-    return [row[0] for row in await connection.fetch(sql.ITEM_NAMESPACES, owner, now)]
-
-
 class PostgresItems:
     """`store.items` of core/ports.py."""
 
@@ -48,16 +18,27 @@ class PostgresItems:
 
     async def change(self, owner: str, changes: ItemChanges) -> None:
         now = self._database.now()
-        await self._database.pool.write(lambda c: change(c, owner, changes, now))
+
+        async def work(connection: Connection) -> None:
+            # All writers go by the same order, so that two batches cannot wait for each other.
+            puts = sorted(changes.put, key=lambda item: (item.namespace, item.key))
+            await connection.execute(sql.DELETE_EXPIRED_ITEMS, owner, now)
+            await connection.executemany(sql.DELETE_ITEM, [(owner, *key) for key in sorted(changes.delete)])
+            await connection.executemany(sql.PUT_ITEM, [(owner, *item) for item in puts])
+            await connection.executemany(sql.TOUCH_ITEM, [(now, owner, *key) for key in sorted(changes.touch)])
+
+        await self._database.pool.write(work)
 
     async def get(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
-        now = self._database.now()
-        return await self._database.pool.read(lambda c: read(c, owner, keys, now))
+        values = (owner, [key.namespace for key in keys], [key.key for key in keys], self._database.now())
+        rows = await self._database.pool.read(lambda c: c.fetch(sql.ITEMS, *values))
+        return [StoredItem._make(row) for row in rows]
 
     async def under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
-        now = self._database.now()
-        return await self._database.pool.read(lambda c: under(c, owner, prefix, now))
+        values = (owner, prefix, *below(prefix), self._database.now())
+        rows = await self._database.pool.read(lambda c: c.fetch(sql.ITEMS_UNDER, *values))
+        return [StoredItem._make(row) for row in rows]
 
     async def namespaces(self, owner: str) -> Sequence[str]:
         now = self._database.now()
-        return await self._database.pool.read(lambda c: namespaces(c, owner, now))
+        return [row[0] for row in await self._database.pool.read(lambda c: c.fetch(sql.ITEM_NAMESPACES, owner, now))]

@@ -1,4 +1,4 @@
-"""Checkpoints over an open connection: shown to intents, written as decided, read for their users."""
+"""Checkpoints in SQLite: shown to intents, written as decided, read for their users."""
 
 from __future__ import annotations
 
@@ -35,6 +35,84 @@ _THREAD = len(Thread._fields)
 """So many columns of a thread stand before those of a checkpoint …"""
 _ID = _THREAD + StoredCheckpoint._fields.index("id")
 """… and here is the id of that."""
+
+
+class SqliteCheckpoints:
+    """`store.checkpoints` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def get(self, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
+        def work(connection: sqlite3.Connection) -> SavedCheckpoint | None:
+            if id is None:
+                row = connection.execute(sql.NEWEST_CHECKPOINT, (*ref, namespace)).fetchone()
+            else:
+                row = connection.execute(sql.CHECKPOINT, (*ref, namespace, id)).fetchone()
+            if row is None:
+                return None
+            return _saved(connection, row[_THREAD:-1], thread_from_row(row), has_writes=row[-1])
+
+        return await self._database.engine.read(work)
+
+    async def list(self, query: CheckpointQuery) -> Sequence[ListedCheckpoint]:
+        after = query.after or (None, None, None)
+        values = {
+            "owner": query.owner,
+            "conversation": query.conversation,
+            "namespace": query.namespace,
+            "id": query.id,
+            "before": query.before,
+            "after_thread": after[0],
+            "after_namespace": after[1],
+            "after_id": after[2],
+            "limit": query.limit,
+        }
+
+        def work(connection: sqlite3.Connection) -> Sequence[ListedCheckpoint]:
+            return [
+                ListedCheckpoint(row[0], _saved(connection, row[1:], _thread(connection, row[1] >> 32)))
+                for row in connection.execute(sql.LIST_CHECKPOINTS, values).fetchall()
+            ]
+
+        return await self._database.engine.read(work)
+
+    async def all(self, ref: Ref) -> CheckpointsSeen:
+        def work(connection: sqlite3.Connection) -> CheckpointsSeen:
+            number = _number(connection, ref)
+            if number is None:
+                return CheckpointsSeen(thread=Thread())
+            return look(connection, number, CheckpointNeeds(everything=True))
+
+        return await self._database.engine.read(work)
+
+    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[SavedCheckpoint]:
+        def work(connection: sqlite3.Connection) -> Sequence[SavedCheckpoint]:
+            number = _number(connection, ref)
+            if number is None:
+                return []
+            values = {"number": number, "namespace": namespace, "id": id, "limit": limit}
+            thread = _thread(connection, number)
+            return [_saved(connection, row, thread) for row in connection.execute(sql.ANCESTORS, values).fetchall()]
+
+        return await self._database.engine.read(work)
+
+    async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        def work(connection: sqlite3.Connection) -> Mapping[bytes, bytes]:
+            number = _number(connection, ref)
+            found = ((digest, connection.execute(sql.BLOB, (number, digest)).fetchone()) for digest in digests)
+            return {digest: row[0] for digest, row in found if row is not None}
+
+        return await self._database.engine.read(work)
+
+    async def conversations(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
+        def work(connection: sqlite3.Connection) -> Sequence[Ref]:
+            if run_ids is None:
+                return [Ref(*row) for row in connection.execute(sql.WITH_HELD, {"owner": owner})]
+            values = [{"run_id": run, "owner": owner} for run in run_ids]
+            return sorted({Ref(*row) for one in values for row in connection.execute(sql.OF_RUN, one)})
+
+        return await self._database.engine.read(work)
 
 
 def look(connection: sqlite3.Connection, number: int, needs: CheckpointNeeds) -> CheckpointsSeen:
@@ -100,15 +178,6 @@ def apply(connection: sqlite3.Connection, number: int, changes: CheckpointChange
     reach("checkpoint.written")
 
 
-def read(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
-    """One checkpoint, or the newest; None when the conversation or the checkpoint is not there."""
-    if id is None:
-        row = connection.execute(sql.NEWEST_CHECKPOINT, (*ref, namespace)).fetchone()
-    else:
-        row = connection.execute(sql.CHECKPOINT, (*ref, namespace, id)).fetchone()
-    return None if row is None else _saved(connection, row[_THREAD:-1], thread_from_row(row), has_writes=row[-1])
-
-
 def _number(connection: sqlite3.Connection, ref: Ref) -> int | None:
     row = connection.execute(sql.CONVERSATION_STATE, ref).fetchone()
     return None if row is None or row[1] is not None else row[0]
@@ -119,79 +188,3 @@ def _saved(
 ) -> SavedCheckpoint:
     writes = connection.execute(sql.WRITES, (row[0],)) if has_writes else ()
     return SavedCheckpoint(checkpoint_from_row(row), [write_from_row(write) for write in writes], thread)
-
-
-def read_all(connection: sqlite3.Connection, ref: Ref) -> CheckpointsSeen:
-    """Everything about a conversation's checkpoints."""
-    number = _number(connection, ref)
-    if number is None:
-        return CheckpointsSeen(thread=Thread())
-    return look(connection, number, CheckpointNeeds(everything=True))
-
-
-def list_some(connection: sqlite3.Connection, query: CheckpointQuery) -> list[ListedCheckpoint]:
-    """One page."""
-    after = query.after or (None, None, None)
-    values = {
-        "owner": query.owner,
-        "conversation": query.conversation,
-        "namespace": query.namespace,
-        "id": query.id,
-        "before": query.before,
-        "after_thread": after[0],
-        "after_namespace": after[1],
-        "after_id": after[2],
-        "limit": query.limit,
-    }
-    rows = connection.execute(sql.LIST_CHECKPOINTS, values).fetchall()
-    return [ListedCheckpoint(row[0], _saved(connection, row[1:], _thread(connection, row[1] >> 32))) for row in rows]
-
-
-def ancestors(connection: sqlite3.Connection, ref: Ref, namespace: str, id: str, limit: int) -> list[SavedCheckpoint]:
-    """A checkpoint and those it was made from."""
-    number = _number(connection, ref)
-    if number is None:
-        return []
-    values = {"number": number, "namespace": namespace, "id": id, "limit": limit}
-    thread = _thread(connection, number)
-    return [_saved(connection, row, thread) for row in connection.execute(sql.ANCESTORS, values).fetchall()]
-
-
-def blobs(connection: sqlite3.Connection, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-    """Bytes by digest."""
-    number = _number(connection, ref)
-    found = ((digest, connection.execute(sql.BLOB, (number, digest)).fetchone()) for digest in digests)
-    return {digest: row[0] for digest, row in found if row is not None}
-
-
-def with_checkpoints(connection: sqlite3.Connection, owner: str | None, run_ids: Sequence[str] | None) -> list[Ref]:
-    """Conversations with checkpoints of these runs, or with held messages."""
-    if run_ids is None:
-        return [Ref(*row) for row in connection.execute(sql.WITH_HELD, {"owner": owner})]
-    found = {Ref(*row) for run in run_ids for row in connection.execute(sql.OF_RUN, {"run_id": run, "owner": owner})}
-    return sorted(found)
-
-
-class SqliteCheckpoints:
-    """`store.checkpoints` of core/ports.py."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
-
-    async def get(self, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
-        return await self._database.engine.read(lambda c: read(c, ref, namespace, id))
-
-    async def list(self, query: CheckpointQuery) -> Sequence[ListedCheckpoint]:
-        return await self._database.engine.read(lambda c: list_some(c, query))
-
-    async def all(self, ref: Ref) -> CheckpointsSeen:
-        return await self._database.engine.read(lambda c: read_all(c, ref))
-
-    async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[SavedCheckpoint]:
-        return await self._database.engine.read(lambda c: ancestors(c, ref, namespace, id, limit))
-
-    async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        return await self._database.engine.read(lambda c: blobs(c, ref, digests))
-
-    async def conversations(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
-        return await self._database.engine.read(lambda c: with_checkpoints(c, owner, run_ids))

@@ -1,4 +1,4 @@
-"""Items over an open connection."""
+"""Items in SQLite: the documents that agents keep beside their conversations."""
 
 from __future__ import annotations
 
@@ -11,31 +11,6 @@ from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 
 
-def change(connection: sqlite3.Connection, owner: str, changes: ItemChanges, now: int) -> None:
-    """Write a batch, in the writer's transaction."""
-    connection.execute(sql.DELETE_EXPIRED_ITEMS, (owner, now))
-    connection.executemany(sql.DELETE_ITEM, [(owner, *key) for key in changes.delete])
-    connection.executemany(sql.PUT_ITEM, [(owner, *item) for item in changes.put])
-    connection.executemany(sql.TOUCH_ITEM, [(now, owner, *key) for key in changes.touch])
-
-
-def read(connection: sqlite3.Connection, owner: str, keys: Sequence[ItemKey], now: int) -> list[StoredItem]:
-    """Some items."""
-    found = (connection.execute(sql.ITEM, (owner, *key, now)).fetchone() for key in keys)
-    return [StoredItem._make(row) for row in found if row is not None]
-
-
-def under(connection: sqlite3.Connection, owner: str, prefix: str, now: int) -> list[StoredItem]:
-    """All items of a namespace and those below it."""
-    rows = connection.execute(sql.ITEMS_UNDER, (owner, prefix, *below(prefix), now))
-    return [StoredItem._make(row) for row in rows]
-
-
-def namespaces(connection: sqlite3.Connection, owner: str, now: int) -> list[str]:
-    """The namespaces that have items."""
-    return [row[0] for row in connection.execute(sql.ITEM_NAMESPACES, (owner, now))]
-
-
 class SqliteItems:
     """`store.items` of core/ports.py."""
 
@@ -44,16 +19,30 @@ class SqliteItems:
 
     async def change(self, owner: str, changes: ItemChanges) -> None:
         now = self._database.now()
-        await self._database.engine.write(lambda c: change(c, owner, changes, now))
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(sql.DELETE_EXPIRED_ITEMS, (owner, now))
+            connection.executemany(sql.DELETE_ITEM, [(owner, *key) for key in changes.delete])
+            connection.executemany(sql.PUT_ITEM, [(owner, *item) for item in changes.put])
+            connection.executemany(sql.TOUCH_ITEM, [(now, owner, *key) for key in changes.touch])
+
+        await self._database.engine.write(work)
 
     async def get(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
         now = self._database.now()
-        return await self._database.engine.read(lambda c: read(c, owner, keys, now))
+
+        def work(connection: sqlite3.Connection) -> Sequence[StoredItem]:
+            found = (connection.execute(sql.ITEM, (owner, *key, now)).fetchone() for key in keys)
+            return [StoredItem._make(row) for row in found if row is not None]
+
+        return await self._database.engine.read(work)
 
     async def under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
-        now = self._database.now()
-        return await self._database.engine.read(lambda c: under(c, owner, prefix, now))
+        values = (owner, prefix, *below(prefix), self._database.now())
+        rows = await self._database.engine.read(lambda c: c.execute(sql.ITEMS_UNDER, values).fetchall())
+        return [StoredItem._make(row) for row in rows]
 
     async def namespaces(self, owner: str) -> Sequence[str]:
-        now = self._database.now()
-        return await self._database.engine.read(lambda c: namespaces(c, owner, now))
+        values = (owner, self._database.now())
+        rows = await self._database.engine.read(lambda c: c.execute(sql.ITEM_NAMESPACES, values).fetchall())
+        return [row[0] for row in rows]

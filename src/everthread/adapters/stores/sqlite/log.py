@@ -1,12 +1,13 @@
-"""The log over an open connection: show an intent what it needs, write what it decides, read paths.
+"""The log in SQLite: show an intent what it needs, write what it decides, read paths.
 
-Plain functions that run in the writer's thread (`write`) or a reader's (the rest).
+`SqliteLog` is the port. The functions below it run over an open connection, in the writer's thread (`write`) or a
+reader's; other modules of the store use some of them.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.jobs import sqlite as jobs
@@ -36,6 +37,80 @@ from everthread.core.ports import MOST_PINNED, PathQuery
 R = TypeVar("R")
 
 _TYPES = tuple(get_type_hints(Entry).values())
+
+
+class SqliteLog:
+    """`store.log` of core/ports.py."""
+
+    counts_later = True
+
+    def __init__(self, database: SqliteDatabase, jobs: SqliteJobs) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        now = self._database.now()
+        engine = self._database.engine
+
+        def work(connection: sqlite3.Connection) -> Decision[R]:
+            decision = write(connection, ref, intent, now, engine.tails, engine.blobs)
+            engine.unindexed += len(decision.entries)
+            engine.fresh.note(decision.entries, decision.texts)
+            return decision
+
+        decision = await engine.write(work)
+        if decision.jobs:
+            self._jobs.ring(decision.jobs)
+        return decision.result
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        def work(connection: sqlite3.Connection) -> Sequence[tuple[Entry, Entry]]:
+            number, log_head, active = living_head(connection, ref)
+            rows = [active] if query.branch is None and active.parent is None else all_branches(connection, number)
+            named = by_seq(connection, number, [query.branch]) if isinstance(query.branch, int) else []
+            stretches = path_segments({row.number: row for row in rows}, log_head, query.branch, named)
+            places: list[Entry] = []
+            for stretch in reversed(stretches) if query.newest_first else stretches:
+                if len(places) >= query.limit:
+                    break
+                places += _places(connection, number, within(stretch, query), query, query.limit - len(places))
+            return [(place, _newest(connection, number, place)) for place in map(counted, places)]
+
+        return await self._database.engine.read(work)
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        def work(connection: sqlite3.Connection) -> Sequence[Entry]:
+            number, _, _ = living_head(connection, ref)
+            named = _named(connection, number, ids, filing.find(connection, number, ids))
+            found = {entry.seq: entry for entry in named}
+            found.update({entry.seq: entry for entry in by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
+            return [counted(found[seq]) for seq in sorted(found)]
+
+        return await self._database.engine.read(work)
+
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+        def work(connection: sqlite3.Connection) -> Sequence[Entry]:
+            number, _, _ = head(connection, ref)  # an erased conversation too: its tombstones are still proved
+            rows = connection.execute(sql.SCAN, (entry_key(number, after), entry_key(number, SEQ_MASK), limit))
+            found = map(_sound, rows)
+            return list(map(counted, found) if is_counted else found)
+
+        return await self._database.engine.read(work)
+
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        def work(connection: sqlite3.Connection) -> Sequence[Entry]:
+            number, _, _ = living_head(connection, ref)
+            rows = connection.execute(sql.FRAMEWORK_ENTRIES, (entry_key(number, 0), entry_key(number, SEQ_MASK)))
+            return [counted(_sound(row)) for row in rows]
+
+        return await self._database.engine.read(work)
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        def work(connection: sqlite3.Connection) -> tuple[Sequence[BranchRow], int]:
+            number, log_head, _ = living_head(connection, ref)
+            return all_branches(connection, number), log_head.active
+
+        return await self._database.engine.read(work)
 
 
 def write(
@@ -95,10 +170,6 @@ def all_branches(connection: sqlite3.Connection, number: int) -> list[BranchRow]
     return [BranchRow(*row) for row in connection.execute(sql.BRANCHES, (number,))]
 
 
-def _by_number(connection: sqlite3.Connection, number: int) -> Mapping[int, BranchRow]:
-    return {row.number: row for row in all_branches(connection, number)}
-
-
 def _named(connection: sqlite3.Connection, number: int, ids: Sequence[str], seqs: Iterable[int]) -> list[Entry]:
     """Every revision of these messages, in order, among the entries at these places."""
     wanted = set(ids)
@@ -136,7 +207,8 @@ def _apply(
         reach("fork.written")
     if decision.changed:
         places = by_seq(connection, number, decision.changed)
-        compactions.invalidate(connection, number, places, _by_number(connection, number), now)
+        rows = {row.number: row for row in all_branches(connection, number)}
+        compactions.invalidate(connection, number, places, rows, now)
     compactions.keep(connection, number, decision.compactions)
     if decision.checkpoints is not None:
         checkpoints.apply(connection, number, decision.checkpoints)
@@ -190,20 +262,6 @@ def _row(number: int, entry: Entry) -> tuple[Any, ...]:
     )
 
 
-def path(connection: sqlite3.Connection, ref: Ref, query: PathQuery) -> list[tuple[Entry, Entry]]:
-    """(place, newest revision) along a path, over as many stretches as the limit needs."""
-    number, log_head, active = living_head(connection, ref)
-    rows = [active] if query.branch is None and active.parent is None else all_branches(connection, number)
-    named = by_seq(connection, number, [query.branch]) if isinstance(query.branch, int) else []
-    stretches = path_segments({row.number: row for row in rows}, log_head, query.branch, named)
-    places: list[Entry] = []
-    for stretch in reversed(stretches) if query.newest_first else stretches:
-        if len(places) >= query.limit:
-            break
-        places += _places(connection, number, within(stretch, query), query, query.limit - len(places))
-    return [(place, _newest(connection, number, place)) for place in map(counted, places)]
-
-
 def _places(connection: sqlite3.Connection, number: int, stretch: Segment, query: PathQuery, limit: int) -> list[Entry]:
     hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
     rows = connection.execute(
@@ -230,76 +288,8 @@ def pinned(connection: sqlite3.Connection, number: int) -> list[tuple[Entry, Ent
     return [(place, _newest(connection, number, place)) for place in places]
 
 
-def scan(connection: sqlite3.Connection, ref: Ref, after: int, limit: int, is_counted: bool) -> list[Entry]:
-    """Every entry after a seq, in order; also of an erased conversation, whose tombstones are still proved."""
-    number, _, _ = head(connection, ref)
-    rows = connection.execute(sql.SCAN, (entry_key(number, after), entry_key(number, SEQ_MASK), limit))
-    found = map(_sound, rows)
-    return list(map(counted, found) if is_counted else found)
-
-
-def framework_entries(connection: sqlite3.Connection, ref: Ref) -> list[Entry]:
-    """What frameworks did to their own lists."""
-    number, _, _ = living_head(connection, ref)
-    rows = connection.execute(sql.FRAMEWORK_ENTRIES, (entry_key(number, 0), entry_key(number, SEQ_MASK)))
-    return [counted(_sound(row)) for row in rows]
-
-
 def _sound(row: tuple[Any, ...]) -> Entry:
     """An entry whose columns have their types: SQLite keeps any type in any column, so damage can change it."""
     if not all(map(isinstance, row, _TYPES)):
         raise StoreDamaged(f"entry {row[0]} of a conversation does not hold what was written: restore a backup")
     return Entry._make(row)
-
-
-def find(connection: sqlite3.Connection, ref: Ref, ids: Sequence[str], seqs: Sequence[int]) -> list[Entry]:
-    """Entries by message id or by seq, in order of seq."""
-    number, _, _ = living_head(connection, ref)
-    named = _named(connection, number, ids, filing.find(connection, number, ids))
-    found = {entry.seq: entry for entry in named}
-    found.update({entry.seq: entry for entry in by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
-    return [counted(found[seq]) for seq in sorted(found)]
-
-
-class SqliteLog:
-    """`store.log` of core/ports.py."""
-
-    counts_later = True
-
-    def __init__(self, database: SqliteDatabase, jobs: SqliteJobs) -> None:
-        self._database = database
-        self._jobs = jobs
-
-    async def write(self, ref: Ref, intent: Intent[R]) -> R:
-        now = self._database.now()
-        engine = self._database.engine
-
-        def work(connection: sqlite3.Connection) -> Decision[R]:
-            decision = write(connection, ref, intent, now, engine.tails, engine.blobs)
-            engine.unindexed += len(decision.entries)
-            engine.fresh.note(decision.entries, decision.texts)
-            return decision
-
-        decision = await engine.write(work)
-        if decision.jobs:
-            self._jobs.ring(decision.jobs)
-        return decision.result
-
-    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
-        return await self._database.engine.read(lambda c: path(c, ref, query))
-
-    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
-        return await self._database.engine.read(lambda c: find(c, ref, ids, seqs))
-
-    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
-        return await self._database.engine.read(lambda c: scan(c, ref, after, limit, is_counted))
-
-    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
-        return await self._database.engine.read(lambda c: framework_entries(c, ref))
-
-    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
-        def work(connection: sqlite3.Connection) -> tuple[Sequence[BranchRow], int]:
-            number, head, _ = living_head(connection, ref)
-            return all_branches(connection, number), head.active
-
-        return await self._database.engine.read(work)
