@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-from everthread.adapters.stores.sqlite.packing import teach_packing
+from everthread.adapters.stores.sqlite.compression import add_compression_functions
 
 _MOST_BYTES = 1024
 """What lies in one piece: a page holds no more."""
@@ -45,5 +45,5 @@ def _made(function: str, raw: bytes, id: str) -> bytes:
 
 def _taught() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
-    teach_packing(connection)
+    add_compression_functions(connection)
     return connection

@@ -3,7 +3,7 @@
     python tools/train_payloads.py FILE
 
 Every file of everthread needs the very bytes it was written with: a new dictionary gets a name and a number of its
-own beside the old one (`adapters/stores/sqlite/packing.py`); none is ever changed.
+own beside the old one (`adapters/stores/sqlite/compression.py`); none is ever changed.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import everthread
-from everthread.adapters.stores.restoring import unfinished
+from everthread.adapters.stores.restore import unfinished
 from everthread.core.embeddings import VectorPart, unit
 from everthread.core.nouns import Ref
 from tests.cli.conftest import Quick

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import everthread
-from everthread.adapters.stores.restoring import unfinished
+from everthread.adapters.stores.restore import unfinished
 from tests.cli.conftest import Quick
 from tests.cli.shell import Ran, Shell, user
 from tests.forensics import readable

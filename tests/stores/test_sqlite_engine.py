@@ -23,7 +23,7 @@ def gathered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     hand_over = Engine._hand_over
 
     def noted(self: Engine, loop: asyncio.AbstractEventLoop) -> None:
-        sizes.append(len(self._handed[loop]))
+        sizes.append(len(self._gathered[loop]))
         hand_over(self, loop)
 
     monkeypatch.setattr(Engine, "_hand_over", noted)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import everthread
 from everthread.adapters.stores.sqlite import files as database_files
-from everthread.adapters.stores.sqlite.packing import teach_packing
+from everthread.adapters.stores.sqlite.compression import add_compression_functions
 from everthread.adapters.stores.sqlite.statements import WAL_BYTES
 from tests.forensics import packed, readable, unpacked
 
@@ -30,7 +30,7 @@ ID = MESSAGE["id"]
 @pytest.fixture
 def taught() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", check_same_thread=False)) as connection:
-        teach_packing(connection)
+        add_compression_functions(connection)
         yield connection
 
 
@@ -105,7 +105,7 @@ async def test_a_file_with_payloads_of_an_earlier_version_goes_on(tmp_path: Path
         )
         await conv.append([{"role": "user", "content": "large " * 20_000, "id": "large"}])
     with closing(sqlite3.connect(tmp_path / "et.db")) as connection, connection:
-        teach_packing(connection)
+        add_compression_functions(connection)
         connection.execute("UPDATE entries SET raw = unpacked(raw, id)")
         connection.execute("UPDATE payloads SET body = unpacked(body, 'large')")
     assert b"long ago" in (tmp_path / "et.db").read_bytes()

@@ -18,7 +18,7 @@ from everthread.cli.verify import as_json, tell_report
 from everthread.core.errors import Invalid
 
 if TYPE_CHECKING:
-    from everthread.adapters.stores.restoring import Erasure, Restored
+    from everthread.adapters.stores.restore import Erasure, Restored
 
 
 @command(app)
@@ -49,7 +49,7 @@ async def migrate(cli: Invocation) -> None:
 
 
 async def _migrate(cli: Invocation) -> Sequence[int]:
-    from everthread.adapters.stores.restoring import sqlite_file  # noqa: PLC0415 - startup
+    from everthread.adapters.stores.restore import sqlite_file  # noqa: PLC0415 - startup
 
     file = sqlite_file(cli.url)
     if file is not None:
@@ -79,7 +79,7 @@ async def backup(
     cli: Invocation, target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write; a new one.")]
 ) -> None:
     """Write a consistent copy of the database. Others may go on working meanwhile."""
-    from everthread.adapters.stores.restoring import back_up  # noqa: PLC0415 - startup
+    from everthread.adapters.stores.restore import back_up  # noqa: PLC0415 - startup
 
     async with cli.open() as et:
         written = await back_up(et.store, target)
@@ -114,7 +114,7 @@ async def restore(
 
 async def _restore(cli: Invocation, source: Path, more: Sequence[Erasure], force: bool, keep_old: bool) -> Restored:
     from everthread.adapters.blobs import blobs_at  # noqa: PLC0415 - startup
-    from everthread.adapters.stores.restoring import restore_sqlite, sqlite_file  # noqa: PLC0415
+    from everthread.adapters.stores.restore import restore_sqlite, sqlite_file  # noqa: PLC0415
 
     target = sqlite_file(cli.url)
     blobs = None if cli.settings.blobs is None else blobs_at(cli.settings.blobs)
@@ -123,7 +123,7 @@ async def _restore(cli: Invocation, source: Path, more: Sequence[Erasure], force
     if not is_postgres(cli.url):
         raise Invalid("only a SQLite file or a PostgreSQL database can be restored")
     require_postgres()
-    from everthread.adapters.stores.restoring_postgres import restore_postgres  # noqa: PLC0415 - an extra
+    from everthread.adapters.stores.restore_postgres import restore_postgres  # noqa: PLC0415 - an extra
 
     return await restore_postgres(cli.url, source, erasures=more, force=force, keep_old=keep_old, blobs=blobs)
 
@@ -161,7 +161,7 @@ def _tell(cli: Invocation, restored: Restored) -> None:
 
 
 def _read_erasures(file: Path) -> list[Erasure]:
-    from everthread.adapters.stores.restoring import Erasure  # noqa: PLC0415 - startup
+    from everthread.adapters.stores.restore import Erasure  # noqa: PLC0415 - startup
 
     found = []
     for number, line in enumerate(file.read_bytes().splitlines(), 1):

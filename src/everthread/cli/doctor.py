@@ -281,7 +281,7 @@ async def _check_external_vectors(address: str) -> Check:
 
 
 async def _check_database(cli: Invocation) -> AsyncIterator[Check]:
-    from everthread.adapters.stores.restoring import sqlite_file  # noqa: PLC0415 - startup
+    from everthread.adapters.stores.restore import sqlite_file  # noqa: PLC0415 - startup
 
     file = sqlite_file(cli.url)
     if file is not None:

@@ -12,7 +12,7 @@ from everthread.adapters.stores.postgres import errors, tables
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
-from everthread.adapters.stores.restoring_postgres import ASIDE, HAS_ASIDE
+from everthread.adapters.stores.restore_postgres import ASIDE, HAS_ASIDE
 from everthread.adapters.vectors.postgres import UNDECIDED, WITH_PGVECTOR, WITHOUT_PGVECTOR
 from everthread.adapters.vectors.postgres_statements import HAS_COLUMN, MODELS
 from everthread.cli.doctor import (

@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from everthread.adapters.stores import schema
 from everthread.adapters.stores.layout import words_of
-from everthread.adapters.stores.restoring import unfinished
+from everthread.adapters.stores.restore import unfinished
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.blobs import teach_blobs
+from everthread.adapters.stores.sqlite.blobs import add_blob_functions
+from everthread.adapters.stores.sqlite.compression import add_compression_functions
 from everthread.adapters.stores.sqlite.files import read_version
-from everthread.adapters.stores.sqlite.packing import teach_packing
 from everthread.adapters.vectors import sqlite as vectors
 from everthread.adapters.vectors.quantised import record_bytes
 from everthread.cli.doctor import (
@@ -65,8 +65,8 @@ def check_file(path: Path) -> Iterator[Check]:
     try:
         address = f"file:{quote(str(path.absolute()))}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as connection:
-            teach_blobs(connection, lambda: None)
-            teach_packing(connection)
+            add_blob_functions(connection, lambda: None)
+            add_compression_functions(connection)
             yield from _check_opened(connection, path)
     except sqlite3.DatabaseError as problem:
         yield _unreadable(problem)

@@ -58,7 +58,7 @@ class Invocation:
     def require_database(self) -> None:
         """NotFound if the URL names a SQLite file that does not exist: a mistyped path must not look like an empty
         database."""
-        from everthread.adapters.stores.restoring import sqlite_file  # noqa: PLC0415 - startup
+        from everthread.adapters.stores.restore import sqlite_file  # noqa: PLC0415 - startup
 
         file = sqlite_file(self.url)
         if file is not None and not file.exists():

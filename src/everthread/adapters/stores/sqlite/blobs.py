@@ -21,7 +21,7 @@ _told = threading.local()
 """SQLite says only that a function raised; what it raised is kept here for whoever translates that."""
 
 
-def teach_blobs(connection: sqlite3.Connection, source: Callable[[], Blobs | None]) -> None:
+def add_blob_functions(connection: sqlite3.Connection, source: Callable[[], Blobs | None]) -> None:
     """Give the connection the function `blob(name)`: the bytes, or NULL when there are none."""
 
     def blob(name: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The engine room: one writer thread per database file and process, and a few readers beside it.
+"""The engine: one writer thread per database file and process, and a few readers beside it.
 
 Callers hand the writer functions over an open connection. It takes all that wait, runs each in a savepoint of
 its own, so that one that fails fails alone, commits once, and only then tells them: a group commit. An fsync is
@@ -28,8 +28,8 @@ from typing import Any, ClassVar, TypeVar, cast
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, translated
 from everthread.adapters.stores.sqlite.filing import Tails
-from everthread.adapters.stores.sqlite.fresh import Fresh
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some, is_behind
+from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
 from everthread.core import driving
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
@@ -48,7 +48,7 @@ _GROUP = 256
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
+class _Request:
     work: Work[Any]
     in_transaction: bool
     loop: asyncio.AbstractEventLoop | None = None
@@ -56,12 +56,12 @@ class _Job:
     future: asyncio.Future[Any] | None = None
     result: Any = None
     error: BaseException | None = None
-    is_told: bool = False
-    """… which sees this when it has the pen."""
+    is_done: bool = False
+    """… which sees this when it holds the write lock."""
 
-    def tell(self) -> None:
+    def finish(self) -> None:
         """Runs in the caller's loop, if it has one."""
-        self.is_told = True
+        self.is_done = True
         if self.future is None or self.future.done():
             return
         if self.error is not None:
@@ -96,25 +96,25 @@ class Engine:
         self._place = place
         self._users = 0
         self.blobs: Blobs | None = None
-        self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
-        self._handed: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-        self._are_many = False
+        self._queue: queue.SimpleQueue[list[_Request] | None] = queue.SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Request]] = {}
+        self._is_shared = False
         """Whether callers shared the last commit."""
-        self._here: deque[_Job] = deque()
+        self._blocking: deque[_Request] = deque()
         """What callers that block are about to write."""
         self._idle: deque[sqlite3.Connection] = deque()
         """Those that nobody reads over now."""
-        self._pen = threading.Lock()
-        """Whoever writes has it."""
+        self._write_lock = threading.Lock()
+        """Held by whichever thread writes."""
         self.tails = Tails()
-        self.fresh = Fresh()
-        """Both touched only with the pen."""
-        self.unindexed = 0
-        """Entries written here since the last batch was indexed; touched only with the pen."""
+        self.unindexed_texts = UnindexedTexts()
+        """Both touched only under the write lock."""
+        self.unindexed_count = 0
+        """Entries written here since the last batch was indexed; touched only under the write lock."""
         prepare(path)
         self._writer_connection = connect(path, lambda: self.blobs)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
-        self._writer = threading.Thread(target=self._write_for_ever, name="everthread-writer", daemon=True)
+        self._writer = threading.Thread(target=self._run_writer, name="everthread-writer", daemon=True)
         self._writer.start()
 
     def release(self) -> None:
@@ -129,7 +129,7 @@ class Engine:
         self._readers.shutdown()
         while self._idle:
             self._idle.pop().close()
-        with self._pen:
+        with self._write_lock:
             self._writer_connection.close()
 
     async def write(self, work: Work[R]) -> R:
@@ -183,45 +183,45 @@ class Engine:
 
     async def _submit(self, work: Work[R], *, in_transaction: bool) -> R:
         if driving.is_driven():
-            job = _Job(work, in_transaction)
+            request = _Request(work, in_transaction)
             with driving.blocking():
-                self._submit_here(job)
-            if job.error is not None:
-                raise job.error
-            return cast(R, job.result)
+                self._submit_blocking(request)
+            if request.error is not None:
+                raise request.error
+            return cast(R, request.result)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        job = _Job(work, in_transaction, loop, future)
-        if loop in self._handed:
-            self._handed[loop].append(job)
-        elif self._are_many:
-            self._handed[loop] = [job]
+        request = _Request(work, in_transaction, loop, future)
+        if loop in self._gathered:
+            self._gathered[loop].append(request)
+        elif self._is_shared:
+            self._gathered[loop] = [request]
             loop.call_soon(self._hand_over, loop)
         else:
-            self._queue.put([job])
+            self._queue.put([request])
         return await future
 
-    def _submit_here(self, job: _Job) -> None:
-        """For a caller that blocks: who gets the pen next writes for all of them that wait by then."""
-        self._here.append(job)
+    def _submit_blocking(self, request: _Request) -> None:
+        """For a caller that blocks: who gets the write lock next writes for all of them that wait by then."""
+        self._blocking.append(request)
         try:
-            with self._pen:
-                while not job.is_told:
-                    self._write_here()
+            with self._write_lock:
+                while not request.is_done:
+                    self._write_blocking()
         finally:  # after a Ctrl-C, for this may be the main thread, it is not to be written by the next one
-            if job in self._here:
-                self._here.remove(job)
+            if request in self._blocking:
+                self._blocking.remove(request)
 
-    def _write_here(self) -> None:
-        group = _next_group(self._here.copy())
+    def _write_blocking(self) -> None:
+        group = _next_group(self._blocking.copy())
         try:
             self._run(group)
         finally:
             self._undo()
-        for job in group:
-            self._here.remove(job)
-        _tell(group)
-        if self.unindexed >= BATCH:
+        for request in group:
+            self._blocking.remove(request)
+        _notify(group)
+        if self.unindexed_count >= BATCH:
             self._queue.put([])  # the writer waits for this only, and would not see that the index is behind
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -231,48 +231,49 @@ class Engine:
         callers still prepare their messages: 16 callers got a third of the turns that way. Who is alone need not wait
         for others.
         """
-        self._queue.put(self._handed.pop(loop))
+        self._queue.put(self._gathered.pop(loop))
 
-    def _write_for_ever(self) -> None:
-        waiting: deque[_Job] = deque()
+    def _run_writer(self) -> None:
+        waiting: deque[_Request] = deque()
         is_over = False
         while waiting or not is_over:
             while not is_over and not (waiting and self._queue.empty()):
-                handed = self._next_handed()
-                is_over = handed is None
-                waiting.extend(handed or ())
-                if not handed:
+                requests = self._next_requests()
+                is_over = requests is None
+                waiting.extend(requests or ())
+                if not requests:
                     break
             if waiting:
                 group = _next_group(waiting)
-                self._are_many = len(group) > 1
-                with self._pen:
+                self._is_shared = len(group) > 1
+                with self._write_lock:
                     self._run(group)
-                _tell(group)
-            while self.unindexed >= MOST_UNINDEXED:  # who appends by the thousand brings more than a batch each time
+                _notify(group)
+            # Who appends by the thousand brings more than a batch each time.
+            while self.unindexed_count >= MOST_UNINDEXED:
                 self._index()
 
-    def _next_handed(self) -> list[_Job] | None:
-        """What is handed over next; while nothing is, the index catches up."""
-        while self.unindexed >= BATCH:
+    def _next_requests(self) -> list[_Request] | None:
+        """What is to be written next; while nothing is, the index catches up."""
+        while self.unindexed_count >= BATCH:
             with suppress(queue.Empty):
                 return self._queue.get(timeout=_QUIET_SECONDS)
-            while self.unindexed >= BATCH and self._queue.empty():
+            while self.unindexed_count >= BATCH and self._queue.empty():
                 self._index()
         return self._queue.get()
 
     def _index(self) -> None:
         """Bring the index nearer to the log, now that the callers have been told."""
-        with self._pen:
-            self.unindexed = max(0, self.unindexed - BATCH)
+        with self._write_lock:
+            self.unindexed_count = max(0, self.unindexed_count - BATCH)
             try:
                 self._writer_connection.execute("BEGIN IMMEDIATE")
-                index_some(self._writer_connection, self.fresh)
+                index_some(self._writer_connection, self.unindexed_texts)
                 self._writer_connection.execute("COMMIT")
             except Exception:  # noqa: BLE001 - the worker loop: what waits is noted in the file, and a search tells its caller
                 self._undo()
 
-    def _run(self, group: list[_Job]) -> None:
+    def _run(self, group: list[_Request]) -> None:
         try:
             if group[0].in_transaction:
                 _commit_together(self._writer_connection, group)
@@ -326,11 +327,11 @@ class SqliteDatabase:
         """Read once the search index has caught up with the log, as far as the reader needs it."""
         engine = self.engine
         while not (read := await engine.read(lambda c: () if is_behind(c) else (work(c),))):
-            await engine.write(lambda c: index_some(c, engine.fresh))
+            await engine.write(lambda c: index_some(c, engine.unindexed_texts))
         return read[0]
 
 
-def _next_group(waiting: deque[_Job]) -> list[_Job]:
+def _next_group(waiting: deque[_Request]) -> list[_Request]:
     """Those that share the next transaction; one that must be alone is a group of its own."""
     group = [waiting.popleft()]
     while waiting and group[0].in_transaction and waiting[0].in_transaction and len(group) < _GROUP:
@@ -338,50 +339,50 @@ def _next_group(waiting: deque[_Job]) -> list[_Job]:
     return group
 
 
-def _commit_together(connection: sqlite3.Connection, group: list[_Job]) -> None:
+def _commit_together(connection: sqlite3.Connection, group: list[_Request]) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    for job in group:
+    for request in group:
         if len(group) == 1:
-            job.result = job.work(connection)
+            request.result = request.work(connection)
         else:
-            _run_in_savepoint(connection, job)
+            _run_in_savepoint(connection, request)
     reach("commit.before")
     connection.execute("COMMIT")
     reach("commit.after")
 
 
-def _run_in_savepoint(connection: sqlite3.Connection, job: _Job) -> None:
+def _run_in_savepoint(connection: sqlite3.Connection, request: _Request) -> None:
     connection.execute("SAVEPOINT one")
     try:
-        job.result = job.work(connection)
+        request.result = request.work(connection)
     except EverthreadError as problem:
         connection.execute("ROLLBACK TO one")
-        job.error = problem
+        request.error = problem
     except (sqlite3.IntegrityError, UnicodeDecodeError, json.JSONDecodeError) as problem:
         connection.execute("ROLLBACK TO one")
-        job.error = translated(problem)
+        request.error = translated(problem)
     connection.execute("RELEASE one")
 
 
-def _fail(group: list[_Job], problem: BaseException) -> None:
-    for job in group:
-        job.result, job.error = None, job.error or problem
+def _fail(group: list[_Request], problem: BaseException) -> None:
+    for request in group:
+        request.result, request.error = None, request.error or problem
 
 
-def _tell(group: list[_Job]) -> None:
+def _notify(group: list[_Request]) -> None:
     """Wake each caller's loop once, however many of its callers were in the group."""
     reach("ack.before")
-    by_loop: dict[asyncio.AbstractEventLoop | None, list[_Job]] = {}
-    for job in group:
-        by_loop.setdefault(job.loop, []).append(job)
-    for loop, jobs in by_loop.items():
+    by_loop: dict[asyncio.AbstractEventLoop | None, list[_Request]] = {}
+    for request in group:
+        by_loop.setdefault(request.loop, []).append(request)
+    for loop, requests in by_loop.items():
         if loop is None:
-            _tell_all(jobs)
+            _finish_all(requests)
             continue
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(_tell_all, jobs)
+            loop.call_soon_threadsafe(_finish_all, requests)
 
 
-def _tell_all(jobs: list[_Job]) -> None:
-    for job in jobs:
-        job.tell()
+def _finish_all(requests: list[_Request]) -> None:
+    for request in requests:
+        request.finish()

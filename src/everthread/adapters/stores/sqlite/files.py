@@ -11,8 +11,8 @@ from pathlib import Path
 
 from everthread.adapters.stores import schema
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.blobs import cause_of, teach_blobs
-from everthread.adapters.stores.sqlite.packing import teach_packing
+from everthread.adapters.stores.sqlite.blobs import add_blob_functions, cause_of
+from everthread.adapters.stores.sqlite.compression import add_compression_functions
 from everthread.core.blobs import Blobs
 from everthread.core.errors import StoreBusy, StoreDamaged, StoreError, StoreFull
 from everthread.core.failpoints import reach
@@ -24,8 +24,8 @@ DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
 def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> sqlite3.Connection:
     """A connection to a file that is up to date."""
     connection = _connect(path)
-    teach_blobs(connection, blobs)
-    teach_packing(connection)
+    add_blob_functions(connection, blobs)
+    add_compression_functions(connection)
     return connection
 
 

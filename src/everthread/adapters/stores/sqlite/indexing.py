@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, sound_payload, text_of, uses_of
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.counting import known_tokens
-from everthread.adapters.stores.sqlite.fresh import Fresh, Known
+from everthread.adapters.stores.sqlite.unindexed import Known, UnindexedTexts, known_tokens
 from everthread.context.tokens import count_tokens
 from everthread.core.entries import UNCOUNTED, Flag, Kind
 from everthread.core.errors import StoreDamaged
@@ -55,11 +54,11 @@ def is_far_behind(connection: sqlite3.Connection, ref: Ref) -> bool:
     return row is not None and row[0] > FEW
 
 
-def index_some(connection: sqlite3.Connection, fresh: Fresh) -> None:
+def index_some(connection: sqlite3.Connection, texts: UnindexedTexts) -> None:
     """Index a batch of what waits, over as many logs as it takes, in the writer's transaction."""
     left = BATCH
     while left > 0 and (row := connection.execute(sql.UNINDEXED).fetchone()) is not None:
-        left -= _index_log(connection, _Behind._make(row), left, fresh)
+        left -= _index_log(connection, _Behind._make(row), left, texts)
     reach("index.written")
 
 
@@ -85,11 +84,11 @@ class _Found(NamedTuple):
     """Payloads that may call tools."""
 
 
-def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, fresh: Fresh) -> int:
+def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, texts: UnindexedTexts) -> int:
     number = behind.number
     span = (entry_key(number, behind.after), entry_key(number, behind.last), limit)
     rows = connection.execute(sql.TO_INDEX, span).fetchall()
-    found = _found(connection, rows, entry_key(number, behind.counted), fresh)
+    found = _found(connection, rows, entry_key(number, behind.counted), texts)
     scope = (owner_scope(behind.owner),)
     connection.executemany(sql.INSERT_WORDS, [(key, index_text(text, scope)) for key, text in found.said])
     counts = [(_tokens(chain, text), key) for chain, text, key in found.uncounted]
@@ -104,7 +103,9 @@ def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, fres
     return len(rows)
 
 
-def _found(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], used_until: int, fresh: Fresh) -> _Found:
+def _found(
+    connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], used_until: int, texts: UnindexedTexts
+) -> _Found:
     """Of those that are not erased; without a damaged one, of which `verify` tells, so that the others are still
     found. One loop over plain rows: it runs for every entry."""
     found = _Found([], [], [])
@@ -112,7 +113,7 @@ def _found(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], used
         if flags & _ERASED:
             continue
         try:
-            text, calling = fresh.take(chain) or _read(connection, key, role, how)
+            text, calling = texts.take(chain) or _read(connection, key, role, how)
         except StoreDamaged:
             continue
         if kind == _MESSAGE:

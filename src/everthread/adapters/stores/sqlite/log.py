@@ -22,9 +22,9 @@ from everthread.adapters.stores.layout import (
 )
 from everthread.adapters.stores.sqlite import checkpoints, compactions, filing, turns
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.counting import counted
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.adapters.stores.sqlite.filing import Tails
+from everthread.adapters.stores.sqlite.unindexed import counted
 from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound, StoreDamaged
@@ -54,8 +54,8 @@ class SqliteLog:
 
         def work(connection: sqlite3.Connection) -> Decision[R]:
             decision = write(connection, ref, intent, now, engine.tails, engine.blobs)
-            engine.unindexed += len(decision.entries)
-            engine.fresh.note(decision.entries, decision.texts)
+            engine.unindexed_count += len(decision.entries)
+            engine.unindexed_texts.note(decision.entries, decision.texts)
             return decision
 
         decision = await engine.write(work)

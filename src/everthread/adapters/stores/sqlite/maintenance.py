@@ -50,7 +50,7 @@ class SqliteMaintenance:
         engine = self._database.engine
 
         def work(connection: sqlite3.Connection) -> EraseReport:
-            engine.fresh.forget()
+            engine.unindexed_texts.forget()
             return erase.blank(connection, owner, conversation, message, now)
 
         report = await engine.write(work)

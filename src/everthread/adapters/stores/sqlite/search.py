@@ -17,8 +17,8 @@ import orjson
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
 from everthread.adapters.stores.sqlite import indexing, log
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.counting import counted
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
+from everthread.adapters.stores.sqlite.unindexed import counted
 from everthread.core.entries import Entry
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref

@@ -18,7 +18,7 @@ from everthread.adapters.stores.postgres import PostgresStore, dump, erase, erro
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
-from everthread.adapters.stores.restoring import Erasure, Restored
+from everthread.adapters.stores.restore import Erasure, Restored
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreDamaged

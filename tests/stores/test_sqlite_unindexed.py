@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import everthread
-from everthread.adapters.stores.sqlite import fresh as module
+from everthread.adapters.stores.sqlite import unindexed as module
 from everthread.adapters.stores.sqlite.engine import Engine
-from everthread.adapters.stores.sqlite.fresh import Fresh
+from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
 from everthread.core.entries import UNCOUNTED, Entry, Kind
 from tests.contracts.talk import says
 
@@ -24,39 +24,39 @@ def entry(seq: int, *, tokens: int = UNCOUNTED, role: str = "user", raw: bytes =
 
 def waiting(file: Path) -> int:
     (engine,) = [one for (_, path), one in Engine._engines.items() if path == str(file.resolve())]
-    return len(engine.fresh._known)
+    return len(engine.unindexed_texts._known)
 
 
 def test_what_is_taken_is_not_known_any_more() -> None:
-    fresh = Fresh()
-    fresh.note([entry(1), entry(2)], ["one", None])
-    assert fresh.take(entry(1).chain) == ("one", None)
-    assert fresh.take(entry(1).chain) is None
-    assert fresh.take(entry(2).chain) is None
+    texts = UnindexedTexts()
+    texts.note([entry(1), entry(2)], ["one", None])
+    assert texts.take(entry(1).chain) == ("one", None)
+    assert texts.take(entry(1).chain) is None
+    assert texts.take(entry(2).chain) is None
 
 
 def test_what_the_index_does_not_count_is_not_remembered() -> None:
-    fresh = Fresh()
-    fresh.note([entry(1, tokens=7)], ["counted, because it is long or off the record"])
-    assert fresh.take(entry(1).chain) is None
+    texts = UnindexedTexts()
+    texts.note([entry(1, tokens=7)], ["counted, because it is long or off the record"])
+    assert texts.take(entry(1).chain) is None
 
 
 def test_a_payload_is_kept_only_where_it_may_call() -> None:
-    fresh = Fresh()
+    texts = UnindexedTexts()
     raw = b'{"role":"assistant","tool_calls":[]}'
-    fresh.note([entry(1, role="assistant", raw=raw), entry(2, role="user", raw=raw)], ["", ""])
-    assert [known and known[1] for known in map(fresh.take, (entry(1).chain, entry(2).chain))] == [raw, None]
+    texts.note([entry(1, role="assistant", raw=raw), entry(2, role="user", raw=raw)], ["", ""])
+    assert [known and known[1] for known in map(texts.take, (entry(1).chain, entry(2).chain))] == [raw, None]
 
 
 def test_memory_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_CHARS", 1_000)
-    fresh = Fresh()
+    texts = UnindexedTexts()
     for seq in range(1, 500):
-        fresh.note([entry(seq)], ["x" * 10])
-        assert sum(len(text) for text, _ in fresh._known.values()) <= 1_000
+        texts.note([entry(seq)], ["x" * 10])
+        assert sum(len(text) for text, _ in texts._known.values()) <= 1_000
     for seq in range(1, 500):
-        fresh.take(entry(seq).chain)
-    assert fresh._chars == 0
+        texts.take(entry(seq).chain)
+    assert texts._chars == 0
 
 
 async def test_nothing_is_remembered_of_what_is_indexed_or_erased(tmp_path: Path) -> None:

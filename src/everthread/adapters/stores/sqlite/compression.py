@@ -31,7 +31,7 @@ _ID = b"\x01"
 """Stands where the id was: JSON has no such byte, unless it came as UTF-16."""
 
 
-def teach_packing(connection: sqlite3.Connection) -> None:
+def add_compression_functions(connection: sqlite3.Connection) -> None:
     """Give the connection `packed(payload, id)` and `unpacked(payload, id)`.
 
     A connection is used by one thread at a time, which what it packs with needs too.
