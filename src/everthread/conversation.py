@@ -506,7 +506,7 @@ class Conversation:
         dry_run: bool = False,
         branch: Branch | BranchName = None,
         compaction: Mapping[str, Any] | None = None,
-        on_each: Callable[[CompactionOutcome], None] = lambda _: None,
+        on_each: Callable[[CompactionOutcome], None] | None = None,
         budget: Budget | None = None,
     ) -> CompactionOutcome:
         """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
@@ -522,7 +522,7 @@ class Conversation:
             overrides=compaction,
             budget=budget,
             dry_run=dry_run,
-            on_each=on_each,
+            on_each=on_each or (lambda _: None),
         )
 
     async def compact_if_due(

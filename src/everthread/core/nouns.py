@@ -14,7 +14,7 @@ from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, Flag, Kind
 from everthread.core.errors import StoreDamaged
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
 _DELETED, _PINNED, _SECRET = int(Flag.DELETED), int(Flag.PINNED), int(Flag.SECRET)
 """As numbers: `&` with a flag makes a flag, at twenty times the cost, three times for each message that is shown."""
 
