@@ -250,8 +250,13 @@ class Compactor:
         while True:
             inputs = await self.store.views.inputs(ref, view.leaf_seq)
             parent = await run_in_background(self._parent, inputs.row, view.policy, trigger)
-            if parent is None or (trigger in AUTOMATIC and await self._is_asked_back(ref, parent)):
+            if parent is None:
                 return newest
+            if trigger in AUTOMATIC:  # what a person has undone stays so
+                over = CompactionQuery(over=(parent.after_seq, parent.last_seq))
+                known = await self.store.views.compactions(ref, over)
+                if any(one.undone_at is not None and one.span_hash == parent.span_hash for one in known):
+                    return newest
             try:
                 newest, is_new = await self._keep(ref, parent, inputs)
             except Conflict:  # somebody else did it, or something inside changed: the next compaction looks again

@@ -97,15 +97,14 @@ def facts_of_summaries(leaves: Sequence[ChildSummary]) -> list[Fact]:
 def _facts_of_line(line: SummaryLine) -> list[Fact]:
     if line.section != "mentioned":
         return find_facts(line.text, seq=line.first_seq)
-    listed = enumerate(line.text.split("; "))
-    return [_listed_fact(said, line.first_seq, place) for place, said in listed if normalise(said)]
-
-
-def _listed_fact(said: str, seq: int, place: int) -> Fact:
-    """A fact that was listed is one, also where the rule that found it needed the words around it."""
-    found = next((fact for fact in find_facts(said, seq=seq) if fact.text == said), None)
-    bare = Fact(kind="quote", text=said, normal=normalise(said), seq=seq)
-    return replace(found or bare, start=place)
+    facts: list[Fact] = []
+    for place, said in enumerate(line.text.split("; ")):
+        if normal := normalise(said):
+            # A fact that was listed is one, also where the rule that found it needed the words around it.
+            bare = Fact(kind="quote", text=said, normal=normal, seq=line.first_seq)
+            found = (fact for fact in find_facts(said, seq=line.first_seq) if fact.text == said)
+            facts.append(replace(next(found, bare), start=place))
+    return facts
 
 
 def _is_users(line: SummaryLine) -> bool:
@@ -115,7 +114,7 @@ def _is_users(line: SummaryLine) -> bool:
 def _candidates(lines: Sequence[tuple[SummaryLine, int]], leaves: int) -> list[CandidateLine]:
     words = [terms(line.text) for line, _ in lines]
     weights = tf_idf_weights(words)
-    heaviest = max((_telling(said, weights) for said in words), default=0.0) or 1.0
+    heaviest = max((_top_weight(said, weights) for said in words), default=0.0) or 1.0
     return [
         CandidateLine(
             section=line.section,
@@ -124,8 +123,11 @@ def _candidates(lines: Sequence[tuple[SummaryLine, int]], leaves: int) -> list[C
             first_seq=line.first_seq,
             last_seq=line.last_seq,
             place=place,
-            weight=_weight(line, _telling(said, weights) / heaviest, (leaf + 1) / leaves),
-            facts=_values(line),
+            weight=_score(line, _top_weight(said, weights) / heaviest, (leaf + 1) / leaves),
+            facts={
+                fact.normal: (_USER_FACT_VALUE if _is_users(line) else _OTHER_FACT_VALUE) * fact_weight(fact)
+                for fact in _facts_of_line(line)
+            },
             terms=frozenset(said),
         )
         for place, ((line, leaf), said) in enumerate(zip(lines, words, strict=True))
@@ -133,15 +135,10 @@ def _candidates(lines: Sequence[tuple[SummaryLine, int]], leaves: int) -> list[C
     ]
 
 
-def _telling(said: Sequence[str], weights: dict[str, float]) -> float:
+def _top_weight(said: Sequence[str], weights: dict[str, float]) -> float:
     return sum(sorted((weights[term] for term in set(said)), reverse=True)[:6])
 
 
-def _weight(line: SummaryLine, salience: float, progress: float) -> float:
+def _score(line: SummaryLine, salience: float, progress: float) -> float:
     own = _SECTION_WEIGHTS[line.section] * (progress if line.section == "open" else 1.0)
     return (own + 0.4 * salience + 0.2 * progress) * (1.0 if _is_users(line) else 0.6)
-
-
-def _values(line: SummaryLine) -> dict[str, float]:
-    value = _USER_FACT_VALUE if _is_users(line) else _OTHER_FACT_VALUE
-    return {fact.normal: value * fact_weight(fact) for fact in _facts_of_line(line)}

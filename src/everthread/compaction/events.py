@@ -1,4 +1,4 @@
-"""Telling of compactions: how one began, what failed in it, and how it ended. Emitting is the listener's.
+"""Events of compactions: how one began, what failed in it, and how it ended. Emitting is the listener's.
 
 Everything here is made from numbers that views and outcomes carry; no text of a message comes this far.
 """
@@ -44,8 +44,10 @@ class CompactionAttempt:
     """What the request counts to that it is made for, where there is one."""
 
     @property
-    def begun(self) -> CompactionTriggered:
-        used = self.used_tokens if self.used_tokens is not None else _tokens_in(self.view)
+    def triggered(self) -> CompactionTriggered:
+        view = self.view
+        shown = sum(one.tokens_after for one in view.row) + sum(one.tokens for one in view.window)
+        used = self.used_tokens if self.used_tokens is not None else shown
         return CompactionTriggered(
             owner=self.ref.owner,
             conversation_id=self.ref.id,
@@ -60,29 +62,42 @@ class CompactionAttempt:
 async def report_compaction(
     listener: Listener, attempt: CompactionAttempt, work: Awaitable[CompactionOutcome]
 ) -> CompactionOutcome:
-    """Await a compaction, and tell of it."""
-    listener.hear(attempt.begun)
+    """Await a compaction, and report how it began and ended."""
+    listener.hear(attempt.triggered)
     began = time.monotonic()
     try:
         outcome = await work
     except asyncio.CancelledError:
-        listener.hear(_cancelled(attempt, time.monotonic() - began))
+        listener.hear(
+            CompactionCancelled(
+                owner=attempt.ref.owner,
+                conversation_id=attempt.ref.id,
+                trigger=attempt.trigger,
+                seconds=round(time.monotonic() - began, 3),
+            )
+        )
         raise
     except EverthreadError as problem:
         listener.hear(_exception(attempt, type(problem).__name__, will_continue=False))
         raise
-    for event in _ended(attempt, outcome, time.monotonic() - began):
+    for event in _events_of(attempt, outcome, time.monotonic() - began):
         listener.hear(event)
     return outcome
 
 
-def _ended(attempt: CompactionAttempt, outcome: CompactionOutcome, seconds: float) -> Iterator[Event]:
+def _events_of(attempt: CompactionAttempt, outcome: CompactionOutcome, seconds: float) -> Iterator[Event]:
     for failure in outcome.failures:
         if failure.is_of_model:
-            yield _vain(attempt, failure)
+            yield _model_failure(attempt, failure)
     if outcome.error is not None:
         is_refused = any(not failure.is_of_model for failure in outcome.failures)
-        yield _failed(attempt, "not-smaller" if is_refused else "conflict")
+        yield CompactionFailed(
+            owner=attempt.ref.owner,
+            conversation_id=attempt.ref.id,
+            trigger=attempt.trigger,
+            reason="not-smaller" if is_refused else "conflict",
+            will_wait_for_hard_limit=attempt.trigger != "hard_limit",
+        )
         return
     made = outcome.compaction if outcome.compacted else None
     uncovered = attempt.view.uncovered
@@ -101,7 +116,7 @@ def _ended(attempt: CompactionAttempt, outcome: CompactionOutcome, seconds: floa
     )
 
 
-def _vain(attempt: CompactionAttempt, failure: SummaryFailure) -> Event:
+def _model_failure(attempt: CompactionAttempt, failure: SummaryFailure) -> Event:
     if failure.kind == "error":
         return _exception(attempt, failure.cause or "ModelError", will_continue=True)
     return SummaryRefused(
@@ -113,25 +128,6 @@ def _vain(attempt: CompactionAttempt, failure: SummaryFailure) -> Event:
     )
 
 
-def _failed(attempt: CompactionAttempt, reason: str) -> CompactionFailed:
-    return CompactionFailed(
-        owner=attempt.ref.owner,
-        conversation_id=attempt.ref.id,
-        trigger=attempt.trigger,
-        reason=reason,
-        will_wait_for_hard_limit=attempt.trigger != "hard_limit",
-    )
-
-
-def _cancelled(attempt: CompactionAttempt, seconds: float) -> CompactionCancelled:
-    return CompactionCancelled(
-        owner=attempt.ref.owner,
-        conversation_id=attempt.ref.id,
-        trigger=attempt.trigger,
-        seconds=round(seconds, 3),
-    )
-
-
 def _exception(attempt: CompactionAttempt, error: str, *, will_continue: bool) -> CompactionException:
     return CompactionException(
         owner=attempt.ref.owner,
@@ -140,10 +136,6 @@ def _exception(attempt: CompactionAttempt, error: str, *, will_continue: bool) -
         error=error,
         will_continue=will_continue,
     )
-
-
-def _tokens_in(view: View) -> int:
-    return sum(one.tokens_after for one in view.row) + sum(one.tokens for one in view.window)
 
 
 def truncation_begun(ref: Ref, view: View, wanted: Context) -> TruncationBegun:

@@ -107,10 +107,10 @@ def extract(
     draft = _draft(read, facts_of_sources(read) if facts is None else facts, kind or conversation_kind(read))
     room_tokens = min(max_tokens, max(_LEAST_TOKENS, _half_of(read, max_tokens, count_tokens)))
     list_tokens = int(room_tokens * FACTS_SHARE)
-    prose, listed = _written(draft, room_tokens - list_tokens, list_tokens, count_tokens)
+    prose, listed = _write(draft, room_tokens - list_tokens, list_tokens, count_tokens)
     spare_tokens = list_tokens - count_tokens(listed) - 1
     if spare_tokens > _WORTH_A_LINE:
-        prose, listed = _written(draft, room_tokens - list_tokens + spare_tokens, list_tokens, count_tokens)
+        prose, listed = _write(draft, room_tokens - list_tokens + spare_tokens, list_tokens, count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
     return whole or extract_openings(sources, max_tokens=max_tokens, count_tokens=count_tokens)
 
@@ -129,7 +129,7 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind
     )
 
 
-def _written(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: TokenCounter) -> tuple[str, str]:
+def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: TokenCounter) -> tuple[str, str]:
     """The sentences, and the list of the facts that none of them holds."""
     chosen = select_candidates(
         draft.candidates,
@@ -154,19 +154,18 @@ def extract_openings(sources: Sequence[Source], *, max_tokens: int, count_tokens
         return ""
     language = language_of(read)
     by_need = sorted(read, key=lambda source: (not is_user(source), source.is_tool_result, -source.seq))
-    lines = [_opening_line(source, speaker_label(source, language)) for source in by_need]
+    lines: list[SummaryLine] = []
+    for source in by_need:
+        text = to_one_line(source.text) or ", ".join(to_one_line(call.name) for call in source.calls)
+        clipped = f"{text[:_TERSE_CHARS].rstrip()}…" if len(text) > _TERSE_CHARS else text
+        said = f"{speaker_label(source, language)}{clipped}"
+        lines.append(SummaryLine(section="facts", text=said, first_seq=source.seq, last_seq=source.seq))
     fitting = lines_that_fit(lines, language, max_tokens, count_tokens)
     if fitting:
         return format_summary(fitting, language)
     mark = f" {source_tag(lines[0])}"
     room_tokens = max(1, max_tokens - count_tokens(mark) - 1)
     return cut_to_fit(f"{cut_to_fit(lines[0].text, room_tokens, count_tokens)}{mark}", max_tokens, count_tokens)
-
-
-def _opening_line(source: Source, speaker: str) -> SummaryLine:
-    text = to_one_line(source.text) or ", ".join(to_one_line(call.name) for call in source.calls)
-    clipped = f"{text[:_TERSE_CHARS].rstrip()}…" if len(text) > _TERSE_CHARS else text
-    return SummaryLine(section="facts", text=f"{speaker}{clipped}", first_seq=source.seq, last_seq=source.seq)
 
 
 def _half_of(sources: Sequence[Source], max_tokens: int, count_tokens: TokenCounter) -> int:
@@ -189,20 +188,17 @@ def _lines(chosen: Sequence[CandidateLine], days: dict[int, str]) -> Iterator[Su
 
 def _joined(pieces: Sequence[CandidateLine]) -> str:
     """The pieces as they stood, a gap marked, an item with the heading it needs."""
-    text, before = "", None
+    text = pieces[0].speaker
+    before: CandidateLine | None = None
     for piece in pieces:
-        head = f"{piece.under}: " if piece.under and (before is None or piece.under != before.under) else ""
-        text += f"{_between(before, piece)}{head}{piece.text}"
+        if before is not None:
+            is_next = piece.place == before.place + 1
+            text += " … " if not is_next else " " if before.text.endswith(_ENDINGS) else "; "
+        if piece.under and (before is None or piece.under != before.under):
+            text += f"{piece.under}: "
+        text += piece.text
         before = piece
-    return f"{pieces[0].speaker}{text}"
-
-
-def _between(before: CandidateLine | None, piece: CandidateLine) -> str:
-    if before is None:
-        return ""
-    if piece.place != before.place + 1:
-        return " … "
-    return " " if before.text.endswith(_ENDINGS) else "; "
+    return text
 
 
 # Of a very long span only the pieces that look best are read closely. A summary of 1,000 tokens takes some 40.
@@ -258,7 +254,7 @@ def _best(said: Sequence[Statement], values: FactValues, first: Statement | None
     at: Sequence[int] = range(len(said))
     if len(said) > _READ_CLOSELY:
         guesses = [
-            quick_score(one, salience, values.held_by(one.piece.text, one.source.seq)) + 9 * (one is first)
+            quick_score(one, salience, values.facts_in(one.piece.text, one.source.seq)) + 9 * (one is first)
             for one, salience in zip(said, salient, strict=True)
         ]
         at = sorted(heapq.nlargest(_READ_CLOSELY, at, key=guesses.__getitem__))
@@ -275,7 +271,7 @@ def _from_words(
     if one.question is not None:
         asked = f"{speaker_label(one.question.source, language)}{_clipped(one.question.piece.text, language)}"
         first_seq, speaker, text = one.question.source.seq, "", f"{asked} → {speaker}{text}"
-    facts = values.held_by(text, first_seq, one.source.seq)
+    facts = values.facts_in(text, first_seq, one.source.seq)
     section = "goal" if opens else section_of(one, holds_facts=bool(facts))
     yield CandidateLine(
         section=section,
@@ -303,7 +299,7 @@ def _from_call(outcome: CallOutcome, progress: float, values: FactValues) -> Can
         last_seq=outcome.last_seq,
         place=0,
         weight=own + 0.2 * progress,
-        facts=values.held_by(text, outcome.first_seq, outcome.last_seq),
+        facts=values.facts_in(text, outcome.first_seq, outcome.last_seq),
         terms=frozenset(terms(text)),
     )
 

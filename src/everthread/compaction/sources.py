@@ -191,17 +191,16 @@ def transcript(sources: Sequence[Source], *, share: float = 1.0) -> str:
     said = [source for source in prepare_sources(sources) if not is_empty(source)]
     lengths = [len(source.text) for source in said]
     most = max(_LEAST_CHARS, even_share(lengths, int(min(share, 1.0) * sum(lengths))))
-    return "\n".join(line for source in said for line in _lines(source, most))
-
-
-def _lines(source: Source, most_chars: int) -> list[str]:
-    calls = [f"  calls {call.name}({both_ends(call.arguments, _ARGUMENT_CHARS)})" for call in source.calls]
-    return [f"[#{source.seq}] {speaker(source)}: {both_ends(source.text, most_chars)}", *calls]
+    lines: list[str] = []
+    for source in said:
+        lines.append(f"[#{source.seq}] {speaker(source)}: {both_ends(source.text, most)}")
+        lines += [f"  calls {call.name}({both_ends(call.arguments, _ARGUMENT_CHARS)})" for call in source.calls]
+    return "\n".join(lines)
 
 
 def sources_from(stretch: Sequence[LogMessage]) -> list[Source]:
     """The messages as the summarisers read them."""
-    return [_source(stored) for stored in stretch]
+    return [_source(message) for message in stretch]
 
 
 def _source(stored: LogMessage) -> Source:

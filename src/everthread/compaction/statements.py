@@ -147,7 +147,10 @@ class FactValues:
     """What keeping each fact is worth, and which facts a text said at a seq holds."""
 
     def __init__(self, sources: Sequence[Source], facts: Sequence[Fact]) -> None:
-        sides = {source.seq: _side(source) for source in sources}
+        sides = {
+            source.seq: "user" if is_user(source) else "tool" if source.is_tool_result else "other"
+            for source in sources
+        }
         self._at_seq: defaultdict[int, list[Fact]] = defaultdict(list)
         self._values: dict[str, float] = {}
         for fact in facts:
@@ -155,14 +158,10 @@ class FactValues:
             value = fact_weight(fact) * _FACT_VALUES[sides.get(fact.seq, "other")]
             self._values[fact.normal] = max(value, self._values.get(fact.normal, 0.0))
 
-    def held_by(self, text: str, *seqs: int) -> dict[str, float]:
+    def facts_in(self, text: str, *seqs: int) -> dict[str, float]:
         """The normal form of each fact in the text, with its value; a user's fact is worth it wherever it stands."""
         near = [fact for seq in dict.fromkeys(seqs) for fact in self._at_seq.get(seq, ())]
         return {fact.normal: self._values[fact.normal] for fact in near if fact.text in text}
-
-
-def _side(source: Source) -> str:
-    return "user" if is_user(source) else "tool" if source.is_tool_result else "other"
 
 
 def saliences(said: Sequence[Statement]) -> list[float]:

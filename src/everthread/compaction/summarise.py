@@ -22,7 +22,7 @@ from everthread.compaction.background import run_abandonable, run_in_background
 from everthread.compaction.condense import condense, facts_of_summaries
 from everthread.compaction.extract import extract, extract_openings
 from everthread.compaction.fact_ranking import facts_of_sources, split_kept
-from everthread.compaction.gate import Accepted, Rejected, check_summary
+from everthread.compaction.gate import Accepted, check_summary
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.sources import (
     ChildSummary,
@@ -118,12 +118,8 @@ async def summarise(
                 facts_kept=judged.facts_kept,
                 failures=tuple(failures),
             )
-        failures.append(_refused(stage, judged))
+        failures.append(SummaryFailure(stage=stage, reason=f"{judged.reason}: {judged.detail}"))
     return tuple(failures)
-
-
-def _refused(stage: str, judged: Rejected) -> SummaryFailure:
-    return SummaryFailure(stage=stage, reason=f"{judged.reason}: {judged.detail}")
 
 
 async def _attempts(
@@ -138,7 +134,7 @@ async def _attempts(
     most = policy.summary_max_tokens
     if model is not None:
         for stage, most_now in (("model", most), ("model-terse", most // 2)):
-            text = await _asked(model, stage, asked, kind, most_now, policy, failures)
+            text = await _ask_model(model, stage, asked, kind, most_now, policy, failures)
             if text is None:
                 break  # one that failed or hung would take the turn as long again
             yield stage, text
@@ -150,7 +146,7 @@ async def _attempts(
     yield "terse", extract_openings(sources, max_tokens=max(most // 8, 40), count_tokens=count_tokens)
 
 
-async def _asked(
+async def _ask_model(
     model: Summariser,
     stage: str,
     asked: str,
@@ -162,7 +158,7 @@ async def _asked(
     """The model's text, or None with the failure noted."""
     try:
         async with asyncio.timeout(policy.summary_timeout_seconds):
-            text = await _answer(model, asked, kind, max_tokens, is_terse=stage == "model-terse")
+            text = await _call_model(model, asked, kind, max_tokens, is_terse=stage == "model-terse")
     except TimeoutError:
         failures.append(SummaryFailure(stage=stage, reason=f"timeout: no answer in {policy.summary_timeout_seconds} s"))
     except ModelError as problem:
@@ -175,7 +171,9 @@ async def _asked(
     return None
 
 
-async def _answer(model: Summariser, asked: str, kind: ConversationKind, max_tokens: int, *, is_terse: bool) -> object:
+async def _call_model(
+    model: Summariser, asked: str, kind: ConversationKind, max_tokens: int, *, is_terse: bool
+) -> object:
     """What the model writes, if it does. It is somebody else's code: whatever it raises is a ModelError here."""
     before = cancel_count()
     try:

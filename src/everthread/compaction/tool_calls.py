@@ -9,7 +9,7 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everthread.compaction.sources import Source, SourceCall
 from everthread.compaction.summary_format import to_one_line
@@ -29,7 +29,7 @@ _FAILED = re.compile(
     r"|\bexit (?:code|status)[ :=]+[1-9]|command not found|No such file or directory|Permission denied|错误[:：]|失败",
     re.IGNORECASE,
 )
-_TELLING_LINE = re.compile(r"(?i)error|exception|failed|fatal|denied|not found|错误|失败")
+_ERROR_LINE = re.compile(r"(?i)error|exception|failed|fatal|denied|not found|错误|失败")
 _ACTING = re.compile(
     r"(?i)(?:^|_|\.|-)(?:add|apply|approve|book|buy|cancel|change|commit|create|delete|deploy|edit|insert|install|modify"
     r"|move|order|pay|post|publish|put|refund|remove|rename|replace|run|save|schedule"
@@ -97,18 +97,8 @@ def _without_repeats(found: list[CallOutcome]) -> list[CallOutcome]:
     for outcome in found:
         line = outcome_line(outcome)
         before = last.pop(line, None)
-        last[line] = outcome if before is None else _again(before, outcome)
+        last[line] = outcome if before is None else replace(outcome, repeats=before.repeats + 1)
     return list(last.values())
-
-
-def _again(before: CallOutcome, outcome: CallOutcome) -> CallOutcome:
-    return CallOutcome(
-        call=outcome.call,
-        result=outcome.result,
-        first_seq=outcome.first_seq,
-        last_seq=outcome.last_seq,
-        repeats=before.repeats + 1,
-    )
 
 
 def outcome_line(outcome: CallOutcome) -> str:
@@ -129,8 +119,8 @@ def _sketched(text: str, limit: int, *, given: str = "", failed: bool = False) -
     said = text.strip()
     fields = _fields(said, given) if said[:1] in ("{", "[") else None
     if fields is None:
-        return to_one_line(_telling(said[:_READ_CHARS], limit, failed=failed))
-    return to_one_line(_joined(fields, limit))
+        return to_one_line(_key_line(said[:_READ_CHARS], limit, failed=failed))
+    return to_one_line(_join_fields(fields, limit))
 
 
 def _fields(said: str, given: str) -> list[str] | None:
@@ -162,7 +152,7 @@ def _scalars(value: object, name: str, depth: int) -> Iterator[tuple[int, str, s
         yield depth, name, to_one_line(text[:_VALUE_CHARS])
 
 
-def _joined(fields: list[str], limit: int) -> str:
+def _join_fields(fields: list[str], limit: int) -> str:
     line = ""
     for field in fields:
         longer = f"{line}, {field}" if line else field
@@ -172,12 +162,12 @@ def _joined(fields: list[str], limit: int) -> str:
     return line
 
 
-def _telling(text: str, limit: int, *, failed: bool) -> str:
+def _key_line(text: str, limit: int, *, failed: bool) -> str:
     """The first line of a plain result; of a failure the last one that names it, as tracebacks do."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
-    naming = [line for line in lines if _TELLING_LINE.search(line)] if failed else []
+    naming = [line for line in lines if _ERROR_LINE.search(line)] if failed else []
     line = naming[-1] if naming else lines[0]
     more = "" if naming or len(lines) == 1 else f" … ({len(lines)} lines)"
     return f"{line[:limit]}{'…' if len(line) > limit else ''}{more}"

@@ -105,9 +105,10 @@ def assemble(
         if cut is None:  # what is recalled is the first to go
             given = replace(given, recalled=(), reminded=())
         whole = cut or _Draft(given, quotes_within(given), provider, policy)
-    draft, sent = _sent(given, whole, budget, provider, policy)
+    draft, sent = _fit_draft(given, whole, budget, provider, policy)
     omitted = draft.omissions(sent.dropped)
-    system, tools = _shared_texts(given)
+    system = encodable(given.system).encode() if given.system else None
+    tools = tools_text(given.tools) if given.tools else None
     manifest = Manifest(
         renderer=RENDERER,
         system_digest=None if system is None else text_digest(system),
@@ -142,12 +143,6 @@ def assemble(
     )
 
 
-def _shared_texts(given: Ingredients) -> tuple[bytes | None, bytes | None]:
-    """The system prompt and the tool schemas as they are kept."""
-    system = encodable(given.system).encode() if given.system else None
-    return system, tools_text(given.tools) if given.tools else None
-
-
 def tools_text(tools: Sequence[Mapping[str, Any]]) -> bytes:
     """Tool schemas in one form, so that the same ones have the same hash."""
     return orjson.dumps(list(tools), option=orjson.OPT_SORT_KEYS)
@@ -176,7 +171,7 @@ def _with_less_record(
     return draft if draft.tokens <= budget.limit else None
 
 
-def _sent(
+def _fit_draft(
     given: Ingredients, whole: _Draft, budget: Budget, provider: Provider | None, policy: ClampPolicy
 ) -> tuple[_Draft, _Sent]:
     """The draft that fits with the most of the record."""
@@ -215,12 +210,16 @@ class _Draft:
         recorded_at = len(laid) if quotes else None
         if quotes:
             laid.append((record_message(quotes.blocks), None))
-        asked_at = _newest_turn(given.window)
+        asked_at = next(
+            (at for at in reversed(range(len(given.window))) if is_user_turn(given.window[at].payload)), None
+        )
         recalled_at = None
         for at, stored in enumerate(given.window):
             if at == asked_at and (given.recalled or given.reminded):
                 recalled_at = len(laid)
-                laid.append((_recollected(given), None))
+                recalled = [recalled_block(one).block for one in given.recalled]
+                reminded = [memory_block(one).block for one in given.reminded]
+                laid.append((recalled_message(recalled, reminded), None))
             laid += [(message, stored.seq) for message in self._placed(at, stored)]
         report = repair_report([message for message, _ in laid], given.live_calls, provider=provider)
         self.repairs = report.repairs
@@ -289,12 +288,14 @@ class _Draft:
     def fitted(self, budget: Budget) -> _Sent:
         """Within the budget: the record as it stands, the rest as far as it goes. ContextOverflow if it does not."""
         if self.tokens <= budget.limit:
-            return self._whole()
+            messages = [dict(message) for message in self.messages]
+            sizes = dict(enumerate(self.sizes))
+            return _Sent(messages=messages, sizes=sizes, dropped=(), clamps=(), tokens=self.tokens)
         others = [at for at in range(len(self.messages)) if at != self._record_at]
         rest = [self.messages[at] for at in others]
         done = fit(
             [[rest[at] for at in span] for span in unit_spans(rest)],
-            _beside(budget, self.record_tokens),
+            _leave_room(budget, self.record_tokens),
             seqs=[self._first_seqs[at] for at in others],
             tokens=[self.sizes[at] for at in others],
             policy=self._policy,
@@ -311,10 +312,6 @@ class _Draft:
             clamps=[replace(clamp, index=others[clamp.index]) for clamp in done.clamped],
             tokens=done.tokens + self.record_tokens,
         )
-
-    def _whole(self) -> _Sent:
-        messages = [dict(message) for message in self.messages]
-        return _Sent(messages=messages, sizes=dict(enumerate(self.sizes)), dropped=(), clamps=(), tokens=self.tokens)
 
     def seqs_of(self, indexes: Iterable[int]) -> tuple[int, ...]:
         """The messages of the log behind these of the request."""
@@ -397,17 +394,7 @@ class _Draft:
         return (remembered, 0, whole - remembered) if quotes.pinned else (whole, 0, 0)
 
 
-def _recollected(given: Ingredients) -> Fields:
-    recalled = [recalled_block(one).block for one in given.recalled]
-    return recalled_message(recalled, [memory_block(one).block for one in given.reminded])
-
-
-def _newest_turn(window: Sequence[LogMessage]) -> int | None:
-    """Where the newest thing that a person says stands in the window."""
-    return next((at for at in reversed(range(len(window))) if is_user_turn(window[at].payload)), None)
-
-
-def _beside(budget: Budget, taken: int) -> Budget:
+def _leave_room(budget: Budget, taken: int) -> Budget:
     """The budget with so many tokens less. ContextOverflow when that is all of it."""
     if taken == 0:
         return budget

@@ -254,7 +254,14 @@ def _rewritten(message: Message, rewrite: Rewrite) -> Fields:
     elif isinstance(content, list):
         draft["content"] = [_rewritten_block(block, rewrite) for block in content]
     calls = calls_of(message)
-    return with_calls(draft, [_rewritten_call(call, rewrite) for call in calls]) if calls else draft
+    if not calls:
+        return draft
+    sent: list[Call] = []
+    for call in calls:
+        text = as_text(call.arguments)
+        short = rewrite(text, "arguments")
+        sent.append(call if short is text else call._replace(arguments=short))
+    return with_calls(draft, sent)
 
 
 def _rewritten_block(block: Any, rewrite: Rewrite) -> Any:
@@ -267,12 +274,6 @@ def _rewritten_block(block: Any, rewrite: Rewrite) -> Any:
     if isinstance(content, list):
         return {**block, "content": [_rewritten_block(inner, rewrite) for inner in content]}
     return {**block, "content": rewrite(content, "text")} if isinstance(content, str) and content else block
-
-
-def _rewritten_call(call: Call, rewrite: Rewrite) -> Call:
-    text = as_text(call.arguments)
-    short = rewrite(text, "arguments")
-    return call if short is text else call._replace(arguments=short)
 
 
 HEAD_SHARE = 2 / 3

@@ -342,11 +342,8 @@ def with_result_ids(message: Message, answers: Sequence[CallResult]) -> Fields:
 
 def user_message(neighbour: Message, content: str | list[Any]) -> Fields:
     """A message in the user's name, written like the one it stands beside."""
-    return {"type" if is_langchain(neighbour) else "role": _user_word(neighbour), "content": content}
-
-
-def _user_word(neighbour: Message) -> str:
-    return "human" if is_langchain(neighbour) else "user"
+    speaker = {"type": "human"} if is_langchain(neighbour) else {"role": "user"}
+    return {**speaker, "content": content}
 
 
 def read_arguments(arguments: object) -> Mapping[str, Any] | None:
@@ -441,17 +438,16 @@ def _results(message: Message) -> list[Fields]:
     blocks: list[Any] = list(content_of(message) or ())  # type: ignore[call-overload]
     answers = {answer.block: answer.call_id for answer in results_of(message)}
     results = [
-        {"role": "tool", "tool_call_id": call_id, "content": _result_content(blocks[block])}
+        {
+            "role": "tool",
+            "tool_call_id": call_id,
+            "content": "" if (said := blocks[block].get("content")) is None else said,
+        }
         for block, call_id in answers.items()
         if block is not None
     ]
     rest = [block for index, block in enumerate(blocks) if index not in answers]
     return [*results, {"role": "user", "content": rest}] if rest else results
-
-
-def _result_content(block: Mapping[str, Any]) -> Any:
-    content = block.get("content")
-    return "" if content is None else content
 
 
 def _content(message: Message, *, without: frozenset[str] = frozenset()) -> Any:

@@ -19,7 +19,6 @@ from everthread.context.content_blocks import is_accepted
 from everthread.context.message_format import (
     SIGNED_BLOCKS,
     Call,
-    CallResult,
     Message,
     Provider,
     blocks_of,
@@ -58,21 +57,17 @@ def find_violations(messages: Sequence[Message], provider: Provider | None = Non
     check_messages(messages)
     rules = SHARED_RULES + (OPENAI_RULES if provider != "anthropic" else ())
     rules += ANTHROPIC_RULES if provider != "openai" else ()
-    unreadable = list(_unreadable(messages))
-    if unreadable:
+    unreadable = [
+        Violation(kind="unknown_role", index=index, message=f"{role_of(message)!r} is not a role a provider knows")
+        for index, message in enumerate(messages)
+        if not is_message(message)
+    ]
+    if unreadable:  # the other rules only make sense for messages that have a role
         return unreadable
     found = [
         Violation(kind=rule.__name__, index=index, message=text) for rule in rules for index, text in rule(messages)
     ]
     return sorted(found, key=lambda fault: fault.index)
-
-
-def _unreadable(messages: Sequence[Message]) -> Iterator[Violation]:
-    """The other rules only make sense for messages that have a role."""
-    for index, message in enumerate(messages):
-        if not is_message(message):
-            said = role_of(message)
-            yield Violation(kind="unknown_role", index=index, message=f"{said!r} is not a role a provider knows")
 
 
 CALL_ID_LENGTH = 40
@@ -100,9 +95,10 @@ def orphan_result(messages: Sequence[Message]) -> Findings:
     for _, calls, run in _callers(messages):
         for carrier in run:
             expected[carrier] = {call.id for call in calls}
-    for index, answer in _answers(messages):
-        if answer.call_id not in expected.get(index, ()):
-            yield index, f"result for {answer.call_id!r}, but the message before made no such call"
+    for index, message in enumerate(messages):
+        for result in results_of(message):
+            if result.call_id not in expected.get(index, ()):
+                yield index, f"result for {result.call_id!r}, but the message before made no such call"
 
 
 def second_result(messages: Sequence[Message]) -> Findings:
@@ -205,12 +201,12 @@ def bad_speaker_name(messages: Sequence[Message]) -> Findings:
         name = message.get("name")
         if name is None or role_of(message) == "tool":
             continue
-        if not isinstance(name, str) or not 1 <= len(name) <= 64 or any(_is_refused(char) for char in name):
+        if (
+            not isinstance(name, str)
+            or not 1 <= len(name) <= 64
+            or any(char.isspace() or char in "<|\\/>" for char in name)
+        ):
             yield index, f"the name {name!r} has more than 64 characters, white space or one of < | \\ / >"
-
-
-def _is_refused(char: str) -> bool:
-    return char.isspace() or char in "<|\\/>"
 
 
 def misplaced_image(messages: Sequence[Message]) -> Findings:
@@ -366,12 +362,6 @@ def _made(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...]]]
         calls = calls_of(message)
         if calls:
             yield index, calls
-
-
-def _answers(messages: Sequence[Message]) -> Iterator[tuple[int, CallResult]]:
-    for index, message in enumerate(messages):
-        for answer in results_of(message):
-            yield index, answer
 
 
 def _callers(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...], range]]:

@@ -1,7 +1,7 @@
 """What a model sees of a conversation: reading a view, rendering it, and rendering again what was once shown.
 
 Reading takes two reads of the store: the inputs (path, summaries, settings), then the window's messages, up to the
-very message the inputs ended at. Once the window has left the beginning of the path, a third finds the system messages
+very message those inputs end at. Once the window has left the beginning of the path, a third finds the system messages
 there, which hold all the same.
 """
 
@@ -114,27 +114,36 @@ async def read_view(
     query = PathQuery(branch=leaf, after=covered, limit=wanted + _LOOK_BACK, newest_first=True)
     read = [to_log_message(place, newest) for place, newest in (await store.log.path(ref, query))[::-1]]
     begin = max(0, len(read) - wanted)
-    start = _landing(read, begin, policy.bounds)
+    start = _window_start(read, begin, policy.bounds)
     anchor = await _anchor(store, ref, query, read, start)
-    opened_with = len(anchor) + _opened_with(policy.bounds, row, jumped, start - begin)
+    if jumped:
+        opened_with = max(0, policy.max_message_history + 1 - policy.bounds.step - (start - begin))
+    else:
+        opened_with = row[-1].new_count - 1 if row else 0
     window = [*anchor, *read[start:]]
     in_window = {one.seq for one in window}
-    leading = await _leading(store, ref, leaf) if row or jumped else []
-    pinned = _pinned_before(inputs, in_window)
+    leading = await _leading_system(store, ref, leaf) if row or jumped else []
+    pinned = [
+        to_log_message(place, newest)
+        for place, newest in inputs.pinned
+        if place.seq not in in_window and is_on(inputs.segments, place.branch, place.seq)
+    ]
+    # Instructions hold however far the window has moved on.
+    standing = {one.seq: one for one in (*leading, *pinned) if is_system(one.payload) and one.seq not in in_window}
     return View(
         inputs=inputs,
         policy=policy,
         row=row,
         window=window,
-        opened_with=opened_with,
+        opened_with=len(anchor) + opened_with,
         passed_over=(covered + 1, read[start].seq - 1) if start else None,
         pinned=[one for one in pinned if not is_system(one.payload)],
-        standing=_standing(in_window, leading, pinned),
+        standing=[standing[seq] for seq in sorted(standing)],
         uncovered=uncovered,
     )
 
 
-def _landing(read: Sequence[LogMessage], begin: int, bounds: WindowBounds) -> int:
+def _window_start(read: Sequence[LogMessage], begin: int, bounds: WindowBounds) -> int:
     """Where the window starts: the first user's turn near `begin`, else a unit there. Only messages that were there
     when it jumped decide, so it stays until the next jump."""
     if begin == 0:
@@ -157,32 +166,12 @@ async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[LogMe
     return list(islice((one for one in run if is_user_turn(one.payload)), 1))
 
 
-async def _leading(store: Store, ref: Ref, leaf: int) -> list[LogMessage]:
+async def _leading_system(store: Store, ref: Ref, leaf: int) -> list[LogMessage]:
     """The system messages that the path begins with, each in its newest revision."""
     first = [
         to_log_message(*pair) for pair in await store.log.path(ref, PathQuery(branch=leaf, limit=MAX_LEADING_SYSTEM))
     ]
     return first[: count_leading_system(one.payload for one in first)]
-
-
-def _standing(in_window: set[int], *found: Sequence[LogMessage]) -> list[LogMessage]:
-    """Instructions hold however far the window has moved on."""
-    by_seq = {one.seq: one for some in found for one in some if is_system(one.payload) and one.seq not in in_window}
-    return [by_seq[seq] for seq in sorted(by_seq)]
-
-
-def _opened_with(bounds: WindowBounds, row: Sequence[Compaction], jumped: int, passed: int) -> int:
-    if jumped:
-        return max(0, bounds.max_message_history + 1 - bounds.step - passed)
-    return row[-1].new_count - 1 if row else 0
-
-
-def _pinned_before(inputs: ViewInputs, in_window: set[int]) -> list[LogMessage]:
-    return [
-        to_log_message(place, newest)
-        for place, newest in inputs.pinned
-        if place.seq not in in_window and is_on(inputs.segments, place.branch, place.seq)
-    ]
 
 
 def to_log_message(place: Entry, newest: Entry) -> LogMessage:
@@ -209,29 +198,26 @@ def render(
     provider: Provider | None = None,
 ) -> Context:
     """The request this view makes."""
-    room = view.policy.memory_max_tokens
+    room, seqs = view.policy.memory_max_tokens, view.seqs
     given = Ingredients(
         system=system,
         memories=() if known is None else known.at_start(view.compacted_at, room),
-        reminded=() if known is None else known.before_question(view.compacted_at, room, view.seqs),
+        reminded=() if known is None else known.before_question(view.compacted_at, room, seqs),
         standing=view.standing,
         tools=tools,
-        recalled=_outside(view, recalled),
-        summaries=[_summed(compaction) for compaction in view.row],
+        recalled=[one for one in recalled if one.stored.seq not in seqs],
+        summaries=[_quoted_summary(compaction) for compaction in view.row],
         pinned=view.pinned,
         window=view.window,
         passed_over=view.passed_over,
-        old_before=_old_before(view),
+        # Old are those that were when its start last moved: the request began anew then, and until it does again its
+        # beginning must not change.
+        old_before=max(0, view.opened_with - view.policy.keep_recent),
     )
     return assemble(given, budget, provider=provider)
 
 
-def _outside(view: View, recalled: Sequence[RecalledPassage]) -> list[RecalledPassage]:
-    """Without what the view shows anyway."""
-    return [one for one in recalled if one.stored.seq not in view.seqs]
-
-
-def _summed(compaction: Compaction) -> QuotedSummary:
+def _quoted_summary(compaction: Compaction) -> QuotedSummary:
     return QuotedSummary(
         id=compaction.id,
         first_seq=compaction.first_seq,
@@ -239,12 +225,6 @@ def _summed(compaction: Compaction) -> QuotedSummary:
         text=compaction.summary,
         tokens=compaction.tokens_after,
     )
-
-
-def _old_before(view: View) -> int:
-    """How many messages of the window are old. Those that were when its start last moved: the request began anew
-    then, and until it does again its beginning must not change."""
-    return max(0, view.opened_with - view.policy.keep_recent)
 
 
 # -- what was shown ------------------------------------------------------------------------------------------------
@@ -286,10 +266,14 @@ async def render_again(store: Store, ref: Ref, id: str) -> SeenContext:
         system=shared.get(kept.system_digest or "", b"").decode() or None,
         standing=standing,
         tools=orjson.loads(shared.get(kept.tools_digest or "", b"[]")),
-        recalled=[_passage(one, *spans[one.seq, one.entry_seq]) for one in recalled],
+        recalled=[
+            RecalledPassage(stored=one, start=start, end=end)
+            for one in recalled
+            for start, end in [spans[one.seq, one.entry_seq]]
+        ],
         memories=[known[id] for id in kept.memory_ids if id in known],
         reminded=[known[id] for id in kept.reminded_ids if id in known],
-        summaries=[_summed(by_id[one]) for one in kept.summary_ids if one in by_id],
+        summaries=[_quoted_summary(by_id[one]) for one in kept.summary_ids if one in by_id],
         pinned=pinned,
         window=window,
         passed_over=kept.passed_over,
@@ -314,10 +298,6 @@ async def _memories(store: Store, ref: Ref, ids: Sequence[str]) -> dict[str, Quo
     query = NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(id) for id in ids])
     notes = await store.notes.list(ref.owner, query)
     return {note.id: quote_memory(note_to_memory(note, ref.owner), ref) for note in notes}
-
-
-def _passage(stored: LogMessage, start: int, end: int) -> RecalledPassage:
-    return RecalledPassage(stored=stored, start=start, end=end)
 
 
 async def _revisions(

@@ -245,7 +245,14 @@ class CallRepair:
         self.calls = [calls_of(item.message) for item in items]
         self.answers = [results_of(item.message) for item in items]
         self.pairing: Pairing = pair_results([item.message for item in items])
-        self.live = _live_refs(self.calls, self.pairing, live)
+        newest = {
+            call.id: CallRef(at, slot)
+            for at, made in enumerate(self.calls)
+            for slot, call in enumerate(made)
+            if call.id in live
+        }
+        self.live = frozenset(ref for ref in newest.values() if ref not in self.pairing.answers)
+        """The calls that are still running: the newest of each live id, if it has no result yet."""
         self.ids = _unique_ids(self.calls, self.live)
         self.call_of = {answer: call for call, answer in self.pairing.answers.items()}
         self.placed: set[int] = set()
@@ -259,10 +266,14 @@ class CallRepair:
             elif at in self.placed:
                 continue
             elif self.answers[at]:
-                out.extend(self._leftover(at))
+                if said := self._said_beside(at):
+                    out.append(replace(item, message={**item.message, "content": said}))
             else:
                 out.append(item)
-        self._note_unplaced()
+        for ref in sorted(self.pairing.orphans | self.pairing.repeats):
+            call_id = self.answers[ref.message][ref.slot].call_id
+            kind: RepairKind = "orphan_result" if ref in self.pairing.orphans else "second_result"
+            self.ledger.note(kind, self.items[ref.message], call_id)
         return out
 
     def _group(self, at: int) -> Iterator[ViewItem]:
@@ -282,7 +293,7 @@ class CallRepair:
                 continue
             else:
                 result = self._made(at, call, self.calls[at][slot].id)
-            if _is_block(result):
+            if result.message.get("type") == "tool_result":
                 blocks.append(result)
             else:
                 yield result
@@ -341,12 +352,9 @@ class CallRepair:
             len(answered) == len(found)
             and expected <= answered
             and carriers in ([], [run[-1]] if run else [])
-            and all(self._results_first(carrier) for carrier in carriers)
+            # results come before whatever the user says in the same message
+            and all([one.block for one in self.answers[host]] == [*range(len(self.answers[host]))] for host in carriers)
         )
-
-    def _results_first(self, carrier: int) -> bool:
-        places = [answer.block for answer in self.answers[carrier]]
-        return places == list(range(len(places)))
 
     def _said_beside(self, carrier: int) -> list[Any]:
         """What a carrier of results says besides."""
@@ -355,11 +363,6 @@ class CallRepair:
         if taken == {None} or not isinstance(content, list):
             return []
         return [block for at, block in enumerate(content) if at not in taken]
-
-    def _leftover(self, at: int) -> Iterator[ViewItem]:
-        said = self._said_beside(at)
-        if said:
-            yield replace(self.items[at], message={**self.items[at].message, "content": said})
 
     def _sent_calls(self, at: int) -> list[Call]:
         return [call._replace(id=self.ids[CallRef(at, slot)]) for slot, call in enumerate(self.calls[at])]
@@ -383,24 +386,6 @@ class CallRepair:
                 changed.append(replace(answer, call_id=self.ids[call]))
         return replace(item, message=with_result_ids(item.message, changed)) if changed else item
 
-    def _note_unplaced(self) -> None:
-        for ref in sorted(self.pairing.orphans | self.pairing.repeats):
-            call_id = self.answers[ref.message][ref.slot].call_id
-            kind: RepairKind = "orphan_result" if ref in self.pairing.orphans else "second_result"
-            self.ledger.note(kind, self.items[ref.message], call_id)
-
-
-def _is_block(item: ViewItem) -> bool:
-    return item.message.get("type") == "tool_result"
-
-
-def _live_refs(calls: Sequence[Sequence[Call]], pairing: Pairing, live: frozenset[str]) -> frozenset[CallRef]:
-    """The calls that are still running: the newest of each live id, if it has no result yet."""
-    newest = {
-        call.id: CallRef(at, slot) for at, made in enumerate(calls) for slot, call in enumerate(made) if call.id in live
-    }
-    return frozenset(ref for ref in newest.values() if ref not in pairing.answers)
-
 
 def _unique_ids(calls: Sequence[Sequence[Call]], live: frozenset[CallRef]) -> dict[CallRef, str]:
     """An id for every call that no other call of the request has. A live call keeps its own: its result is
@@ -420,14 +405,13 @@ def _unique_ids(calls: Sequence[Sequence[Call]], live: frozenset[CallRef]) -> di
 def _free_id(call: Call, taken: Collection[str], copies: Counter[str]) -> str:
     if CALL_ID.fullmatch(call.id) and call.id not in taken:
         return call.id
-    stem = call.id if CALL_ID.fullmatch(call.id) and len(call.id) <= 32 else _made_id(call)
+    if CALL_ID.fullmatch(call.id) and len(call.id) <= 32:
+        stem = call.id
+    else:
+        seed = call.id or f"{call.name} {as_json(call.arguments)}"
+        stem = f"call_{hashlib.sha256(seed.encode()).hexdigest()[:24]}"
     candidate = stem
     while candidate in taken:
         copies[stem] += 1
         candidate = f"{stem}-{copies[stem] + 1}"
     return candidate
-
-
-def _made_id(call: Call) -> str:
-    seed = call.id or f"{call.name} {as_json(call.arguments)}"
-    return f"call_{hashlib.sha256(seed.encode()).hexdigest()[:24]}"

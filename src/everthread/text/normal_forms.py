@@ -107,9 +107,6 @@ def time_of_day(hour: str, minute: str | None, half: str) -> str:
         hours += 12
     elif half.casefold().startswith(("a", "凌")) and hours == 12:
         hours = 0
-    return f"{hours:02d}:{_minutes(minute):02d}"
-
-
-def _minutes(minute: str | None) -> int:
     named = {None: 0, "": 0, "半": 30, "一刻": 15, "三刻": 45}
-    return named[minute] if minute in named else int(number(str(minute)))
+    minutes = named[minute] if minute in named else int(number(str(minute)))
+    return f"{hours:02d}:{minutes:02d}"
