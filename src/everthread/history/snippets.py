@@ -78,15 +78,12 @@ def _window(line: str, matches: Sequence[_MatchSpan], width: int) -> tuple[int, 
     ends = [match.end for match in matches]
     # For each match, the matches from it on that fit into the width: at least itself.
     spans = [(at, max(at + 1, bisect_right(ends, match.start + width))) for at, match in enumerate(matches)]
-    first, last = max(spans, key=lambda span: _match_counts(matches[slice(*span)]))
+    terms = [match.term for match in matches]
+    first, last = max(spans, key=lambda span: (len(set(terms[slice(*span)])), span[1] - span[0]))
     taken = matches[last - 1].end - matches[first].start
     start = max(0, min(matches[first].start - (width - taken) // 2, len(line) - width))
     start = _word_start(line, start, matches[first].start)
     return start, _word_end(line, min(start + width, len(line)), matches[last - 1].end)
-
-
-def _match_counts(matches: Sequence[_MatchSpan]) -> tuple[int, int]:
-    return len({match.term for match in matches}), len(matches)
 
 
 def _word_start(line: str, start: int, limit: int) -> int:

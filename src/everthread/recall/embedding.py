@@ -8,7 +8,7 @@ off the record. Memories and passages of documents have their vectors with them,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -69,7 +69,9 @@ async def catch_up(store: Store, meaning: SemanticIndex, ref: Ref) -> int:
     embedded = 0
     while after < last and (entries := await store.log.scan(ref, after=after, limit=min(_PAGE, last - after))):
         embedded += await _embed(meaning, ref, entries)
-        await _forget_replaced(meaning, ref, entries)
+        revised = {entry.revises for entry in entries if entry.how == Revision.REPLACE and entry.kind == Kind.MESSAGE}
+        if replaced := sorted(seq for seq in revised if seq is not None):
+            await meaning.vectors.forget(ref.owner, ref.id, seqs=replaced)
         after = entries[-1].seq
     for old in indexed.keys() - {model}:
         await meaning.vectors.forget(ref.owner, ref.id, model=old)
@@ -116,13 +118,6 @@ async def _embed(meaning: SemanticIndex, ref: Ref, entries: Sequence[Entry]) -> 
             embedded += len(batch)
             batch = []
     return embedded
-
-
-async def _forget_replaced(meaning: SemanticIndex, ref: Ref, entries: Sequence[Entry]) -> None:
-    revised = {entry.revises for entry in entries if entry.how == Revision.REPLACE and entry.kind == Kind.MESSAGE}
-    replaced = sorted(seq for seq in revised if seq is not None)
-    if replaced:
-        await meaning.vectors.forget(ref.owner, ref.id, seqs=replaced)
 
 
 # -- vectors of notes ----------------------------------------------------------------------------------------------
@@ -179,14 +174,13 @@ class ReplaceVectors:
             for note, vector in zip(self.notes, self.vectors, strict=True)
             if (known := seen.by_key.get(note.key)) is not None and known.text == note.text
         ]
-        return NoteDecision(result=len(renewed), put=[*renewed, *self._documents(seen.by_key)])
-
-    def _documents(self, seen: Mapping[NoteKey, Note]) -> list[Note]:
-        """Documents say whose vectors their passages have, so that the same one added again is nothing new."""
-        found = [seen[key] for key in _documents_of(self.notes) if key in seen]
-        return [
-            note._replace(record=orjson.dumps({**orjson.loads(note.record), "model": self.model})) for note in found
+        # Documents say whose vectors their passages have, so that the same one added again is nothing new.
+        documents = [
+            note._replace(record=orjson.dumps({**orjson.loads(note.record), "model": self.model}))
+            for key in _documents_of(self.notes)
+            if (note := seen.by_key.get(key)) is not None
         ]
+        return NoteDecision(result=len(renewed), put=[*renewed, *documents])
 
 
 def _documents_of(notes: Sequence[Note]) -> list[NoteKey]:

@@ -16,7 +16,7 @@ from everthread.core.documents import Collection, Document, PassageHit, PassageH
 from everthread.core.embeddings import Embedder
 from everthread.core.errors import Invalid, ModelError, NotFound
 from everthread.core.ids import check_id, check_text
-from everthread.core.notes import Note, NoteKind, NoteQuery, NotesFound
+from everthread.core.notes import NoteKind, NoteQuery, NotesFound
 from everthread.core.nouns import Page
 from everthread.core.ports import Store
 from everthread.core.queries import Query
@@ -77,9 +77,11 @@ class Knowledge:
         data, name = await _read_source(source)
         digest = sha256(data).hexdigest()
         known_as = check_name(id if id is not None else name or digest[:16])
-        known = await self._known(owner, collection, known_as)
-        if known is not None and is_unchanged(known, digest, None if self._embedder is None else self._embedder.name):
-            return replace(note_to_document(known), outcome="same")
+        same_id = NoteQuery(kind=NoteKind.DOCUMENT, keys=[document_key(collection, known_as)])
+        model = None if self._embedder is None else self._embedder.name
+        for note in await self._store.notes.list(owner, same_id):
+            if is_unchanged(note, digest, model):
+                return replace(note_to_document(note), outcome="same")
         read = await asyncio.to_thread(self._read_all, source, data, name or known_as)
         passages = await asyncio.to_thread(split_document, read)
         if not passages:
@@ -115,11 +117,6 @@ class Knowledge:
             media_type = "text/markdown" if is_markdown else "text/plain"
             return ReadDocument(media_type=media_type, pages=[data.decode()])
         return self._read(data, name)
-
-    async def _known(self, owner: str, collection: str, id: str) -> Note | None:
-        query = NoteQuery(kind=NoteKind.DOCUMENT, keys=[document_key(collection, id)])
-        found = await self._store.notes.list(owner, query)
-        return found[0] if found else None
 
     async def collections(self, owner: str) -> Sequence[Collection]:
         """The collections of an owner, by name, and how much is in each."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -112,8 +111,11 @@ class Remember:
         )
 
     def decide(self, seen: NotesSeen, now: int) -> NoteDecision[Sequence[Memory]]:
-        if self.read_mark is not None and not self._is_unread(seen, self.read_mark):
-            return NoteDecision(result=())
+        if self.read_mark is not None:
+            place = seen.conversations.get(self.read_mark.conversation)
+            is_read = read_until(seen.by_key.get(self.read_mark.key)) >= self.read_mark.until
+            if is_read or place is None or place.off_record:
+                return NoteDecision(result=())
         writer = _MemoryWriter(self.owner, seen, now)
         written = [
             writer.write(new)
@@ -124,12 +126,6 @@ class Remember:
         vectors = {new.id: new.vector for new in self.memories}
         notes = [memory_to_note(memory, vectors.get(memory.id)) for memory in writer.changed.values()]
         return NoteDecision(result=written, put=[*notes, *marks])
-
-    def _is_unread(self, seen: NotesSeen, mark: ReadMark) -> bool:
-        place = seen.conversations.get(mark.conversation)
-        if place is None or place.off_record:
-            return False
-        return read_until(seen.by_key.get(mark.key)) < mark.until
 
 
 class _MemoryWriter:
@@ -145,8 +141,11 @@ class _MemoryWriter:
 
     def write(self, new: NewMemory) -> Memory:
         _check_source(new, self._seen)
-        if memory_key(new.id) in self._seen.by_key:
-            return self._repeat(new)
+        same_id = self._seen.by_key.get(memory_key(new.id))
+        if same_id is not None:
+            if same_id.text != new.text:
+                raise Conflict(f"memory {new.id!r} exists already with another text; update it, or choose another id")
+            return note_to_memory(same_id, self._owner)  # a retry
         known = self._same_topic(new)
         for one in known:
             if comparable_text(one.text) == comparable_text(new.text) and new.supersedes in (None, one.id):
@@ -159,13 +158,6 @@ class _MemoryWriter:
         self.changed[memory.id] = memory
         self._written.setdefault(new.topic, []).append(memory.id)
         return memory
-
-    def _repeat(self, new: NewMemory) -> Memory:
-        """A retry by id is nothing new; the id with another text is refused."""
-        known = note_to_memory(self._seen.by_key[memory_key(new.id)], self._owner)
-        if known.text != new.text:
-            raise Conflict(f"memory {new.id!r} exists already with another text; update it, or choose another id")
-        return known
 
     def _same_topic(self, new: NewMemory) -> list[Memory]:
         """The live ones about the same, as far as they still are."""
@@ -253,11 +245,12 @@ class Revise:
         kept = vector_of(seen.by_key.get(memory_key(self.id)))
         old = get_live_memory(seen, self.id, self.owner)
         at = from_micros(now)
+        keeps_pin = self.is_pinned is None or self.is_pinned == old.is_pinned
         changed = replace(
             old,
             kind=self.kind or old.kind,
             confidence=old.confidence if self.confidence is None else self.confidence,
-            pinned_at=_pinned_at(old, self.is_pinned, at),
+            pinned_at=old.pinned_at if keeps_pin else at if self.is_pinned else None,
             updated_at=at,
         )
         if self.text is None or self.text == old.text:
@@ -268,12 +261,6 @@ class Revise:
         )  # fmt: skip
         past = _supersede(old, newer, now)
         return NoteDecision(result=newer, put=[memory_to_note(past), memory_to_note(newer, self.vector)])
-
-
-def _pinned_at(old: Memory, is_pinned: bool | None, at: datetime) -> datetime | None:
-    if is_pinned is None or is_pinned == old.is_pinned:
-        return old.pinned_at
-    return at if is_pinned else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from everthread.context.ingredients import QuotedMemory
 from everthread.context.quotes import memories_tokens, memory_block
 from everthread.core.memories import Memory, MemoryState
+from everthread.core.notes import Source
 from everthread.core.nouns import Ref
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -43,7 +44,8 @@ class ContextMemories:
         at_start = {memory.id for memory in self._pinned_before(compacted_at or self.begun_at)}
         live = (memory for memory in self.pinned if memory.is_live)
         others = {memory.id: memory for memory in (*live, *self.hits) if memory.id not in at_start}
-        return self._fit((memory for memory in others.values() if not self._is_in(memory, in_view)), room_tokens)
+        sources_in_view = {Source(self.ref.id, seq) for seq in in_view}
+        return self._fit((memory for memory in others.values() if memory.source not in sources_in_view), room_tokens)
 
     def _pinned_before(self, moment: datetime) -> list[Memory]:
         """What was pinned then, and has not been forgotten or unpinned since; what was superseded since stays."""
@@ -64,10 +66,6 @@ class ContextMemories:
                 left -= cost
                 kept.append(quoted)
         return kept[::-1]
-
-    def _is_in(self, memory: Memory, in_view: Collection[int]) -> bool:
-        source = memory.source
-        return source is not None and source.conversation == self.ref.id and source.seq in in_view
 
 
 def _held_at(memory: Memory, moment: datetime) -> bool:

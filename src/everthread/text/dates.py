@@ -27,9 +27,10 @@ _EARLIER_YEARS = 4
 """A date without a year is looked for in so many years."""
 _DAY = timedelta(days=1)
 _YEARLY = timedelta(days=300)
-_LONG_STRETCH = 0.3
+_YEAR_SCORE = 0.3
 """What it says of a message to be of a year that was named: little."""
-_NEAR = 0.4
+_NEAR_SCORE = 0.4
+"""What it says to be close to a time that was named."""
 
 
 class TimeRange(NamedTuple):
@@ -40,31 +41,31 @@ class TimeRange(NamedTuple):
 
 
 def find_time_ranges(question: str, asked_at: datetime) -> tuple[TimeRange, ...]:
-    """The times a question names."""
+    """The times that a question names."""
     found: list[TimeRange] = []
     rest = question.translate(_PLAIN_HAN)
-    for pattern, read in _FORMS:
+    for pattern, parse in _FORMS:
         for match in pattern.finditer(rest):
             with suppress(ValueError, OverflowError):  # 31 February names no time
-                found += read(match, asked_at)
+                found += parse(match, asked_at)
         rest = pattern.sub(" ", rest)  # the year of `3 May 2024` is no year of its own
     return tuple(found)
 
 
 def date_score(said_at: datetime | None, times: Iterable[TimeRange]) -> float:
-    """How well a message fits to the times that were named, 0 to 1."""
-    return max((_fit(said_at, one) for one in times), default=0.0) if said_at is not None else 0.0
+    """How well the time of a message fits the times that were named, 0 to 1."""
+    return max((_range_score(said_at, one) for one in times), default=0.0) if said_at is not None else 0.0
 
 
-def _fit(said_at: datetime, one: TimeRange) -> float:
+def _range_score(said_at: datetime, one: TimeRange) -> float:
     length = one.end - one.start
     if one.start <= said_at < one.end:
-        return 1.0 if length < _YEARLY else _LONG_STRETCH
+        return 1.0 if length < _YEARLY else _YEAR_SCORE
     slack = min(max(3 * _DAY, length), 31 * _DAY)
-    return _NEAR if one.start - slack <= said_at < one.end + slack else 0.0
+    return _NEAR_SCORE if one.start - slack <= said_at < one.end + slack else 0.0
 
 
-Reader = Callable[[re.Match[str], datetime], Iterator[TimeRange]]
+_ParseTime = Callable[[re.Match[str], datetime], Iterator[TimeRange]]
 
 
 def _date(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
@@ -176,11 +177,11 @@ _YEAR_TAIL = r"(?:,?\s+(?P<year>(?:19|20)\d\d))?"
 _TH = r"(?:st|nd|rd|th)?"
 
 
-def _form(pattern: str, read: Reader, flags: int = re.IGNORECASE) -> tuple[re.Pattern[str], Reader]:
-    return re.compile(pattern, flags), read
+def _form(pattern: str, parse: _ParseTime, flags: int = re.IGNORECASE) -> tuple[re.Pattern[str], _ParseTime]:
+    return re.compile(pattern, flags), parse
 
 
-_FORMS: tuple[tuple[re.Pattern[str], Reader], ...] = (
+_FORMS: tuple[tuple[re.Pattern[str], _ParseTime], ...] = (
     _form(r"(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)", _date),
     _form(
         r"(?:(?P<year>(?:19|20)\d\d)年|(?P<which_year>[今去前]年))?(?:的)?"
