@@ -477,7 +477,7 @@ class Conversation:
     async def _gathered(
         self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None
     ) -> tuple[View, Sequence[RecalledPassage], ContextMemories | None]:
-        """All that a request is made from; one errand where no embedder has to be waited for."""
+        """All that a request is made from; in one trip to a reader where no embedder has to be waited for."""
         runtime = self._runtime
 
         async def gathered() -> tuple[View, Sequence[RecalledPassage], ContextMemories | None]:

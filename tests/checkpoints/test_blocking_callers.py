@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import everthread
+from everthread.adapters.stores import blocking
 from everthread.adapters.stores.sqlite.indexing import BATCH
 from everthread.core import failpoints
 from everthread.langgraph import EverthreadSaver
@@ -107,3 +108,9 @@ def test_a_caller_that_is_interrupted_leaves_nothing_half_written(tmp_path: Path
         graph.update_state(config("t"), {"messages": [("user", "after")]}, as_node="tail")
         texts = [message.text for message in graph.get_state(config("t")).values["messages"]]
         assert texts == ["before", "after"]
+
+
+def test_everything_works_through_the_bridge_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "ENABLED", False)
+    with EverthreadSaver.from_url(f"sqlite:///{tmp_path / 'et.db'}") as saver:
+        assert len(talk(build(saver), "t")) == 2 * TURNS

@@ -370,7 +370,7 @@ class Store(Protocol):
     """One database, as the ports that its users work with."""
 
     can_block: bool
-    """Whether a caller outside of any loop may drive its verbs (core/driving.py)."""
+    """Whether a caller outside of any loop may run its verbs by itself (adapters/stores/blocking.py)."""
 
     @property
     def conversations(self) -> ConversationRows: ...

@@ -42,8 +42,8 @@ class HookLocation(NamedTuple):
 
 def current_location(owner: str) -> HookLocation:
     """Where the running hook is. Its own node is the last part of LangGraph's namespace, and not part of ours."""
-    spot = address_of(get_config(), owner)
-    return HookLocation(Ref(spot.owner, spot.thread_id), tuple(spot.namespace.split("|")[:-1]))
+    address = address_of(get_config(), owner)
+    return HookLocation(Ref(address.owner, address.thread_id), tuple(address.namespace.split("|")[:-1]))
 
 
 class _Thread:

@@ -159,8 +159,8 @@ class Adopter:
         if found is None:
             return
         if not is_put:
-            spot = CheckpointAddress(self._owner, thread_id, name.namespace, name.parent_id)
-            record = put_record(spot, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
+            address = CheckpointAddress(self._owner, thread_id, name.namespace, name.parent_id)
+            record = put_record(address, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
             is_cut = not name.namespace and name.parent_id is not None and not _has(names, name.parent_id)
             await self._archive.take(record._replace(began_late=is_cut))
         for record_of_writes in _writes(CheckpointAddress(self._owner, thread_id, name.namespace, name.id), found):
@@ -177,9 +177,9 @@ def _has(names: Sequence[CheckpointName], id: str) -> bool:
     return any(name.id == id and not name.namespace for name in names)
 
 
-def _writes(spot: CheckpointAddress, found: CheckpointTuple) -> Iterator[WritesRecord]:
+def _writes(address: CheckpointAddress, found: CheckpointTuple) -> Iterator[WritesRecord]:
     """What each task wrote, in the order in which a saver gives it."""
     for task_id, group in groupby(found.pending_writes or (), key=lambda write: write[0]):
-        record = writes_record(spot, [(channel, value) for _, channel, value in group], task_id, "")
+        record = writes_record(address, [(channel, value) for _, channel, value in group], task_id, "")
         if record is not None:
             yield record

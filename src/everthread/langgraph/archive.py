@@ -39,7 +39,7 @@ Write = tuple[str, Any]
 class PutRecord(NamedTuple):
     """One `put`, with all that the archive takes of it."""
 
-    spot: CheckpointAddress
+    address: CheckpointAddress
     checkpoint: Mapping[str, Any]
     metadata: Mapping[str, Any]
     new_versions: Mapping[str, Any]
@@ -50,7 +50,7 @@ class PutRecord(NamedTuple):
 class WritesRecord(NamedTuple):
     """One `put_writes`, with all that the archive takes of it."""
 
-    spot: CheckpointAddress
+    address: CheckpointAddress
     writes: Sequence[Write]
     task_id: str
     task_path: str
@@ -60,7 +60,7 @@ Record = PutRecord | WritesRecord
 
 
 def put_record(
-    spot: CheckpointAddress, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: Mapping[str, Any]
+    address: CheckpointAddress, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: Mapping[str, Any]
 ) -> PutRecord:
     """The part of a checkpoint that is archived."""
     values = {name: checkpoint["channel_values"].get(name) for name in (HISTORY, SUMMARY_CHANNEL)}
@@ -76,7 +76,7 @@ def put_record(
         "updated_channels": None,
     }
     told = {name: metadata[name] for name in _METADATA if name in metadata}
-    return PutRecord(spot, kept, told, {name: v for name, v in new_versions.items() if name in versions})
+    return PutRecord(address, kept, told, {name: v for name, v in new_versions.items() if name in versions})
 
 
 def _as_messages(value: Any) -> Any:
@@ -87,11 +87,11 @@ def _as_messages(value: Any) -> Any:
 
 
 def writes_record(
-    spot: CheckpointAddress, writes: Sequence[Write], task_id: str, task_path: str
+    address: CheckpointAddress, writes: Sequence[Write], task_id: str, task_path: str
 ) -> WritesRecord | None:
     """The part of a task's writes that is archived; None when it wrote no message and no summary."""
     kept = [(channel, value) for channel, value in writes if channel in (HISTORY, SUMMARY_CHANNEL)]
-    return WritesRecord(spot, kept, task_id, task_path) if kept else None
+    return WritesRecord(address, kept, task_id, task_path) if kept else None
 
 
 class Archive:
@@ -100,7 +100,7 @@ class Archive:
     def __init__(self, et: Everthread, allowed: Allowed = ()) -> None:
         self._et = et
         threads = Threads(et, "keep")
-        self._saving, self._ending, self._copying = (
+        self._writer, self._remover, self._copier = (
             CheckpointWriter(threads),
             CheckpointRemover(threads),
             ThreadCopier(threads),
@@ -113,7 +113,7 @@ class Archive:
         self._meeting = asyncio.Lock()
         self.serde = StrictSerializer(allowed)
 
-    def allowing(self, extra: Allowed) -> Archive:
+    def with_allowlist(self, extra: Allowed) -> Archive:
         """The same archive, which also revives these types."""
         other = copy(self)
         other.serde = self.serde.with_msgpack_allowlist(extra)
@@ -121,16 +121,16 @@ class Archive:
 
     async def take(self, record: Record) -> None:
         """Log it; durable when this returns. The same again changes nothing."""
-        if Ref(record.spot.owner, record.spot.thread_id) not in self._met:
+        if Ref(record.address.owner, record.address.thread_id) not in self._met:
             await self._meet(record)
         if isinstance(record, PutRecord):
             await self._take_put(record)
         else:
             await self._take_writes(record)
 
-    async def has_begun(self, spot: CheckpointAddress) -> bool:
+    async def has_begun(self, address: CheckpointAddress) -> bool:
         """Whether the archive has a checkpoint of this thread."""
-        ref = Ref(spot.owner, spot.thread_id)
+        ref = Ref(address.owner, address.thread_id)
         if ref not in self._begun and await self._et.store.checkpoints.get(ref, "", None) is not None:
             self._begun.add(ref)
         return ref in self._begun
@@ -140,26 +140,28 @@ class Archive:
         event = values.pop(SUMMARY_CHANNEL, None)
         checkpoint = cast(Checkpoint, {**record.checkpoint, "channel_values": values})
         if record.began_late:
-            await self._note_beginning(record.spot)
-        await self._saving.put(record.spot, checkpoint, record.metadata, record.new_versions, self.serde)
-        await self._take_event(record.spot, event)
+            await self._note_beginning(record.address)
+        await self._writer.put(record.address, checkpoint, record.metadata, record.new_versions, self.serde)
+        await self._take_event(record.address, event)
 
     async def _meet(self, record: Record) -> None:
         """Before anything of a thread is first taken: log what a process that died left waiting on a checkpoint that is
         not gone on with. What waits on the one that is will be named by the next put."""
-        spot = record.spot
-        ref = Ref(spot.owner, spot.thread_id)
+        address = record.address
+        ref = Ref(address.owner, address.thread_id)
         async with self._meeting:
             if ref in self._met:
                 return
-            continued = None if spot.id is None else await self._et.store.checkpoints.get(ref, spot.namespace, spot.id)
+            continued = (
+                None if address.id is None else await self._et.store.checkpoints.get(ref, address.namespace, address.id)
+            )
             if continued is None and isinstance(record, WritesRecord):
                 # It overtook the put of its checkpoint, and only that one tells where the thread goes on.
-                self._early.setdefault(ref, set()).add(spot.id)
+                self._early.setdefault(ref, set()).add(address.id)
                 return
             early = self._early.pop(ref, set())
-            if not spot.namespace and await self._is_abandoned(ref, continued):
-                await self._ending.settle(self.serde, ref, besides=early)
+            if not address.namespace and await self._is_abandoned(ref, continued):
+                await self._remover.log_held(self.serde, ref, besides=early)
             self._met.add(ref)
 
     async def _is_abandoned(self, ref: Ref, continued: SavedCheckpoint | None) -> bool:
@@ -171,17 +173,17 @@ class Archive:
         messages = [write for write in record.writes if write[0] == HISTORY]
         if messages:
             taken = dump_writes(messages, record.task_id, record.task_path, self.serde)
-            await self._saving.put_writes(record.spot, taken)
+            await self._writer.put_writes(record.address, taken)
         for channel, value in record.writes:
             if channel == SUMMARY_CHANNEL:
-                await self._take_event(record.spot, value)
+                await self._take_event(record.address, value)
 
-    async def _note_beginning(self, spot: CheckpointAddress) -> None:
-        conversation = await self._et.conversations.ensure(spot.thread_id, spot.owner)
+    async def _note_beginning(self, address: CheckpointAddress) -> None:
+        conversation = await self._et.conversations.ensure(address.thread_id, address.owner)
         if BEGAN_LATE not in conversation.metadata:
-            await conversation.update(metadata={**conversation.metadata, BEGAN_LATE: spot.id})
+            await conversation.update(metadata={**conversation.metadata, BEGAN_LATE: address.id})
 
-    async def _take_event(self, spot: CheckpointAddress, event: object) -> None:
+    async def _take_event(self, address: CheckpointAddress, event: object) -> None:
         """Keep deepagents' summary as a summary entry: what it says, and up to where in the list it stands for."""
         message = event.get("summary_message") if isinstance(event, Mapping) else None
         if not isinstance(event, Mapping) or not isinstance(message, BaseMessage):
@@ -190,46 +192,46 @@ class Archive:
         told = {name: event[name] for name in ("cutoff_index", "file_path") if event.get(name) is not None}
         extra = {**(payload.get("additional_kwargs") or {}), "lc_source": "summarization", **told}
         payload = {**payload, "additional_kwargs": extra}
-        namespace = spot.namespace.split("|") if spot.namespace else []
+        namespace = address.namespace.split("|") if address.namespace else []
         id = message.id or made_id(
-            [spot.thread_id, *namespace, SUMMARY_CHANNEL], event.get("cutoff_index") or 0, payload
+            [address.thread_id, *namespace, SUMMARY_CHANNEL], event.get("cutoff_index") or 0, payload
         )
-        ledger = await self._home(spot, namespace)
+        ledger = await self._home(address, namespace)
         if id not in await ledger.read([id]):
             await ledger.write([with_id(payload, id)])
 
-    async def _home(self, spot: CheckpointAddress, namespace: list[str]) -> LazyConversation:
-        thread = LazyConversation(self._et, spot.thread_id, spot.owner)
+    async def _home(self, address: CheckpointAddress, namespace: list[str]) -> LazyConversation:
+        thread = LazyConversation(self._et, address.thread_id, address.owner)
         child = await thread.child_of(namespace) if namespace else None
-        return thread if child is None else LazyConversation(self._et, child, spot.owner)
+        return thread if child is None else LazyConversation(self._et, child, address.owner)
 
-    async def recognise(self, spot: CheckpointAddress, found: CheckpointTuple) -> None:
+    async def recognise(self, address: CheckpointAddress, found: CheckpointTuple) -> None:
         """Know the messages that the saver has just handed out. It saves work and nothing else, so it may fail."""
         listed = found.checkpoint["channel_values"].get(HISTORY)
         if listed.__class__ is not list or not all(isinstance(item, BaseMessage) for item in listed):
             return
         with suppress(StoreError):
-            await self._saving.recognise(spot._replace(id=found.checkpoint["id"]), listed, self.serde)
+            await self._writer.recognise(address._replace(id=found.checkpoint["id"]), listed, self.serde)
 
     # -- the rest of a saver's verbs -----------------------------------------------------------------------
 
     async def delete(self, owner: str, thread_id: str) -> None:
         """The saver's thread is gone: the log is kept, and what comes under the same id begins anew."""
         self._begun.discard(Ref(owner, thread_id))
-        await self._ending.delete(owner, thread_id, self.serde)
+        await self._remover.delete(owner, thread_id, self.serde)
 
     async def delete_runs(self, owner: str, run_ids: Sequence[str]) -> None:
         """The saver's checkpoints of these runs are gone."""
-        await self._ending.delete_runs(owner, run_ids, self.serde)
+        await self._remover.delete_runs(owner, run_ids, self.serde)
 
     async def copy(self, owner: str, source: str, target: str) -> None:
         """The saver's thread is copied, and so is its log."""
-        await self._copying.copy(owner, source, target, self.serde)
+        await self._copier.copy(owner, source, target, self.serde)
 
     async def prune(self, owner: str, thread_id: str, strategy: str) -> None:
         """The saver's older checkpoints are gone; the log is not touched."""
-        await self._ending.prune(owner, thread_id, strategy, self.serde)
+        await self._remover.prune(owner, thread_id, strategy, self.serde)
 
     async def settle(self, thread: Ref) -> None:
         """Log what still waits in a thread's writes."""
-        await self._ending.settle(self.serde, thread)
+        await self._remover.log_held(self.serde, thread)

@@ -62,18 +62,18 @@ class Spool:
     def read(self, file: Path) -> Record:
         """One of them."""
         kind, _, body = file.read_bytes().partition(b"\n")
-        name, spot, *fields = self._serde.loads_typed((kind.decode(), body))
+        name, address, *fields = self._serde.loads_typed((kind.decode(), body))
         if name == PutRecord.__name__:
-            return PutRecord(CheckpointAddress(*spot), *fields)
+            return PutRecord(CheckpointAddress(*address), *fields)
         writes, *task = fields
-        return WritesRecord(CheckpointAddress(*spot), [(channel, value) for channel, value in writes], *task)
+        return WritesRecord(CheckpointAddress(*address), [(channel, value) for channel, value in writes], *task)
 
 
 def _plain(record: Record) -> list[Any]:
     """As lists: our own types are not among those that stored data may become."""
     if isinstance(record, PutRecord):
-        return [PutRecord.__name__, [*record.spot], *record[1:]]
-    return [WritesRecord.__name__, [*record.spot], [[*write] for write in record.writes], *record[2:]]
+        return [PutRecord.__name__, [*record.address], *record[1:]]
+    return [WritesRecord.__name__, [*record.address], [[*write] for write in record.writes], *record[2:]]
 
 
 OnFailure = Literal["raise", "spool"]
@@ -118,7 +118,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
         self._owner = check_id(owner, "owner")
         self._bridge = bridge_of(et)
         self._archive = Archive(et, allowed)
-        self._arriving = in_flight_puts(et)
+        self._in_flight = in_flight_puts(et)
         self._spool = Spool(Path(spool), self._archive.serde) if on_failure == "spool" else None
         self._turn = asyncio.Lock()
         """While records wait on the disk, they and the new ones take turns."""
@@ -140,7 +140,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
         other = copy(self)
         other._inner = self._inner.with_allowlist(extra_allowlist)
         other.serde = other._inner.serde
-        other._archive = self._archive.allowing(extra_allowlist)
+        other._archive = self._archive.with_allowlist(extra_allowlist)
         return other
 
     # -- archiving -----------------------------------------------------------------------------------------
@@ -173,10 +173,10 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
 
     async def _is_unheard_of(self, record: PutRecord) -> bool:
         """Whether the archive knows nothing of a thread that goes on from some checkpoint."""
-        if record.spot.namespace or record.spot.id is None:
+        if record.address.namespace or record.address.id is None:
             return False
         try:
-            return not await self._archive.has_begun(record.spot)
+            return not await self._archive.has_begun(record.address)
         except StoreError:
             if self._spool is None:
                 raise
@@ -193,7 +193,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Archive a checkpoint's messages, then forward it."""
         record = self._record(config, checkpoint, metadata, new_versions)
-        with self._arriving.of(record.spot.thread):
+        with self._in_flight.track(record.address.thread):
             if await self._bridge.run(self._is_unheard_of(record)):
                 record = record._replace(began_late=await self._inner.aget_tuple(_parent(record)) is not None)
             await self._bridge.run(self._keep(record))
@@ -207,7 +207,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         record = self._record(config, checkpoint, metadata, new_versions)
-        with self._arriving.of(record.spot.thread):
+        with self._in_flight.track(record.address.thread):
             if self._bridge.call(self._is_unheard_of(record)):
                 record = record._replace(began_late=self._inner.get_tuple(_parent(record)) is not None)
             self._bridge.call(self._keep(record))
@@ -342,4 +342,4 @@ async def _nothing() -> None:
 
 
 def _parent(record: PutRecord) -> RunnableConfig:
-    return record.spot.config(record.spot.id)
+    return record.address.config(record.address.id)

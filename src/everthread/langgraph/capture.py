@@ -200,10 +200,10 @@ class ListCapture:
     """
 
     def __init__(
-        self, ledger: LazyConversation, settled: WaitForPuts, enclosing: Sequence[LazyConversation] = ()
+        self, ledger: LazyConversation, wait_for_puts: WaitForPuts, enclosing: Sequence[LazyConversation] = ()
     ) -> None:
         self.ledger = ledger
-        self._settled = settled
+        self._wait_for_puts = wait_for_puts
         self._enclosing = enclosing
         self._kept: dict[str, LoggedPayload] | None = None
 
@@ -226,7 +226,7 @@ class ListCapture:
 
     async def _write(self, fresh: Mapping[str, Mapping[str, Any]]) -> None:
         if fresh:
-            await self._settled()
+            await self._wait_for_puts()
             await self.ledger.write(fresh.values())
 
     async def _known(self, listed: MessagesById) -> dict[str, LoggedPayload]:
@@ -253,8 +253,8 @@ class RunCapture:
         self._owner = owner
         self._thread = LazyConversation(et, thread_id, owner)
         self._namings: dict[Namespace, MessageIds] = {}
-        self._settled = partial(in_flight_puts(et).settled, Ref(owner, thread_id))
-        self._scopes: dict[Namespace, ListCapture] = {(): ListCapture(self._thread, self._settled)}
+        self._wait_for_puts = partial(in_flight_puts(et).wait_until_none, Ref(owner, thread_id))
+        self._scopes: dict[Namespace, ListCapture] = {(): ListCapture(self._thread, self._wait_for_puts)}
 
     async def log(self, namespace: Namespace, messages: Sequence[object]) -> None:
         """Log one event's list where it belongs."""
@@ -288,7 +288,7 @@ class RunCapture:
             parent=self._thread,
             metadata={"namespace": list(namespace)},
         )
-        return ListCapture(ledger, self._settled, [scope.ledger for scope in outer if scope is not None])
+        return ListCapture(ledger, self._wait_for_puts, [scope.ledger for scope in outer if scope is not None])
 
     async def _child_id(self, namespace: Namespace, first: IdentifiedMessage) -> str:
         """The same for the same thread, namespace and first message, so that a resumed run finds it again.

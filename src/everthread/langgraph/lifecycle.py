@@ -10,16 +10,18 @@ The database is open in an event loop of its own, and may be used from any threa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import ParamSpec, Self
 from weakref import WeakKeyDictionary
 
 from everthread import bootstrap
 from everthread.adapters.checkpoints.bridge import Bridge
 from everthread.core.errors import Conflict
 from everthread.instance import Everthread
+
+P = ParamSpec("P")
 
 
 class OpensDatabase:
@@ -74,21 +76,27 @@ def current_bridge() -> Bridge | None:
 _BRIDGES: WeakKeyDictionary[Everthread, Bridge] = WeakKeyDictionary()
 
 
-@contextmanager
-def open_sync(url: str | None = None, **options: Any) -> Iterator[Everthread]:
-    """`everthread.open` for a `with` that is not async; takes the same options."""
-    bridge = Bridge.start()
-    et = bootstrap.open(url, **options)
-    try:
-        bridge.call(et.__aenter__())
-        _BRIDGES[et] = bridge
+def _sync(open_: Callable[P, Everthread]) -> Callable[P, AbstractContextManager[Everthread]]:
+    @contextmanager
+    def open_sync(*args: P.args, **kwargs: P.kwargs) -> Iterator[Everthread]:
+        bridge = Bridge.start()
+        et = open_(*args, **kwargs)
         try:
-            yield et
+            bridge.call(et.__aenter__())
+            _BRIDGES[et] = bridge
+            try:
+                yield et
+            finally:
+                bridge.call(et.close())
         finally:
-            bridge.call(et.close())
-    finally:
-        _BRIDGES.pop(et, None)
-        bridge.stop()
+            _BRIDGES.pop(et, None)
+            bridge.stop()
+
+    return open_sync
+
+
+open_sync = _sync(bootstrap.open)
+"""`everthread.open` for a `with` that is not async; takes the same options."""
 
 
 def bridge_of(et: Everthread) -> Bridge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Self
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.store.base import IndexConfig, TTLConfig
@@ -51,12 +51,20 @@ class EverthreadSaver(OpensDatabase, LogSaver):
         self._et = et
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> Self:
+    def from_url(
+        cls,
+        url: str,
+        *,
+        owner: str = LOCAL,
+        on_delete: OnDelete = "keep",
+        allowed: Allowed = (),
+        serde: SerializerProtocol | None = None,
+    ) -> Self:
         """Over the database at an address, as a context manager, async or not; takes the same options."""
-        return cls(bootstrap.open(url), **options)
+        return cls(bootstrap.open(url), owner=owner, on_delete=on_delete, allowed=allowed, serde=serde)
 
     async def _begin(self) -> None:
-        await self._ending.settle(self.serde)
+        await self._remover.log_held(self.serde)
 
 
 @asynccontextmanager
@@ -93,7 +101,14 @@ class EverthreadStore(OpensDatabase, LogStore):
         super().__init__(et, owner=owner, index=index, ttl=ttl, clock=clock, bridge=current_bridge())
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> Self:
+    def from_url(
+        cls,
+        url: str,
+        *,
+        owner: str = LOCAL,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        clock: Clock = system_clock,
+    ) -> Self:
         """Over the database at an address, as a context manager, async or not; takes the same options."""
-        clock = options.get("clock", system_clock)
-        return cls(bootstrap.open(url, clock=clock), **options)
+        return cls(bootstrap.open(url, clock=clock), owner=owner, index=index, ttl=ttl, clock=clock)

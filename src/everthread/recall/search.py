@@ -16,7 +16,6 @@ from typing import overload
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.clock import Clock, system_clock
-from everthread.core.driving import is_driven
 from everthread.core.embeddings import VectorHit
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
@@ -194,7 +193,7 @@ async def recall(
             return rank(query, candidates, signals, sources.policy.weights)
 
         # Ranking takes milliseconds: never in an event loop's thread.
-        ranking = rank_all() if is_driven() else await asyncio.to_thread(rank_all)
+        ranking = await asyncio.to_thread(rank_all) if _is_in_loop() else rank_all()
         hidden_orders = {one.order for one in messages.values() if one.seq in hidden} if hidden else ()
         return RecallResult(
             ranking=ranking.without(hidden_orders), messages=messages, similar=similar, truncated=in_index.truncated
@@ -289,3 +288,12 @@ async def active_path(store: Store, ref: Ref) -> Sequence[Segment]:
     """The active path of a conversation."""
     rows, active = await store.log.branches(ref)
     return segments({row.number: row for row in rows}, active)
+
+
+def _is_in_loop() -> bool:
+    """Whether this thread runs an event loop. A reader's thread, where `Store.run_reads` may bring us, does not."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

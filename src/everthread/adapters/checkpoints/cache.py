@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage
-from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints.held_writes import HeldMessages, WriteKey
 from everthread.adapters.checkpoints.message_lists import ListSnapshot
@@ -46,7 +45,7 @@ class ThreadCache:
     """What is remembered of one conversation."""
 
     erasures: int = 0
-    casts: dict[MessageRef, StoredMessage] = field(default_factory=dict)
+    stored: dict[MessageRef, StoredMessage] = field(default_factory=dict)
     ids: dict[MessageRef, str] = field(default_factory=dict)
     """The ids that messages without one were given in the log."""
     lists: OrderedDict[tuple[str, str], deque[ListSnapshot]] = field(default_factory=OrderedDict)
@@ -60,17 +59,19 @@ class ThreadCache:
         others = [one for one in kept if not one.is_continued_by(snapshot.messages)]
         _put_newest(self.lists, (namespace, channel), deque([snapshot, *others][:_MAX_LISTS]), _MAX_CHANNELS)
 
-    def take_back(
-        self, namespace: str, channel: str, refs: Sequence[MessageRef], serde: SerializerProtocol
-    ) -> ListSnapshot | None:
-        """The first messages of a list, if such a list was handed out before and nobody has them any more. What else
-        nobody has any more is forgotten."""
+    def take_back(self, namespace: str, channel: str, refs: Sequence[MessageRef]) -> ListSnapshot | None:
+        """The first messages of a list, if such a list was handed out before and nobody holds them any more. What else
+        nobody holds is forgotten."""
         kept = self.lists.get((namespace, channel))
         if kept is None:
             return None
-        begun = _split_first(kept, refs, serde)
+        prefix = None
+        for place, snapshot in enumerate(kept):
+            if parts := snapshot.split(refs):
+                prefix, kept[place] = parts
+                break
         self.lists[namespace, channel] = deque(filter(ListSnapshot.is_in_use, kept))
-        return begun
+        return prefix
 
     def snapshots(self, namespace: str, channel: str) -> Iterator[ListSnapshot]:
         """The lists that may share objects with a new one, the likeliest first."""
@@ -79,15 +80,15 @@ class ThreadCache:
             if key != (namespace, channel):
                 yield from kept
 
-    def begun(self, namespace: str, channel: str, messages: Sequence[BaseMessage]) -> ListSnapshot | None:
+    def unchanged_prefix(self, namespace: str, channel: str, messages: Sequence[BaseMessage]) -> ListSnapshot | None:
         """A list that this one continues, with nothing changed in it."""
         return next((kept for kept in self.snapshots(namespace, channel) if kept.known_prefix(messages)), None)
 
-    def known(
-        self, namespace: str, channel: str, messages: Sequence[BaseMessage], begun: ListSnapshot | None = None
+    def known_refs(
+        self, namespace: str, channel: str, messages: Sequence[BaseMessage], prefix: ListSnapshot | None = None
     ) -> list[MessageRef | None]:
         """Where messages stand that are known by their objects, and unchanged."""
-        first = [] if begun is None else begun.refs
+        first = [] if prefix is None else prefix.refs
         refs: list[MessageRef | None] = [*first, *[None] * (len(messages) - len(first))]
         rest = list(range(len(first), len(messages)))
         for kept in self.snapshots(namespace, channel) if rest else ():
@@ -99,7 +100,7 @@ class ThreadCache:
     def keep_checkpoint(self, namespace: str, id: str, row: CachedCheckpoint) -> None:
         _put_newest(self.checkpoints, (namespace, id), row, _MAX_CHECKPOINTS)
 
-    def hold(self, namespace: str, checkpoint: str, key: WriteKey, held: HeldMessages) -> None:
+    def keep_held(self, namespace: str, checkpoint: str, key: WriteKey, held: HeldMessages) -> None:
         kept = self.held.get((namespace, checkpoint), {})
         _put_newest(self.held, (namespace, checkpoint), {**kept, key: held}, _MAX_CHECKPOINTS)
 
@@ -110,7 +111,7 @@ class ThreadCaches:
     def __init__(self) -> None:
         self._kept: OrderedDict[nouns.Ref, ThreadCache] = OrderedDict()
 
-    def of(self, ref: nouns.Ref, erasures: int | None = None) -> ThreadCache:
+    def get(self, ref: nouns.Ref, erasures: int | None = None) -> ThreadCache:
         """What is remembered of a conversation; nothing when something of it was erased since."""
         found = self._kept.get(ref)
         if found is None or (erasures is not None and found.erasures != erasures):
@@ -118,18 +119,8 @@ class ThreadCaches:
         _put_newest(self._kept, ref, found, _MAX_THREADS)
         return found
 
-    def forget(self, ref: nouns.Ref) -> None:
+    def drop(self, ref: nouns.Ref) -> None:
         self._kept.pop(ref, None)
-
-
-def _split_first(
-    kept: deque[ListSnapshot], refs: Sequence[MessageRef], serde: SerializerProtocol
-) -> ListSnapshot | None:
-    for place, one in enumerate(kept):
-        if parts := one.split(refs, serde):
-            kept[place] = parts[1]
-            return parts[0]
-    return None
 
 
 def _put_newest(kept: OrderedDict[K, V], key: K, value: V, most: int) -> None:

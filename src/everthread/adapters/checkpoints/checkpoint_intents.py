@@ -51,7 +51,7 @@ class ListedMessage(NamedTuple):
     """Where it stands in the log, if it is known to stand there unchanged."""
     prepared: Prepared | None
     """What is to be written otherwise."""
-    cast: StoredMessage | None
+    stored: StoredMessage | None
     spare_id: str | None = None
     """For a message without an id: what it is called when the log has another one by the name that it would get."""
 
@@ -69,10 +69,10 @@ class MatchedMessage(NamedTuple):
 
 
 class MatchedWrite(NamedTuple):
-    """A write that holds messages, ready to be settled."""
+    """A write that holds messages, matched with the list that may name its messages."""
 
     held: HeldMessages
-    awaited: Sequence[MatchedMessage]
+    messages: Sequence[MatchedMessage]
 
 
 class PutResult(NamedTuple):
@@ -81,7 +81,7 @@ class PutResult(NamedTuple):
     row: StoredCheckpoint
     refs: Sequence[MessageRef]
     logged: Mapping[MessageRef, tuple[str, StoredMessage]]
-    """By reference: the id in the log, and the cast."""
+    """By reference: the id in the log, and the stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class PutCheckpoint:
     blobs: Mapping[bytes, bytes]
     needs_parent: bool = False
     """Whether values are carried over from the parent, which must then be there."""
-    standing: Sequence[MessageRef] = ()
+    known_refs: Sequence[MessageRef] = ()
     """Where the first messages of the list stand, which are known and unchanged …"""
     items: Sequence[ListedMessage] = ()
     """… and the rest of them."""
@@ -111,14 +111,16 @@ class PutCheckpoint:
     """How many entries the log had when the parent was made."""
     is_silent: bool = False
     """Whether it has no list that feeds history: then it stands where the conversation is now, and moves no branch."""
-    settled: Mapping[WriteKey, StoredWrite] | None = None
+    rewritten: Mapping[WriteKey, StoredWrite] | None = None
     """Those writes as they are to be, where their messages went to another conversation's log."""
-    joining: Sequence[StoredWrite] = ()
+    with_writes: Sequence[StoredWrite] = ()
     """Writes on the parent that are stored with it."""
 
     def needs(self) -> Needs:
         messages = [item.prepared for item in self.items if item.prepared is not None]
-        messages += [one.prepared for wait in self.waiting.values() for one in wait.awaited if one.prepared is not None]
+        messages += [
+            one.prepared for wait in self.waiting.values() for one in wait.messages if one.prepared is not None
+        ]
         spare = [item.spare_id for item in self.items if item.spare_id is not None]
         return Needs(
             ids=list(dict.fromkeys([*(message.id for message in messages), *spare])),
@@ -132,30 +134,30 @@ class PutCheckpoint:
         found = seen.checkpoints
         assert found is not None
         self._check(found)
-        writing = _PutDecision(self, seen, found, now)
-        refs = writing.follow()
-        row = self._row(seen, found, writing.scribe)
-        blobs = {**self.blobs, **writing.blobs}
+        decision = _PutDecision(self, seen, found, now)
+        refs = decision.follow()
+        row = self._row(seen, found, decision.scribe)
+        blobs = {**self.blobs, **decision.blobs}
         row = row._replace(body=self.body(refs, blobs))
-        changed, joined = writing.settle(refs, blobs), writing.join(refs, blobs)
+        changed, joined = decision.rewrite_held(refs, blobs), decision.rewrite_joined(refs, blobs)
         return Decision(
-            result=PutResult(row, refs, writing.logged),
-            **writing.scribe.written(),
+            result=PutResult(row, refs, decision.logged),
+            **decision.scribe.written(),
             checkpoints=CheckpointChanges(
                 thread=_thread_after(found.thread, row), put=[row], blobs=blobs, settled=changed, writes=joined
             ),
         )
 
     def _check(self, found: CheckpointsSeen) -> None:
-        if (self.needs_parent or self.joining) and _existing_parent(found) is None:
+        if (self.needs_parent or self.with_writes) and _existing_parent(found) is None:
             raise StaleDraft
-        known = self.waiting if self.settled is None else self.settled
+        known = self.waiting if self.rewritten is None else self.rewritten
         if unknown := [write for write in self.held(found) if (write.task_id, write.idx) not in known]:
             raise StaleDraft(unknown)
 
     def held(self, found: CheckpointsSeen) -> list[StoredWrite]:
         """The writes on the parent that hold messages, those that are stored with it among them."""
-        held = [*found.held, *(write for write in self.joining if write.is_held)]
+        held = [*found.held, *(write for write in self.with_writes if write.is_held)]
         return sorted(held, key=attrgetter("task_path", "task_id", "idx"))
 
     def _row(self, seen: Seen, found: CheckpointsSeen, scribe: BranchWriter) -> StoredCheckpoint:
@@ -192,17 +194,17 @@ class _PutDecision:
         self._put = put
         self._seen = seen
         self._found = found
-        self._unnamed: dict[int, MessageRef] = {}
+        self._unlisted_refs: dict[int, MessageRef] = {}
         self.blobs: Blobs = {}
         self.logged: dict[MessageRef, tuple[str, StoredMessage]] = {}
         fork = self._fork()
-        branch = self._standing(now) if fork is None else _fork_branch(seen, *fork, now)
+        branch = self._parent_branch(now) if fork is None else _fork_branch(seen, *fork, now)
         self._edited = None if fork is None else self._first_edit(branch, now)
         if self._edited is not None and fork is not None:
             original = self._edited[1]
             branch = _fork_branch(seen, fork[0], original.parent_seq or 0, original.depth - 1, now)
         self._is_fork = fork is not None
-        room = len(put.items) + len(put.removed) + sum(len(one.awaited) for one in put.waiting.values())
+        room = len(put.items) + len(put.removed) + sum(len(one.messages) for one in put.waiting.values())
         self.scribe = BranchWriter(seen, branch, now, room)
 
     def _fork(self) -> tuple[BranchRow, int, int] | None:
@@ -214,7 +216,7 @@ class _PutDecision:
         is_at_end = parent.number == self._found.thread.tip or branch.leaf_seq == parent.leaf_seq
         return None if is_at_end else (branch, parent.leaf_seq, parent.leaf_depth)
 
-    def _standing(self, now: int) -> BranchRow:
+    def _parent_branch(self, now: int) -> BranchRow:
         """The parent's branch; without a parent the active one, or after a deletion one that begins anew."""
         parent, active = _existing_parent(self._found), self._seen.branches[self._seen.head.active]
         if self._put.is_silent and not self._found.thread.is_closed:
@@ -240,84 +242,86 @@ class _PutDecision:
 
     def follow(self) -> list[MessageRef]:
         """Write what is new; give where each message of the list stands."""
-        for one in self._awaited():
+        for one in self._held_messages():
             if one.prepared is not None and one.place is None:
-                self._unnamed[id(one.part)] = self._written(one.prepared, *one.part)
-        refs = [*self._put.standing, *(self._followed(place, item) for place, item in enumerate(self._put.items))]
+                self._unlisted_refs[id(one.part)] = self._write(one.prepared, *one.part)
+        refs = [*self._put.known_refs, *(self._follow_one(place, item) for place, item in enumerate(self._put.items))]
         if self._put.removed and not self._is_fork:
             self._mark_removed(refs)
         return refs
 
-    def _awaited(self) -> Iterator[MatchedMessage]:
-        if self._put.settled is None:
+    def _held_messages(self) -> Iterator[MatchedMessage]:
+        if self._put.rewritten is None:
             for write in self._put.held(self._found):
-                yield from self._put.waiting[write.task_id, write.idx].awaited
+                yield from self._put.waiting[write.task_id, write.idx].messages
 
-    def _followed(self, position: int, item: ListedMessage) -> MessageRef:
+    def _follow_one(self, position: int, item: ListedMessage) -> MessageRef:
         is_after_edit = self._edited is not None and position > self._edited[0]
         if item.ref is not None and not is_after_edit:
             return item.ref
         assert item.prepared is not None
-        assert item.cast is not None
+        assert item.stored is not None
         if self._edited is not None and position == self._edited[0]:
             receipt = self.scribe.edit(item.prepared, self._edited[1])
-            return self._reference(receipt.seq, item.prepared.id, item.cast)
-        return self._written(self._called(item, item.prepared), item.message, item.cast)
+            return self._reference(receipt.seq, item.prepared.id, item.stored)
+        return self._write(self._with_free_id(item, item.prepared), item.message, item.stored)
 
-    def _called(self, item: ListedMessage, prepared: Prepared) -> Prepared:
+    def _with_free_id(self, item: ListedMessage, prepared: Prepared) -> Prepared:
         """By its name; a message without one that was said before, and is not in the list before, is another one."""
         known = self.scribe.known(prepared.id)
         is_another = item.spare_id is not None and known is not None and known.seq <= self._put.log_count
         return prepared._replace(id=item.spare_id or prepared.id) if is_another else prepared
 
-    def _written(self, prepared: Prepared, message: BaseMessage, cast: StoredMessage) -> MessageRef:
+    def _write(self, prepared: Prepared, message: BaseMessage, stored: StoredMessage) -> MessageRef:
         receipt = self.scribe.write(prepared)
         known = self.scribe.known(prepared.id)
-        if known is not None and known.raw != prepared.raw and not isinstance(cast, SerdeBytes):
-            cast = SerdeBytes(*self._put.serde.dumps_typed(message))
-        return self._reference(receipt.seq, prepared.id, cast)
+        if known is not None and known.raw != prepared.raw and not isinstance(stored, SerdeBytes):
+            stored = SerdeBytes(*self._put.serde.dumps_typed(message))
+        return self._reference(receipt.seq, prepared.id, stored)
 
-    def _reference(self, seq: int, id: str, cast: StoredMessage) -> MessageRef:
+    def _reference(self, seq: int, id: str, stored: StoredMessage) -> MessageRef:
         """To an entry; with the serializer's bytes where the entry's own do not give the message back."""
-        ref: MessageRef = LogRef(seq, None, pack_blob(*cast, self.blobs)) if isinstance(cast, SerdeBytes) else seq
-        self.logged[ref] = (id, cast)
+        ref: MessageRef = LogRef(seq, None, pack_blob(*stored, self.blobs)) if isinstance(stored, SerdeBytes) else seq
+        self.logged[ref] = (id, stored)
         return ref
 
     def _mark_removed(self, refs: Sequence[MessageRef]) -> None:
-        standing = {ref if isinstance(ref, int) else ref.seq for ref in refs if not isinstance(ref, UnloggedRef)}
+        known_refs = {ref if isinstance(ref, int) else ref.seq for ref in refs if not isinstance(ref, UnloggedRef)}
         revised = {place_of(entry) for entry in self.scribe.entries}
         self.scribe.remove(
             entry
             for entry in self._seen.by_seq.values()
-            if entry.kind == entries.Kind.MESSAGE and entry.seq not in standing and place_of(entry) not in revised
+            if entry.kind == entries.Kind.MESSAGE and entry.seq not in known_refs and place_of(entry) not in revised
         )
 
-    def settle(self, refs: Sequence[MessageRef], blobs: Blobs) -> list[StoredWrite]:
+    def rewrite_held(self, refs: Sequence[MessageRef], blobs: Blobs) -> list[StoredWrite]:
         """The writes on the parent, with references in the place of their messages."""
-        if self._put.settled is not None:
-            return [self._put.settled[write.task_id, write.idx] for write in self._found.held]
-        return [self._settled(write, refs, blobs) for write in self._found.held]
+        if self._put.rewritten is not None:
+            return [self._put.rewritten[write.task_id, write.idx] for write in self._found.held]
+        return [self._with_references(write, refs, blobs) for write in self._found.held]
 
-    def join(self, refs: Sequence[MessageRef], blobs: Blobs) -> list[StoredWrite]:
-        """The writes that are stored with it, settled from the beginning."""
-        if not self._put.joining:
+    def rewrite_joined(self, refs: Sequence[MessageRef], blobs: Blobs) -> list[StoredWrite]:
+        """The writes that are stored with it, with references from the beginning."""
+        if not self._put.with_writes:
             return []
         assert self._found.parent is not None
         number = self._found.parent.number
-        writes = [self._settled(write, refs, blobs) if write.is_held else write for write in self._put.joining]
+        writes = [
+            self._with_references(write, refs, blobs) if write.is_held else write for write in self._put.with_writes
+        ]
         return [write._replace(checkpoint=number) for write in writes]
 
-    def _settled(self, write: StoredWrite, refs: Sequence[MessageRef], blobs: Blobs) -> StoredWrite:
+    def _with_references(self, write: StoredWrite, refs: Sequence[MessageRef], blobs: Blobs) -> StoredWrite:
         waiting = self._put.waiting[write.task_id, write.idx]
-        references = [self._reference_to(one, refs, blobs) for one in waiting.awaited]
+        references = [self._reference_to(one, refs, blobs) for one in waiting.messages]
         return with_references(write, waiting.held, references, blobs)
 
     def _reference_to(self, one: MatchedMessage, refs: Sequence[MessageRef], blobs: Blobs) -> MessageRef | None:
         if one.place is not None:
-            return refs[one.place] if one.listed == one.part.cast else None
+            return refs[one.place] if one.listed == one.part.stored else None
         if one.prepared is None:
-            return UnloggedRef(pack_blob(*one.part.cast, blobs)) if isinstance(one.part.cast, SerdeBytes) else None
-        return self._unnamed[id(one.part)]
+            return UnloggedRef(pack_blob(*one.part.stored, blobs)) if isinstance(one.part.stored, SerdeBytes) else None
+        return self._unlisted_refs[id(one.part)]
 
 
 def _fork_branch(seen: Seen, branch: BranchRow, seq: int, depth: int, now: int) -> log.BranchRow:
@@ -368,7 +372,7 @@ class ClearCheckpoints:
     """Checkpoints whose writes go on waiting."""
 
     def needs(self) -> Needs:
-        ready = [one.prepared for wait in self.waiting.values() for one in wait.awaited if one.prepared is not None]
+        ready = [one.prepared for wait in self.waiting.values() for one in wait.messages if one.prepared is not None]
         return Needs(
             ids=list(dict.fromkeys(message.id for message in ready)),
             every_revision=True,
@@ -385,7 +389,7 @@ class ClearCheckpoints:
             raise StaleDraft(unknown, {row.number: row for row in found.all})
         scribe = self._scribe(seen, found, now)
         blobs: Blobs = {}
-        writes = [self._settled(write, scribe, seen, blobs) for write in held]
+        writes = [self._with_references(write, scribe, seen, blobs) for write in held]
         changes = self.remove(found)
         return Decision(
             result=None,
@@ -401,12 +405,12 @@ class ClearCheckpoints:
         """At the end of the branch that the newest root checkpoint stands on."""
         tip = next((row for row in found.all if row.number == found.thread.tip), None)
         number = seen.head.active if tip is None or tip.branch not in seen.branches else tip.branch
-        room = sum(len(one.awaited) for one in self.waiting.values())
+        room = sum(len(one.messages) for one in self.waiting.values())
         return BranchWriter(seen, seen.branches[number], now, room)
 
-    def _settled(self, write: StoredWrite, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> StoredWrite:
+    def _with_references(self, write: StoredWrite, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> StoredWrite:
         waiting = self.waiting[write.checkpoint, write.task_id, write.idx]
-        refs = [_reference_or_log(one, scribe, seen, blobs) for one in waiting.awaited]
+        refs = [_reference_or_log(one, scribe, seen, blobs) for one in waiting.messages]
         return with_references(write, waiting.held, refs, blobs)
 
 
@@ -417,8 +421,8 @@ def _reference_or_log(one: MatchedMessage, scribe: BranchWriter, seen: Seen, blo
     elsewhere = next((e for e in seen.revisions.get(one.prepared.id, ()) if e.raw == one.prepared.raw), None)
     seq = scribe.write(one.prepared).seq if elsewhere is None else elsewhere.seq
     known = scribe.known(one.prepared.id) if elsewhere is None else elsewhere
-    if isinstance(one.part.cast, SerdeBytes):
-        return LogRef(seq, None, pack_blob(*one.part.cast, blobs))
+    if isinstance(one.part.stored, SerdeBytes):
+        return LogRef(seq, None, pack_blob(*one.part.stored, blobs))
     return seq if known is not None and known.raw == one.prepared.raw else None
 
 

@@ -71,10 +71,10 @@ class ThreadCopier:
         if not found.all:
             return
         moved = await self._transcribed(ref, goal)
-        memory = self._threads.memories.of(ref, found.thread.erasures)
-        blobs = await CheckpointLoader(self._threads.store, ref, serde, memory).learn_all(found)
+        cache = self._threads.caches.get(ref, found.thread.erasures)
+        blobs = await CheckpointLoader(self._threads.store, ref, serde, cache).load_all_messages(found)
         await self._threads.store.log.write(
-            goal, PutCopiedCheckpoints(changes=CheckpointRewriter(moved, memory.casts, blobs, serde).changes(found))
+            goal, PutCopiedCheckpoints(changes=CheckpointRewriter(moved, cache.stored, blobs, serde).changes(found))
         )
 
     async def _transcribed(self, ref: nouns.Ref, goal: nouns.Ref) -> dict[int, int]:
@@ -95,12 +95,12 @@ class CheckpointRewriter:
     def __init__(
         self,
         moved: Mapping[int, int],
-        casts: Mapping[MessageRef, StoredMessage],
+        stored: Mapping[MessageRef, StoredMessage],
         blobs: Mapping[bytes, bytes],
         serde: SerializerProtocol,
     ) -> None:
         self._moved = moved
-        self._casts = casts
+        self._stored = stored
         self._serde = serde
         self._source = blobs
         self._blobs: Blobs = dict(blobs)
@@ -149,8 +149,12 @@ class CheckpointRewriter:
 
     def _loosened(self, ref: LogRef) -> MessageRef | None:
         """A subgraph's message: the child that has it is the source's, and may be erased with it."""
-        cast = self._casts.get(ref)
-        if cast is None:
+        stored = self._stored.get(ref)
+        if stored is None:
             return None
-        form = cast if isinstance(cast, SerdeBytes) else SerdeBytes(*self._serde.dumps_typed(cast.cast(self._serde)))
-        return UnloggedRef(pack_blob(*form, self._blobs))
+        stored_bytes = (
+            stored
+            if isinstance(stored, SerdeBytes)
+            else SerdeBytes(*self._serde.dumps_typed(stored.build(self._serde)))
+        )
+        return UnloggedRef(pack_blob(*stored_bytes, self._blobs))

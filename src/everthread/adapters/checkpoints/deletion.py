@@ -156,22 +156,22 @@ class CheckpointRemover:
             await self._threads.erase(ref)
         else:
             await self._clear(ref, drop_all, serde)
-        self._threads.memories.forget(ref)
+        self._threads.caches.drop(ref)
 
     async def prune(self, owner: str, thread_id: str, strategy: str, serde: SerializerProtocol) -> None:
         """Keep the newest checkpoint of each namespace, or none."""
         ref = await self._threads.ref(owner, thread_id)
         keep = KeepOnly(newest_only, serde) if strategy == "keep_latest" else drop_all
         await self._clear(ref, keep, serde)
-        self._threads.memories.forget(ref)
+        self._threads.caches.drop(ref)
 
     async def delete_runs(self, owner: str, run_ids: Sequence[str], serde: SerializerProtocol) -> None:
         """Remove the checkpoints of some runs."""
         for ref in await self._threads.store.checkpoints.conversations(owner, run_ids=run_ids):
             await self._clear(ref, KeepOnly(other_runs(run_ids), serde), serde)
-            self._threads.memories.forget(ref)
+            self._threads.caches.drop(ref)
 
-    async def settle(
+    async def log_held(
         self, serde: SerializerProtocol, thread: Ref | None = None, *, besides: Collection[str | None] = ()
     ) -> None:
         """Log what a crash left waiting in writes, of one thread or of all, but for those on some checkpoints."""
@@ -196,24 +196,24 @@ class CheckpointRemover:
             except StaleDraft as problem:
                 for write in problem.writes:
                     key = (write.checkpoint, write.task_id, write.idx)
-                    waiting[key] = await self._left_behind(ref, problem.rows[write.checkpoint], write, serde)
+                    waiting[key] = await self._match_unlisted(ref, problem.rows[write.checkpoint], write, serde)
             except NotFound:  # nothing was ever put there
                 return
             else:
                 return
         raise Conflict(f"thread {ref.id!r} is being written to all the time; nothing was removed: try again")
 
-    async def _left_behind(
+    async def _match_unlisted(
         self, ref: Ref, row: StoredCheckpoint, write: StoredWrite, serde: SerializerProtocol
     ) -> MatchedWrite:
         """A write whose messages no list will name. Those of a subgraph go to its own conversation first."""
         held = held_in_row(write, serde)
-        spot = CheckpointAddress(ref.owner, ref.id, row.namespace, row.id)
+        address = CheckpointAddress(ref.owner, ref.id, row.namespace, row.id)
         checkpoint = cast(Checkpoint, {"id": row.id, "channel_values": {}, "channel_versions": {}})
-        parent = await parent_of(self._threads, ref, spot, serde, self._threads.memories.of(ref))
-        draft = CheckpointDraft(spot, checkpoint, serde, self._threads.memories.of(ref), parent)
+        parent = await parent_of(self._threads, ref, address, serde, self._threads.caches.get(ref))
+        draft = CheckpointDraft(address, checkpoint, serde, self._threads.caches.get(ref), parent)
         key = (write.task_id, write.idx)
         if row.namespace:
-            await SubgraphLog(self._threads.et, ref, draft).follow([write], {key: held})
+            await SubgraphLog(self._threads.et, ref, draft).log_new([write], {key: held})
             return MatchedWrite(held, [MatchedMessage(part, None, None) for part in held.parts])
-        return draft.waiting({key: held}, (), [])[key]
+        return draft.match_writes({key: held}, (), [])[key]

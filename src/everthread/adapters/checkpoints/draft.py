@@ -58,23 +58,23 @@ class ListMatcher:
     def __init__(
         self,
         messages: Sequence[BaseMessage],
-        standing: Sequence[MessageRef],
+        known_refs: Sequence[MessageRef],
         items: Sequence[ListedMessage],
-        casts: Mapping[MessageRef, StoredMessage],
+        stored: Mapping[MessageRef, StoredMessage],
     ) -> None:
         self._messages = messages
-        self._standing = standing
+        self._standing = known_refs
         self._items = items
-        self._casts = casts
+        self._stored = stored
         self._taken: set[int] = set()
 
-    def named(self, part: HeldMessage) -> MatchedMessage | None:
+    def match(self, part: HeldMessage) -> MatchedMessage | None:
         """The message with its place in the list; None when the list does not name it."""
         place = self._place_of(part)
         if place is None:
             return None
         self._taken.add(place)
-        return MatchedMessage(part, None, place, self._cast_at(place))
+        return MatchedMessage(part, None, place, self._stored_at(place))
 
     def _place_of(self, part: HeldMessage) -> int | None:
         """By the object, by its id or, for one without, by what it says. From the end, where new ones stand."""
@@ -88,19 +88,23 @@ class ListMatcher:
         new = range(len(self._standing), len(self._messages))
         return next((place for place in new if place not in self._taken and self._is_new_and_says(place, part)), None)
 
-    def _cast_at(self, place: int) -> StoredMessage | None:
+    def _stored_at(self, place: int) -> StoredMessage | None:
         known = len(self._standing)
-        return self._casts.get(self._standing[place]) if place < known else self._items[place - known].cast
+        return self._stored.get(self._standing[place]) if place < known else self._items[place - known].stored
 
     def _is_new_and_says(self, place: int, part: HeldMessage) -> bool:
         item = self._items[place - len(self._standing)]
-        if item.ref is not None or not isinstance(item.cast, JsonTemplate) or not isinstance(part.cast, JsonTemplate):
+        if (
+            item.ref is not None
+            or not isinstance(item.stored, JsonTemplate)
+            or not isinstance(part.stored, JsonTemplate)
+        ):
             return False
-        return _without_id(item.cast) == _without_id(part.cast)
+        return _without_id(item.stored) == _without_id(part.stored)
 
 
-def _without_id(cast: JsonTemplate) -> JsonTemplate:
-    return cast._replace(plain={**cast.plain, "id": None})
+def _without_id(stored: JsonTemplate) -> JsonTemplate:
+    return stored._replace(plain={**stored.plain, "id": None})
 
 
 class ChannelMessages(NamedTuple):
@@ -118,29 +122,29 @@ class PreparedMessage(NamedTuple):
     """A message ready to be logged."""
 
     prepared: Prepared
-    cast: StoredMessage
+    stored: StoredMessage
 
 
 @dataclass(slots=True)
 class CheckpointDraft:
     """One checkpoint on its way to the store."""
 
-    spot: CheckpointAddress
+    address: CheckpointAddress
     checkpoint: Checkpoint
     serde: SerializerProtocol
-    memory: ThreadCache
+    cache: ThreadCache
     parent: CachedCheckpoint | None
     values: dict[str, PackedValue] = field(default_factory=dict)
     """Those that are no lists, and those carried over."""
     lists: dict[str, ChannelMessages] = field(default_factory=dict)
     carried: dict[str, Sequence[MessageRef]] = field(default_factory=dict)
     blobs: Blobs = field(default_factory=dict)
-    counts_later: bool = False
+    counts_tokens_later: bool = False
     """Whether the store counts tokens by itself."""
-    is_thorough: bool = False
+    recheck_all: bool = False
     """Prepare every message of the list, known or not."""
 
-    def take(self, new_versions: Mapping[str, Any]) -> None:
+    def sort_channels(self, new_versions: Mapping[str, Any]) -> None:
         """Sort the channels: what is as it was in the parent is carried over, the rest is packed."""
         before = self.parent.versions if self.parent is not None else {}
         for channel, version in self.checkpoint["channel_versions"].items():
@@ -160,32 +164,32 @@ class CheckpointDraft:
         messages, is_delta = messages_of(value)
         if is_message_list(messages):
             assert isinstance(messages, list)
-            begun = self.memory.begun(self.spot.namespace, channel, messages)
-            refs = self.memory.known(self.spot.namespace, channel, messages, begun)
-            self.lists[channel] = ChannelMessages(messages, is_delta, refs, ListSnapshot(messages, begun=begun))
+            prefix = self.cache.unchanged_prefix(self.address.namespace, channel, messages)
+            refs = self.cache.known_refs(self.address.namespace, channel, messages, prefix)
+            self.lists[channel] = ChannelMessages(messages, is_delta, refs, ListSnapshot(messages, prefix=prefix))
         else:
             self.values[channel] = pack_value(value, self.serde, self.blobs)
 
-    def loosen(self) -> None:
+    def keep_unlogged(self) -> None:
         """What feeds no history, and is in no log, is kept as bytes."""
         for channel, found in self.lists.items():
             for place, message in enumerate(found.messages):
                 if found.refs[place] is None and not (channel == HISTORY and is_loggable(message)):
-                    found.refs[place] = self._loose(message)
+                    found.refs[place] = self._unlogged_ref(message)
 
-    def _loose(self, message: BaseMessage) -> MessageRef:
-        form = SerdeBytes(*self.serde.dumps_typed(message))
-        ref = UnloggedRef(pack_blob(*form, self.blobs))
-        self.memory.casts[ref] = form
+    def _unlogged_ref(self, message: BaseMessage) -> MessageRef:
+        stored = SerdeBytes(*self.serde.dumps_typed(message))
+        ref = UnloggedRef(pack_blob(*stored, self.blobs))
+        self.cache.stored[ref] = stored
         return ref
 
     # -- the list that feeds history -----------------------------------------------------------------------
 
-    def before(self) -> Sequence[MessageRef]:
+    def parent_refs(self) -> Sequence[MessageRef]:
         """The parent's list."""
         return () if self.parent is None else self.parent.lists.get(HISTORY, ())
 
-    def listed(self, *, of_thread_too: bool = False) -> tuple[Sequence[MessageRef], list[ListedMessage]]:
+    def listed_messages(self, *, may_refer_to_thread: bool = False) -> tuple[Sequence[MessageRef], list[ListedMessage]]:
         """The list: where its first messages stand that are known, then the rest, each by reference or ready to be
         logged.
 
@@ -195,89 +199,89 @@ class CheckpointDraft:
         found = self.lists.get(HISTORY)
         if found is None:
             return (), []
-        before = self.before()
+        before = self.parent_refs()
         size = len(before)
-        if self.is_thorough or found.refs[:size] != list(before):
+        if self.recheck_all or found.refs[:size] != list(before):
             size = 0
         refs: list[MessageRef | None] = found.refs[size:]
-        if not of_thread_too:
+        if not may_refer_to_thread:
             known = set() if size else set(before)
             refs = [ref if ref in known or isinstance(ref, UnloggedRef) else None for ref in refs]
         pairs = zip(found.messages[size:], refs, strict=True)
         return before[:size], [self._item(place, *pair) for place, pair in enumerate(pairs, size)]
 
     def _item(self, place: int, message: BaseMessage, ref: MessageRef | None) -> ListedMessage:
-        if ref is not None and not (self.is_thorough and is_loggable(message)):
-            return ListedMessage(message, ref, None, self.memory.casts.get(ref))
-        ready = self.ready(place, message)
+        if ref is not None and not (self.recheck_all and is_loggable(message)):
+            return ListedMessage(message, ref, None, self.cache.stored.get(ref))
+        ready = self.prepare(place, message)
         if ref is None and message.id is None:
-            ref = self._same_place(place, ready.cast)
+            ref = self._same_place(place, ready.stored)
         spare = self._spare_id(place, message, ready.prepared)
-        return ListedMessage(message, ref, ready.prepared, ready.cast, spare)
+        return ListedMessage(message, ref, ready.prepared, ready.stored, spare)
 
-    def _same_place(self, place: int, cast: StoredMessage) -> MessageRef | None:
+    def _same_place(self, place: int, stored: StoredMessage) -> MessageRef | None:
         """A message without an id that is just what stood at this place of the list before is that one."""
-        before = self.before()
+        before = self.parent_refs()
         ref = before[place] if place < len(before) else None
-        return ref if ref is not None and self.memory.casts.get(ref) == cast else None
+        return ref if ref is not None and self.cache.stored.get(ref) == stored else None
 
-    def ready(self, place: int, message: BaseMessage) -> PreparedMessage:
+    def prepare(self, place: int, message: BaseMessage) -> PreparedMessage:
         """A message, ready to be logged under its own id or one made for it."""
         payload = from_langchain(message)
-        prepared = ingest.prepare(payload, field=f"{HISTORY}[{place}]", count_later=self.counts_later)
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{place}]", count_later=self.counts_tokens_later)
         given = self._given_id(message)
         if given is not None or not prepared.has_own_id:
             prepared = prepared._replace(id=given or made_id(self._scope(), place, payload), has_own_id=True)
         return PreparedMessage(prepared, stored_message(prepared.payload, message, self.serde))
 
     def _scope(self) -> list[str]:
-        return [self.spot.thread_id, *(self.spot.namespace.split("|") if self.spot.namespace else [])]
+        return [self.address.thread_id, *(self.address.namespace.split("|") if self.address.namespace else [])]
 
     def _given_id(self, message: BaseMessage) -> str | None:
         """The id that the log gave to a message without one, which has been changed, or named, since."""
-        if not self.memory.ids:
+        if not self.cache.ids:
             return None
-        refs = (kept.ref(message) for kept in self.memory.snapshots(self.spot.namespace, HISTORY))
-        return next((self.memory.ids[ref] for ref in refs if ref in self.memory.ids), None)
+        refs = (kept.ref(message) for kept in self.cache.snapshots(self.address.namespace, HISTORY))
+        return next((self.cache.ids[ref] for ref in refs if ref in self.cache.ids), None)
 
     def _spare_id(self, place: int, message: BaseMessage, prepared: Prepared) -> str | None:
         if message.id or not prepared.id.startswith("made-") or self._given_id(message) is not None:
             return None
         return made_id([*self._scope(), self.checkpoint["id"]], place, prepared.payload)
 
-    def removed(self, standing: Sequence[MessageRef], items: Sequence[ListedMessage]) -> list[int]:
+    def removed(self, known_refs: Sequence[MessageRef], items: Sequence[ListedMessage]) -> list[int]:
         """Entries of the parent's list that are not in this one."""
-        before = self.before()
+        before = self.parent_refs()
         is_emptied = HISTORY in self.values and HISTORY not in self.carried
-        if not (HISTORY in self.lists or is_emptied) or len(standing) == len(before):
+        if not (HISTORY in self.lists or is_emptied) or len(known_refs) == len(before):
             return []
-        still = {*standing, *(item.ref for item in items)}
+        still = {*known_refs, *(item.ref for item in items)}
         return [seq for ref in before if ref not in still and (seq := _own_seq(ref)) is not None]
 
-    def waiting(
-        self, held: Mapping[WriteKey, HeldMessages], standing: Sequence[MessageRef], items: Sequence[ListedMessage]
+    def match_writes(
+        self, held: Mapping[WriteKey, HeldMessages], known_refs: Sequence[MessageRef], items: Sequence[ListedMessage]
     ) -> dict[WriteKey, MatchedWrite]:
         """The parent's writes that hold messages, matched with the list."""
         found = self.lists.get(HISTORY)
-        matching = ListMatcher(() if found is None else found.messages, standing, items, self.memory.casts)
+        matcher = ListMatcher(() if found is None else found.messages, known_refs, items, self.cache.stored)
         return {
-            key: MatchedWrite(
-                one, [self._awaited(key, number, part, matching) for number, part in enumerate(one.parts)]
-            )
+            key: MatchedWrite(one, [self._match(key, number, part, matcher) for number, part in enumerate(one.parts)])
             for key, one in held.items()
         }
 
-    def _awaited(self, key: WriteKey, number: int, part: HeldMessage, matching: ListMatcher) -> MatchedMessage:
+    def _match(self, key: WriteKey, number: int, part: HeldMessage, matcher: ListMatcher) -> MatchedMessage:
         is_said = is_loggable(part.message)
-        return matching.named(part) or MatchedMessage(part, self.unnamed(key, number, part) if is_said else None, None)
+        return matcher.match(part) or MatchedMessage(
+            part, self.prepare_held(key, number, part) if is_said else None, None
+        )
 
-    def unnamed(self, key: WriteKey, number: int, part: HeldMessage) -> Prepared:
+    def prepare_held(self, key: WriteKey, number: int, part: HeldMessage) -> Prepared:
         """A message that no list names, ready to be logged; without an id it is called after its write."""
         payload = from_langchain(part.message)
-        prepared = ingest.prepare(payload, field=f"{HISTORY}[{number}]", count_later=self.counts_later)
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{number}]", count_later=self.counts_tokens_later)
         if part.message.id:
             return prepared
-        scope = [*self._scope(), "held", self.spot.id or "", key[0], str(key[1])]
+        scope = [*self._scope(), "held", self.address.id or "", key[0], str(key[1])]
         return prepared._replace(id=made_id(scope, number, payload), has_own_id=True)
 
     # -- the intent ----------------------------------------------------------------------------------------
@@ -286,33 +290,33 @@ class CheckpointDraft:
         self,
         metadata: Mapping[str, Any],
         *,
-        standing: Sequence[MessageRef] = (),
+        known_refs: Sequence[MessageRef] = (),
         items: Sequence[ListedMessage] = (),
         waiting: Mapping[WriteKey, MatchedWrite] | None = None,
-        settled: Mapping[WriteKey, StoredWrite] | None = None,
-        joining: Sequence[PutWrites] = (),
+        rewritten: Mapping[WriteKey, StoredWrite] | None = None,
+        with_writes: Sequence[PutWrites] = (),
     ) -> PutCheckpoint:
         """Everything together."""
         run_id = metadata.get("run_id")
-        for one in joining:
+        for one in with_writes:
             self.blobs.update(one.blobs)
         return PutCheckpoint(
             serde=self.serde,
-            namespace=self.spot.namespace,
+            namespace=self.address.namespace,
             id=self.checkpoint["id"],
-            parent_id=self.spot.id,
+            parent_id=self.address.id,
             run_id=run_id if isinstance(run_id, str) else None,
             metadata=ormsgpack.packb(list(self.serde.dumps_typed(metadata))),
             body=self._body,
             blobs=self.blobs,
             needs_parent=self.parent is not None,
-            standing=standing,
+            known_refs=known_refs,
             items=items,
-            removed=[] if self.spot.namespace else self.removed(standing, items),
+            removed=[] if self.address.namespace else self.removed(known_refs, items),
             waiting=waiting or {},
             log_count=0 if self.parent is None else self.parent.log_count,
-            settled=settled,
-            joining=[write for one in joining for write in one.writes],
+            rewritten=rewritten,
+            with_writes=[write for one in with_writes for write in one.writes],
             is_silent=not self._has_history(metadata) and not waiting,
         )
 
@@ -332,21 +336,21 @@ class CheckpointDraft:
             return refs
         return [ref for ref in self.lists[channel].refs if ref is not None]
 
-    def remember(self, result: PutResult) -> None:
+    def update_cache(self, result: PutResult) -> None:
         """What the next checkpoint will be compared with."""
-        for ref, (id, cast) in result.logged.items():
-            self.memory.casts[ref] = cast
-            if isinstance(cast, JsonTemplate) and cast.plain["id"] is None:
-                self.memory.ids[ref] = id
+        for ref, (id, stored) in result.logged.items():
+            self.cache.stored[ref] = stored
+            if isinstance(stored, JsonTemplate) and stored.plain["id"] is None:
+                self.cache.ids[ref] = id
         lists = {channel: self._refs(channel, result.refs) for channel in self.lists}
         for channel, found in self.lists.items():
             found.snapshot.refs = list(lists[channel])
-            self.memory.keep_list(self.spot.namespace, channel, found.snapshot)
+            self.cache.keep_list(self.address.namespace, channel, found.snapshot)
         row = result.row
         remembered = CachedCheckpoint(
             row.number, row.log_count, self.checkpoint["channel_versions"], self.values, {**self.carried, **lists}
         )
-        self.memory.keep_checkpoint(row.namespace, row.id, remembered)
+        self.cache.keep_checkpoint(row.namespace, row.id, remembered)
 
 
 def _own_seq(ref: MessageRef) -> int | None:

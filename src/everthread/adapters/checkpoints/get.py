@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain, filterfalse, groupby
 from typing import Any, NamedTuple, cast
@@ -16,6 +14,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from everthread.adapters.checkpoints.cache import CachedCheckpoint, ThreadCache
+from everthread.adapters.checkpoints.gc_pause import gc_paused
 from everthread.adapters.checkpoints.held_writes import HISTORY, held_messages
 from everthread.adapters.checkpoints.message_lists import ListSnapshot
 from everthread.adapters.checkpoints.row_format import (
@@ -52,9 +51,6 @@ from everthread.core.nouns import Ref
 from everthread.core.ports import Store
 
 PAGE_SIZE = 500
-_GC_PAUSE_ABOVE = 1_000
-"""While so few messages are made the collector looks only at what was made last, which takes a quarter of what it takes
-to look at all of them afterwards."""
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -68,21 +64,21 @@ class LoadedCheckpoint(NamedTuple):
 class CheckpointLoader:
     """Reads one conversation's checkpoints, with what is remembered of it."""
 
-    def __init__(self, store: Store, ref: nouns.Ref, serde: SerializerProtocol, memory: ThreadCache) -> None:
+    def __init__(self, store: Store, ref: nouns.Ref, serde: SerializerProtocol, cache: ThreadCache) -> None:
         self._store = store
         self._ref = ref
         self._serde = serde
-        self._memory = memory
+        self._cache = cache
         self._blobs: dict[bytes, bytes] = {}
 
     async def load(self, saved: SavedCheckpoint) -> LoadedCheckpoint:
         """A checkpoint as it was put."""
         body = unpack_body(saved.row.body, self._serde)
         loaded, lists = await self._load(saved, body)
-        self._remember(saved, body, lists)
+        self._keep(saved, body, lists)
         return loaded
 
-    async def load_some(self, saved: SavedCheckpoint, channels: Container[str]) -> LoadedCheckpoint:
+    async def load_channels(self, saved: SavedCheckpoint, channels: Container[str]) -> LoadedCheckpoint:
         """Only the values and the writes of some channels."""
         body = unpack_body(saved.row.body, self._serde)
         values = {channel: value for channel, value in body.values.items() if channel in channels}
@@ -93,10 +89,12 @@ class CheckpointLoader:
         self, saved: SavedCheckpoint, body: RowBody
     ) -> tuple[LoadedCheckpoint, Mapping[str, Sequence[MessageRef]]]:
         writes = {id(write): ormsgpack.unpackb(write.value) for write in saved.writes if write.kind == REFERS}
-        await self._fetch([*digests_in(body.values.values()), *_chunks(elements for _, elements in writes.values())])
+        await self._load_blobs(
+            [*digests_in(body.values.values()), *_chunks(elements for _, elements in writes.values())]
+        )
         lists = refs_in(body.values, self._blobs)
         referred = {key: unpack_refs(elements, self._blobs) for key, (_, elements) in writes.items()}
-        await self._learn([*lists.values(), *referred.values()])
+        await self._load_messages([*lists.values(), *referred.values()])
         values = self._values(saved.row.namespace, body, lists)
         loaded = LoadedCheckpoint(
             {**body.checkpoint, "channel_values": values},
@@ -105,53 +103,53 @@ class CheckpointLoader:
         )
         return loaded, lists
 
-    async def remember(self, saved: SavedCheckpoint) -> CachedCheckpoint:
+    async def load_for_child(self, saved: SavedCheckpoint) -> CachedCheckpoint:
         """Only what the next checkpoint carries over."""
         body = unpack_body(saved.row.body, self._serde)
-        await self._fetch(digests_in(body.values.values()))
-        return self._remember(saved, body, refs_in(body.values, self._blobs))
+        await self._load_blobs(digests_in(body.values.values()))
+        return self._keep(saved, body, refs_in(body.values, self._blobs))
 
-    async def learn_all(self, found: CheckpointsSeen) -> dict[bytes, bytes]:
-        """Make a cast of every message that a thread's checkpoints refer to; give all bytes they are made of."""
-        await self._fetch(found.digests)
+    async def load_all_messages(self, found: CheckpointsSeen) -> dict[bytes, bytes]:
+        """Load every message that a thread's checkpoints refer to; give all bytes they are made of."""
+        await self._load_blobs(found.digests)
         bodies = [unpack_body(row.body, self._serde) for row in found.all if row.body]
         lists = [refs for body in bodies for refs in refs_in(body.values, self._blobs).values()]
         referring = [write for write in found.writes if write.kind == REFERS]
         lists += [unpack_refs(ormsgpack.unpackb(write.value)[1], self._blobs) for write in referring]
-        await self._learn(lists)
+        await self._load_messages(lists)
         return self._blobs
 
     def metadata(self, saved: SavedCheckpoint) -> Any:
         kind, body = ormsgpack.unpackb(saved.row.metadata)
         return self._serde.loads_typed((kind, body))
 
-    def _remember(
+    def _keep(
         self, saved: SavedCheckpoint, body: RowBody, lists: Mapping[str, Sequence[MessageRef]]
     ) -> CachedCheckpoint:
         row = saved.row
         found = CachedCheckpoint(row.number, row.log_count, body.checkpoint["channel_versions"], body.values, lists)
-        self._memory.keep_checkpoint(row.namespace, row.id, found)
+        self._cache.keep_checkpoint(row.namespace, row.id, found)
         return found
 
     def _values(self, namespace: str, body: RowBody, lists: Mapping[str, Sequence[MessageRef]]) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for channel, packed in body.values.items():
             if packed[0] in (LIST, DELTA):
-                refs = list(filter(self._memory.casts.__contains__, lists[channel]))
-                messages = self._cast(namespace, channel, refs)
+                refs = list(filter(self._cache.stored.__contains__, lists[channel]))
+                messages = self._build(namespace, channel, refs)
                 values[channel] = _DeltaSnapshot(messages) if packed[0] == DELTA else messages
             elif packed[0] != "b" or packed[1] in self._blobs:  # bytes that are gone were erased
                 values[channel] = unpack_value(packed, self._serde, self._blobs)
         return values
 
-    def _cast(self, namespace: str, channel: str, refs: Sequence[MessageRef]) -> list[BaseMessage]:
+    def _build(self, namespace: str, channel: str, refs: Sequence[MessageRef]) -> list[BaseMessage]:
         """Messages of the reader's own, remembered as they are handed out; those that nobody has any more, again."""
-        casts, serde = list(map(self._memory.casts.__getitem__, refs)), self._serde
-        begun = self._memory.take_back(namespace, channel, refs, serde)
-        messages = [] if begun is None else list(begun.messages)
+        stored, serde = list(map(self._cache.stored.__getitem__, refs)), self._serde
+        prefix = self._cache.take_back(namespace, channel, refs)
+        messages = [] if prefix is None else list(prefix.messages)
         with gc_paused(len(refs) - len(messages)):
-            messages += [cast.cast(serde) for cast in casts[len(messages) :]]
-            self._memory.keep_list(namespace, channel, ListSnapshot(messages, refs, begun=begun, casts=casts))
+            messages += [one.build(serde) for one in stored[len(messages) :]]
+            self._cache.keep_list(namespace, channel, ListSnapshot(messages, refs, prefix=prefix, stored=stored))
         return messages
 
     def _write(
@@ -163,20 +161,20 @@ class CheckpointLoader:
     ) -> tuple[str, str, Any]:
         if write.kind != REFERS:
             value = self._serde.loads_typed((write.kind, write.value))
-            self._hold(saved, write, value)
+            self._keep_held(saved, write, value)
             return write.task_id, write.channel, value
-        refs = [ref for ref in referred[id(write)] if ref in self._memory.casts]
-        messages = self._cast(saved.row.namespace, f"{write.channel}:writes", refs)
+        refs = [ref for ref in referred[id(write)] if ref in self._cache.stored]
+        messages = self._build(saved.row.namespace, f"{write.channel}:writes", refs)
         return write.task_id, write.channel, messages[0] if writes[id(write)][0] == "one" and messages else messages
 
-    def _hold(self, saved: SavedCheckpoint, write: StoredWrite, value: object) -> None:
+    def _keep_held(self, saved: SavedCheckpoint, write: StoredWrite, value: object) -> None:
         """Whoever is handed these messages may put them into the next checkpoint: they are then known by object."""
         held = held_messages(value, self._serde) if write.is_held and write.channel == HISTORY else None
         if held is not None:
             key = (write.task_id, write.idx)
-            self._memory.hold(saved.row.namespace, saved.row.id, key, held)
+            self._cache.keep_held(saved.row.namespace, saved.row.id, key, held)
 
-    async def _fetch(self, digests: Iterable[bytes]) -> None:
+    async def _load_blobs(self, digests: Iterable[bytes]) -> None:
         """Bytes by digest, and those that they name when they are chunks of a list."""
         missing = [digest for digest in dict.fromkeys(digests) if digest not in self._blobs]
         while missing:
@@ -185,23 +183,23 @@ class CheckpointLoader:
             inner = [one for body in found.values() for one in _inner_chunks(body)]
             missing = [digest for digest in dict.fromkeys(inner) if digest not in self._blobs]
 
-    async def _learn(self, lists: Iterable[Sequence[MessageRef]]) -> None:
-        """Make a cast of each message that has none yet."""
-        casts = self._memory.casts
-        unknown = list(filterfalse(casts.__contains__, chain.from_iterable(lists)))
+    async def _load_messages(self, lists: Iterable[Sequence[MessageRef]]) -> None:
+        """Load each message that is not cached yet."""
+        stored = self._cache.stored
+        unknown = list(filterfalse(stored.__contains__, chain.from_iterable(lists)))
         if not unknown:
             return
-        await self._fetch(serde_digests_in(unknown))
+        await self._load_blobs(serde_digests_in(unknown))
         for ref in unknown:
-            if not isinstance(ref, int) and ref.form in self._blobs:
-                casts[ref] = SerdeBytes(*unpack_blob(self._blobs[ref.form]))
+            if not isinstance(ref, int) and ref.serde_digest in self._blobs:
+                stored[ref] = SerdeBytes(*unpack_blob(self._blobs[ref.serde_digest]))
         plain = sorted(
             {_conversation_and_seq(ref) for ref in unknown if isinstance(ref, int) or _is_built_from_entry(ref)}
         )
         for home, addresses in groupby(plain, key=lambda address: address[0]):
-            await self._learn_from(home, [seq for _, seq in addresses])
+            await self._load_entries(home, [seq for _, seq in addresses])
 
-    async def _learn_from(self, home: str, seqs: Sequence[int]) -> None:
+    async def _load_entries(self, home: str, seqs: Sequence[int]) -> None:
         ref = nouns.Ref(self._ref.owner, home or self._ref.id)
         for first, last in _runs(seqs):
             try:
@@ -209,32 +207,16 @@ class CheckpointLoader:
             except NotFound:
                 continue
             with gc_paused(len(entries)):
-                self._learn_entries(home, entries)
+                self._cache_entries(home, entries)
 
-    def _learn_entries(self, home: str, entries: Iterable[Entry]) -> None:
+    def _cache_entries(self, home: str, entries: Iterable[Entry]) -> None:
         for entry in entries:
             made = None if entry.raw is None else template_from_raw(entry.raw)
             if made is not None:
                 name: MessageRef = LogRef(entry.seq, home, None) if home else entry.seq
-                self._memory.casts[name] = made
+                self._cache.stored[name] = made
                 if made.plain.get("id") is None:
-                    self._memory.ids[name] = entry.id
-
-
-def gc_paused(count: int) -> AbstractContextManager[None]:
-    """Make so many objects that all stay: of thousands the collector would look through the whole process meanwhile,
-    again and again, and take longer than the making.
-    """
-    return _gc_paused() if count > _GC_PAUSE_ABOVE and gc.isenabled() else nullcontext()
-
-
-@contextmanager
-def _gc_paused() -> Iterator[None]:
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+                    self._cache.ids[name] = entry.id
 
 
 def _chunks(lists: Iterable[Sequence[Any]]) -> list[bytes]:
@@ -250,7 +232,7 @@ def _inner_chunks(body: bytes) -> list[bytes]:
 
 
 def _is_built_from_entry(ref: MessageRef) -> bool:
-    return isinstance(ref, LogRef) and ref.form is None
+    return isinstance(ref, LogRef) and ref.serde_digest is None
 
 
 def _conversation_and_seq(ref: MessageRef) -> tuple[str, int]:
@@ -310,24 +292,24 @@ class CheckpointReader:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
 
-    async def get(self, spot: CheckpointAddress, serde: SerializerProtocol) -> CheckpointTuple | None:
+    async def get(self, address: CheckpointAddress, serde: SerializerProtocol) -> CheckpointTuple | None:
         """A checkpoint, or the newest."""
-        ref = await self._threads.ref(spot.owner, spot.thread_id)
-        saved = await self._threads.store.checkpoints.get(ref, spot.namespace, spot.id)
+        ref = await self._threads.ref(address.owner, address.thread_id)
+        saved = await self._threads.store.checkpoints.get(ref, address.namespace, address.id)
         if saved is None or saved.row.state != CheckpointState.VISIBLE:
             return None
-        return await self._tuple(ref, spot, saved, serde)
+        return await self._tuple(ref, address, saved, serde)
 
     async def _tuple(
-        self, ref: Ref, spot: CheckpointAddress, saved: SavedCheckpoint, serde: SerializerProtocol
+        self, ref: Ref, address: CheckpointAddress, saved: SavedCheckpoint, serde: SerializerProtocol
     ) -> CheckpointTuple:
-        memory = self._threads.memories.of(ref, saved.thread.erasures)
-        loaded = await CheckpointLoader(self._threads.store, ref, serde, memory).load(saved)
+        cache = self._threads.caches.get(ref, saved.thread.erasures)
+        loaded = await CheckpointLoader(self._threads.store, ref, serde, cache).load(saved)
         return CheckpointTuple(
-            config=spot.config(saved.row.id),
+            config=address.config(saved.row.id),
             checkpoint=cast(Checkpoint, loaded.checkpoint),
             metadata=loaded.metadata,
-            parent_config=None if saved.row.parent_id is None else spot.config(saved.row.parent_id),
+            parent_config=None if saved.row.parent_id is None else address.config(saved.row.parent_id),
             pending_writes=loaded.writes,
         )
 
@@ -345,40 +327,42 @@ class CheckpointReader:
             for listed in page:
                 if left is not None and left <= 0:
                     return
-                if await self._is_meant(listed, query.owner, matches, serde):
+                if await self._matches(listed, query.owner, matches, serde):
                     left = None if left is None else left - 1
-                    yield await self._listed(listed, query.owner, serde)
+                    yield await self._listed_tuple(listed, query.owner, serde)
             if len(page) < size:
                 return
             last = page[-1]
             query = replace(query, after=(last.conversation_id, last.saved.row.namespace, last.saved.row.id))
 
-    async def _is_meant(
+    async def _matches(
         self, listed: ListedCheckpoint, owner: str, matches: Mapping[str, Any], serde: SerializerProtocol
     ) -> bool:
         if not matches:
             return True
         ref = Ref(owner, listed.conversation_id)
-        metadata = CheckpointLoader(self._threads.store, ref, serde, self._threads.memories.of(ref)).metadata(
+        metadata = CheckpointLoader(self._threads.store, ref, serde, self._threads.caches.get(ref)).metadata(
             listed.saved
         )
         return all(metadata.get(key) == value for key, value in matches.items())
 
-    async def _listed(self, listed: ListedCheckpoint, owner: str, serde: SerializerProtocol) -> CheckpointTuple:
+    async def _listed_tuple(self, listed: ListedCheckpoint, owner: str, serde: SerializerProtocol) -> CheckpointTuple:
         ref = Ref(owner, listed.conversation_id)
-        spot = CheckpointAddress(owner, self._threads.thread_id(ref), listed.saved.row.namespace, None)
-        return await self._tuple(ref, spot, listed.saved, serde)
+        address = CheckpointAddress(owner, self._threads.thread_id(ref), listed.saved.row.namespace, None)
+        return await self._tuple(ref, address, listed.saved, serde)
 
     async def delta_history(
-        self, spot: CheckpointAddress, channels: Sequence[str], serde: SerializerProtocol
+        self, address: CheckpointAddress, channels: Sequence[str], serde: SerializerProtocol
     ) -> Mapping[str, DeltaChannelHistory]:
         """What each delta channel is rebuilt from: the writes of ancestors, back to its last snapshot."""
-        ref = await self._threads.ref(spot.owner, spot.thread_id)
-        saved = await self._threads.store.checkpoints.get(ref, spot.namespace, spot.id)
+        ref = await self._threads.ref(address.owner, address.thread_id)
+        saved = await self._threads.store.checkpoints.get(ref, address.namespace, address.id)
         walk = DeltaWalk(channels)
         id = None if saved is None else saved.row.parent_id
         while id is not None and walk.open:
-            chain = await self._threads.store.checkpoints.ancestors(ref, spot.namespace, id, limit=_ANCESTORS_AT_ONCE)
+            chain = await self._threads.store.checkpoints.ancestors(
+                ref, address.namespace, id, limit=_ANCESTORS_AT_ONCE
+            )
             await self._walk(ref, [one for one in chain if one.row.state != CheckpointState.AWAITED], walk, serde)
             id = chain[-1].row.parent_id if len(chain) == _ANCESTORS_AT_ONCE else None
         return walk.histories()
@@ -390,21 +374,21 @@ class CheckpointReader:
             if not walk.open:
                 return
             loader = CheckpointLoader(
-                self._threads.store, ref, serde, self._threads.memories.of(ref, ancestor.thread.erasures)
+                self._threads.store, ref, serde, self._threads.caches.get(ref, ancestor.thread.erasures)
             )
-            walk.take(await loader.load_some(ancestor, walk.open))
+            walk.take(await loader.load_channels(ancestor, walk.open))
 
 
 async def parent_of(
-    threads: Threads, ref: Ref, spot: CheckpointAddress, serde: SerializerProtocol, memory: ThreadCache
+    threads: Threads, ref: Ref, address: CheckpointAddress, serde: SerializerProtocol, cache: ThreadCache
 ) -> CachedCheckpoint | None:
     """What a checkpoint carries over from the one that it is put upon."""
-    if spot.id is None:
+    if address.id is None:
         return None
-    known = memory.checkpoints.get((spot.namespace, spot.id))
+    known = cache.checkpoints.get((address.namespace, address.id))
     if known is not None:
         return known
-    saved = await threads.store.checkpoints.get(ref, spot.namespace, spot.id)
+    saved = await threads.store.checkpoints.get(ref, address.namespace, address.id)
     if saved is None or saved.row.state == CheckpointState.AWAITED:
         return None
-    return await CheckpointLoader(threads.store, ref, serde, memory).remember(saved)
+    return await CheckpointLoader(threads.store, ref, serde, cache).load_for_child(saved)

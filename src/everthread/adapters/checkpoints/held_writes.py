@@ -29,7 +29,7 @@ class HeldMessage(NamedTuple):
     """One message in a write, as it was when it was written."""
 
     message: BaseMessage
-    cast: StoredMessage
+    stored: StoredMessage
 
 
 class HeldMessages(NamedTuple):

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from everthread.core.driving import Errand
+from everthread.adapters.stores.blocking import Completion
 from everthread.core.nouns import Ref
 from everthread.instance import Everthread
 
@@ -28,25 +28,25 @@ class InFlight(Generic[K]):
     """What has begun and not ended, by what it is made on."""
 
     def __init__(self) -> None:
-        self._begun: dict[K, list[Errand]] = {}
+        self._pending: dict[K, list[Completion]] = {}
 
     @contextmanager
-    def on(self, key: K) -> Iterator[Sequence[Errand]]:
+    def track(self, key: K) -> Iterator[Sequence[Completion]]:
         """While something on it is being stored; gives what has begun before."""
-        before = self.begun(key)
-        begun = Errand()
-        self._begun[key] = [*before, begun]
+        before = self.pending(key)
+        begun = Completion()
+        self._pending[key] = [*before, begun]
         try:
             yield before
         finally:
-            self._begun[key].remove(begun)
-            if not self._begun[key]:
-                del self._begun[key]
-            begun.end()
+            self._pending[key].remove(begun)
+            if not self._pending[key]:
+                del self._pending[key]
+            begun.set()
 
-    def begun(self, key: K) -> Sequence[Errand]:
-        """What can be waited for with `driving.wait`."""
-        return [*self._begun.get(key, ())]
+    def pending(self, key: K) -> Sequence[Completion]:
+        """What can be waited for with `blocking.wait_for_all`."""
+        return [*self._pending.get(key, ())]
 
 
 _POLL_SECONDS = 0.001
@@ -64,7 +64,7 @@ class InFlightPuts:
         self._guard = threading.Lock()
 
     @contextmanager
-    def of(self, ref: Ref) -> Iterator[None]:
+    def track(self, ref: Ref) -> Iterator[None]:
         """While one of a thread is on its way."""
         with self._guard:
             self._counts[ref] += 1
@@ -76,7 +76,7 @@ class InFlightPuts:
                 if not self._counts[ref]:
                     del self._counts[ref]
 
-    async def settled(self, ref: Ref) -> None:
+    async def wait_until_none(self, ref: Ref) -> None:
         """Until none of a thread is on its way."""
         if ref not in self._counts:
             return

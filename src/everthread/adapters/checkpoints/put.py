@@ -11,6 +11,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints.cache import ThreadCache
 from everthread.adapters.checkpoints.checkpoint_intents import PutCheckpoint, PutWrites, StaleDraft
+from everthread.adapters.checkpoints.coalescer import WriteCoalescer
 from everthread.adapters.checkpoints.draft import CheckpointDraft
 from everthread.adapters.checkpoints.get import parent_of
 from everthread.adapters.checkpoints.held_writes import (
@@ -22,12 +23,11 @@ from everthread.adapters.checkpoints.held_writes import (
     with_references,
 )
 from everthread.adapters.checkpoints.in_flight import InFlight
-from everthread.adapters.checkpoints.joining import WriteCoalescer
 from everthread.adapters.checkpoints.message_lists import ListSnapshot
 from everthread.adapters.checkpoints.row_format import Blobs
 from everthread.adapters.checkpoints.subgraphs import SubgraphLog
 from everthread.adapters.checkpoints.threads import CheckpointAddress, Threads
-from everthread.core import driving
+from everthread.adapters.stores import blocking
 from everthread.core.checkpoints import StoredWrite
 from everthread.core.errors import Conflict, NotFound
 from everthread.core.log import Intent
@@ -43,11 +43,11 @@ class CheckpointWriter:
         self._threads = threads
         self._writes: InFlight[CheckpointAddress] = InFlight()
         self._puts: InFlight[Ref] = InFlight()
-        self._joining = WriteCoalescer()
+        self._coalescer = WriteCoalescer()
 
     async def put(
         self,
-        spot: CheckpointAddress,
+        address: CheckpointAddress,
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         new_versions: Mapping[str, Any],
@@ -58,19 +58,19 @@ class CheckpointWriter:
         One at a time for each thread: a subgraph's first checkpoint must find in the log what its parent's, which
         came before it and may still be on its way, puts there.
         """
-        ref = await self._threads.ref(spot.owner, spot.thread_id)
-        with self._puts.on(ref) as before:
-            await driving.wait(before)
-            begun = self._writes.begun(spot)
-            self._joining.is_worthwhile |= bool(begun)
-            with self._joining.taken(spot) as writes:
-                await driving.wait(begun)
-                await self._put(ref, spot, checkpoint, metadata, new_versions, serde, writes)
+        ref = await self._threads.ref(address.owner, address.thread_id)
+        with self._puts.track(ref) as before:
+            await blocking.wait_for_all(before)
+            pending = self._writes.pending(address)
+            self._coalescer.is_worthwhile |= bool(pending)
+            with self._coalescer.take(address) as writes:
+                await blocking.wait_for_all(pending)
+                await self._put(ref, address, checkpoint, metadata, new_versions, serde, writes)
 
     async def _put(
         self,
         ref: Ref,
-        spot: CheckpointAddress,
+        address: CheckpointAddress,
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         new_versions: Mapping[str, Any],
@@ -78,42 +78,42 @@ class CheckpointWriter:
         writes: Sequence[PutWrites],
     ) -> None:
         unknown: dict[WriteKey, HeldMessages] = {}
-        is_thorough = False
+        recheck_all = False
         for _ in range(_MAX_TRIES):
             try:
-                draft = await self._draft(ref, spot, checkpoint, new_versions, serde, is_thorough)
+                draft = await self._draft(ref, address, checkpoint, new_versions, serde, recheck_all)
                 if draft.parent is None:  # which may yet come: the writes await it
                     await self._write_all(ref, writes)
                     writes = ()
                 intent = await self._intent(ref, draft, metadata, unknown, writes)
-                draft.remember(await self._write(ref, intent))
+                draft.update_cache(await self._write(ref, intent))
             except StaleDraft as problem:
                 unknown |= {(write.task_id, write.idx): held_in_row(write, serde) for write in problem.writes}
-                is_thorough = is_thorough or not problem.writes
+                recheck_all = recheck_all or not problem.writes
             else:
-                draft.memory.held.pop((spot.namespace, spot.id or ""), None)
+                draft.cache.held.pop((address.namespace, address.id or ""), None)
                 return
-        raise Conflict(f"thread {spot.thread_id!r} is being changed all the time; nothing was stored: try again")
+        raise Conflict(f"thread {address.thread_id!r} is being changed all the time; nothing was stored: try again")
 
     async def _draft(
         self,
         ref: Ref,
-        spot: CheckpointAddress,
+        address: CheckpointAddress,
         checkpoint: Checkpoint,
         new_versions: Mapping[str, Any],
         serde: SerializerProtocol,
-        is_thorough: bool,
+        recheck_all: bool,
     ) -> CheckpointDraft:
-        memory = self._threads.memories.of(ref)
-        if is_thorough:  # what is remembered of the parent is not what the store has
-            memory.checkpoints.clear()
+        cache = self._threads.caches.get(ref)
+        if recheck_all:  # what is remembered of the parent is not what the store has
+            cache.checkpoints.clear()
         draft = CheckpointDraft(
-            spot, checkpoint, serde, memory, await parent_of(self._threads, ref, spot, serde, memory)
+            address, checkpoint, serde, cache, await parent_of(self._threads, ref, address, serde, cache)
         )
-        draft.is_thorough = is_thorough
-        draft.counts_later = self._threads.store.log.counts_later
-        draft.take(new_versions)
-        draft.loosen()
+        draft.recheck_all = recheck_all
+        draft.counts_tokens_later = self._threads.store.log.counts_later
+        draft.sort_channels(new_versions)
+        draft.keep_unlogged()
         return draft
 
     async def _intent(
@@ -122,20 +122,24 @@ class CheckpointWriter:
         draft: CheckpointDraft,
         metadata: Mapping[str, Any],
         unknown: Mapping[WriteKey, HeldMessages],
-        joining: Sequence[PutWrites],
+        with_writes: Sequence[PutWrites],
     ) -> PutCheckpoint:
-        held = {**unknown, **draft.memory.held.get((draft.spot.namespace, draft.spot.id or ""), {})}
-        if draft.spot.namespace:
-            writes = await self._held_writes(ref, draft.spot)
+        held = {**unknown, **draft.cache.held.get((draft.address.namespace, draft.address.id or ""), {})}
+        if draft.address.namespace:
+            writes = await self._held_writes(ref, draft.address)
             held = {key: held.get(key) or held_in_row(write, draft.serde) for key, write in writes.items()}
-            followed = await SubgraphLog(self._threads.et, ref, draft).follow([*writes.values()], held)
-            return draft.intent(metadata, settled=followed)
-        standing, items = draft.listed()
-        waiting = draft.waiting(held, standing, items)
-        return draft.intent(metadata, standing=standing, items=items, waiting=waiting, joining=joining)
+            followed = await SubgraphLog(self._threads.et, ref, draft).log_new([*writes.values()], held)
+            return draft.intent(metadata, rewritten=followed)
+        known_refs, items = draft.listed_messages()
+        waiting = draft.match_writes(held, known_refs, items)
+        return draft.intent(metadata, known_refs=known_refs, items=items, waiting=waiting, with_writes=with_writes)
 
-    async def _held_writes(self, ref: Ref, spot: CheckpointAddress) -> dict[WriteKey, StoredWrite]:
-        saved = None if spot.id is None else await self._threads.store.checkpoints.get(ref, spot.namespace, spot.id)
+    async def _held_writes(self, ref: Ref, address: CheckpointAddress) -> dict[WriteKey, StoredWrite]:
+        saved = (
+            None
+            if address.id is None
+            else await self._threads.store.checkpoints.get(ref, address.namespace, address.id)
+        )
         found = () if saved is None else saved.writes
         return {(write.task_id, write.idx): write for write in found if write.is_held}
 
@@ -151,32 +155,32 @@ class CheckpointWriter:
         for intent in intents:
             await self._write(ref, intent)
 
-    async def put_writes(self, spot: CheckpointAddress, taken: Sequence[TaskWrite]) -> None:
+    async def put_writes(self, address: CheckpointAddress, taken: Sequence[TaskWrite]) -> None:
         """Keep what a task wrote, with the messages in it held until a checkpoint names them."""
-        assert spot.id is not None
-        ref = await self._threads.ref(spot.owner, spot.thread_id)
-        memory = self._threads.memories.of(ref)
+        assert address.id is not None
+        ref = await self._threads.ref(address.owner, address.thread_id)
+        cache = self._threads.caches.get(ref)
         blobs: Blobs = {}
         rows = [
-            one.row if one.held is None else _hold_or_refer(one.row, one.held, spot, memory, blobs) for one in taken
+            one.row if one.held is None else _hold_or_refer(one.row, one.held, address, cache, blobs) for one in taken
         ]
-        intent = PutWrites(namespace=spot.namespace, id=spot.id, writes=rows, blobs=blobs)
-        if driving.is_driven() and not spot.namespace and self._joining.is_stored(spot, intent):
+        intent = PutWrites(namespace=address.namespace, id=address.id, writes=rows, blobs=blobs)
+        if blocking.may_block() and not address.namespace and self._coalescer.is_stored(address, intent):
             return
-        with self._writes.on(spot):
+        with self._writes.track(address):
             await self._write(ref, intent)
 
     async def recognise(
-        self, spot: CheckpointAddress, messages: Sequence[BaseMessage], serde: SerializerProtocol
+        self, address: CheckpointAddress, messages: Sequence[BaseMessage], serde: SerializerProtocol
     ) -> None:
         """Know the objects of a checkpoint's list that another saver has handed out: while they stay as they are, the
         next checkpoint need not look into them."""
-        ref = await self._threads.ref(spot.owner, spot.thread_id)
-        memory = self._threads.memories.of(ref)
-        found = await parent_of(self._threads, ref, spot, serde, memory)
+        ref = await self._threads.ref(address.owner, address.thread_id)
+        cache = self._threads.caches.get(ref)
+        found = await parent_of(self._threads, ref, address, serde, cache)
         refs = () if found is None else found.lists.get(HISTORY, ())
         if refs and len(refs) == len(messages):
-            memory.keep_list(spot.namespace, HISTORY, ListSnapshot(messages, refs))
+            cache.keep_list(address.namespace, HISTORY, ListSnapshot(messages, refs))
 
 
 class TaskWrite(NamedTuple):
@@ -202,11 +206,11 @@ def dump_writes(
 
 
 def _hold_or_refer(
-    row: StoredWrite, held: HeldMessages, spot: CheckpointAddress, memory: ThreadCache, blobs: Blobs
+    row: StoredWrite, held: HeldMessages, address: CheckpointAddress, cache: ThreadCache, blobs: Blobs
 ) -> StoredWrite:
     """A write of messages: by reference where all of them are known, else held."""
-    refs = memory.known(spot.namespace, HISTORY, [part.message for part in held.parts])
+    refs = cache.known_refs(address.namespace, HISTORY, [part.message for part in held.parts])
     if None not in refs:
         return with_references(row, held, refs, blobs)
-    memory.hold(spot.namespace, spot.id or "", (row.task_id, row.idx), held)
+    cache.keep_held(address.namespace, address.id or "", (row.task_id, row.idx), held)
     return row._replace(is_held=True)

@@ -27,19 +27,19 @@ _CHUNK_TAG = ""
 
 
 class LogRef(NamedTuple):
-    """An entry that is another conversation's, or that is cast from bytes kept beside it."""
+    """An entry that is another conversation's, or that is built from bytes kept beside it."""
 
     seq: int
     home: str | None
     """The id of the conversation; None for the thread's own."""
-    form: bytes | None
+    serde_digest: bytes | None
     """The digest of the serializer's bytes."""
 
 
 class UnloggedRef(NamedTuple):
     """A message that is in no log: a chunk, an instruction, or one of a channel that feeds no history."""
 
-    form: bytes
+    serde_digest: bytes
 
 
 MessageRef = int | LogRef | UnloggedRef
@@ -71,7 +71,7 @@ def _ranges(refs: Sequence[MessageRef]) -> Iterator[Any]:
         if ref == last + 1 and home is None and first:  # by far the most
             last += 1
             continue
-        is_plain = ref.__class__ is int or (isinstance(ref, LogRef) and ref.form is None)
+        is_plain = ref.__class__ is int or (isinstance(ref, LogRef) and ref.serde_digest is None)
         seq, whose = (ref, None) if isinstance(ref, int) else (getattr(ref, "seq", 0), getattr(ref, "home", None))
         if is_plain and first and seq == last + 1 and whose == home:
             last = seq
@@ -80,7 +80,7 @@ def _ranges(refs: Sequence[MessageRef]) -> Iterator[Any]:
             yield _range(first, last, home)
         first, last, home = (seq, seq, whose) if is_plain else (0, 0, None)
         if not is_plain:
-            yield [*ref] if isinstance(ref, LogRef) else ref.form  # type: ignore[union-attr]
+            yield [*ref] if isinstance(ref, LogRef) else ref.serde_digest  # type: ignore[union-attr]
     if first:
         yield _range(first, last, home)
 
@@ -118,8 +118,8 @@ def chunks_in(packed: Sequence[Any]) -> list[bytes]:
 
 
 def serde_digests_in(refs: Iterable[MessageRef]) -> Iterator[bytes]:
-    """The digests of bytes that messages are cast from."""
-    return (ref.form for ref in refs if not isinstance(ref, int) and ref.form is not None)
+    """The digests of bytes that messages are built from."""
+    return (ref.serde_digest for ref in refs if not isinstance(ref, int) and ref.serde_digest is not None)
 
 
 def unpack_refs(packed: Sequence[Any], chunks: Mapping[bytes, bytes]) -> list[MessageRef]:

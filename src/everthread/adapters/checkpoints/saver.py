@@ -29,8 +29,9 @@ from everthread.adapters.checkpoints.in_flight import in_flight_puts
 from everthread.adapters.checkpoints.put import CheckpointWriter, dump_writes
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.threads import OWNER_KEY, CheckpointAddress, Threads, address_of, check_filter
+from everthread.adapters.stores import blocking
+from everthread.adapters.stores.blocking import RunLock
 from everthread.core.checkpoints import CheckpointQuery
-from everthread.core.driving import Baton
 from everthread.core.errors import Conflict, Invalid
 from everthread.core.ids import LOCAL, check_id
 from everthread.instance import Everthread
@@ -58,14 +59,14 @@ class LogSaver(BaseCheckpointSaver[Any]):
             raise Invalid(f'must be "keep" or "erase", not {on_delete!r}', field="on_delete")
         self._owner = check_id(owner, "owner")
         threads = Threads(et, on_delete)
-        self._saving, self._showing = CheckpointWriter(threads), CheckpointReader(threads)
-        self._ending, self._copying = CheckpointRemover(threads), ThreadCopier(threads)
-        self._arriving = in_flight_puts(et)
-        self._can_block = et.store.can_block
-        self._baton = Baton()
+        self._writer, self._reader = CheckpointWriter(threads), CheckpointReader(threads)
+        self._remover, self._copier = CheckpointRemover(threads), ThreadCopier(threads)
+        self._in_flight = in_flight_puts(et)
+        self._may_block = blocking.ENABLED and et.store.can_block
+        self._run_lock = RunLock()
         self._bridge = bridge
 
-    def _over(self, work: Coroutine[Any, Any, R]) -> Bridge:
+    def _require_bridge(self, work: Coroutine[Any, Any, R]) -> Bridge:
         try:
             return require_bridge(self._bridge, "EverthreadSaver")
         except Conflict:
@@ -73,17 +74,17 @@ class LogSaver(BaseCheckpointSaver[Any]):
             raise
 
     async def _run(self, work: Coroutine[Any, Any, R]) -> R:
-        return await self._over(work).run(self._baton.in_steps(work))
+        return await self._require_bridge(work).run(self._run_lock.in_loop(work))
 
     def _call(self, work: Coroutine[Any, Any, R]) -> R:
-        return self._over(work).call(work)
+        return self._require_bridge(work).call(work)
 
-    def _drive(self, work: Coroutine[Any, Any, R]) -> R:
+    def _call_store(self, work: Coroutine[Any, Any, R]) -> R:
         """The same for what asks nothing but the store: here, where that can block and no loop has this thread."""
-        bridge = self._over(work)
-        if self._can_block and running_loop() is None:
-            return self._baton.drive(work)
-        return bridge.call(self._baton.in_steps(work))
+        bridge = self._require_bridge(work)
+        if self._may_block and running_loop() is None:
+            return self._run_lock.run(work)
+        return bridge.call(self._run_lock.in_loop(work))
 
     def get_next_version(self, current: Any, channel: None) -> Any:
         """Whole numbers; where another saver has begun with its kind of versions, these go on."""
@@ -101,29 +102,31 @@ class LogSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; what is new in its messages enters the log in the same transaction."""
-        spot = address_of(config, self._owner)
-        with self._arriving.of(spot.thread):
-            await self._run(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
-        return spot.config(checkpoint["id"])
+        address = address_of(config, self._owner)
+        with self._in_flight.track(address.thread):
+            await self._run(
+                self._writer.put(address, checkpoint, _stored_metadata(config, metadata), new_versions, self.serde)
+            )
+        return address.config(checkpoint["id"])
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store what a task wrote on top of a checkpoint."""
         taken = dump_writes(writes, task_id, task_path, self.serde)
-        await self._run(self._saving.put_writes(self._written_to(config), taken))
+        await self._run(self._writer.put_writes(self._written_to(config), taken))
 
     def _written_to(self, config: RunnableConfig) -> CheckpointAddress:
-        spot = address_of(config, self._owner)
-        if spot.id is None:
+        address = address_of(config, self._owner)
+        if address.id is None:
             raise Invalid("is missing: writes belong to a checkpoint", field="checkpoint_id")
-        return spot
+        return address
 
     # -- reading -------------------------------------------------------------------------------------------
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, or the newest of its namespace."""
-        return await self._run(self._showing.get(address_of(config, self._owner), self.serde))
+        return await self._run(self._reader.get(address_of(config, self._owner), self.serde))
 
     async def alist(
         self,
@@ -145,19 +148,19 @@ class LogSaver(BaseCheckpointSaver[Any]):
         limit: int | None,
     ) -> list[CheckpointTuple]:
         query = self._query(config, before)
-        found = self._showing.list(query, check_filter(filter), limit, self.serde)
+        found = self._reader.list(query, check_filter(filter), limit, self.serde)
         return [one async for one in found]
 
     def _query(self, config: RunnableConfig | None, before: RunnableConfig | None) -> CheckpointQuery:
         until = None if before is None else before["configurable"].get("checkpoint_id")
         if config is None:
             return CheckpointQuery(owner=self._owner, before=until)
-        spot = address_of(config, self._owner)
+        address = address_of(config, self._owner)
         return CheckpointQuery(
-            owner=spot.owner,
-            conversation=spot.thread_id,
+            owner=address.owner,
+            conversation=address.thread_id,
             namespace=config["configurable"].get("checkpoint_ns"),
-            id=spot.id,
+            id=address.id,
             before=until,
         )
 
@@ -170,30 +173,30 @@ class LogSaver(BaseCheckpointSaver[Any]):
     async def _deltas(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         if not channels:
             return {}
-        return await self._showing.delta_history(address_of(config, self._owner), channels, self.serde)
+        return await self._reader.delta_history(address_of(config, self._owner), channels, self.serde)
 
     # -- removing and copying ------------------------------------------------------------------------------
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove a thread's checkpoints. Its log is kept, or erased, as the saver was made."""
-        await self._run(self._ending.delete(self._owner, check_id(thread_id, "thread_id"), self.serde))
+        await self._run(self._remover.delete(self._owner, check_id(thread_id, "thread_id"), self.serde))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints that some runs made."""
         if run_ids:
-            await self._run(self._ending.delete_runs(self._owner, list(run_ids), self.serde))
+            await self._run(self._remover.delete_runs(self._owner, list(run_ids), self.serde))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """A thread with a log and checkpoints of its own, as the source has them now."""
         source, target = check_id(source_thread_id, "thread_id"), check_id(target_thread_id, "thread_id")
-        await self._run(self._copying.copy(self._owner, source, target, self.serde))
+        await self._run(self._copier.copy(self._owner, source, target, self.serde))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep of each thread the newest checkpoint per namespace, or with `delete` none. The log is not touched."""
         if strategy not in STRATEGIES:
             raise Invalid(f"must be one of {', '.join(STRATEGIES)}, not {strategy!r}", field="strategy")
         for thread_id in thread_ids:
-            await self._run(self._ending.prune(self._owner, thread_id, strategy, self.serde))
+            await self._run(self._remover.prune(self._owner, thread_id, strategy, self.serde))
 
     # -- the twins -----------------------------------------------------------------------------------------
 
@@ -204,19 +207,21 @@ class LogSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        spot = address_of(config, self._owner)
-        with self._arriving.of(spot.thread):
-            self._drive(self._saving.put(spot, checkpoint, _kept(config, metadata), new_versions, self.serde))
-        return spot.config(checkpoint["id"])
+        address = address_of(config, self._owner)
+        with self._in_flight.track(address.thread):
+            self._call_store(
+                self._writer.put(address, checkpoint, _stored_metadata(config, metadata), new_versions, self.serde)
+            )
+        return address.config(checkpoint["id"])
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         taken = dump_writes(writes, task_id, task_path, self.serde)
-        self._drive(self._saving.put_writes(self._written_to(config), taken))
+        self._call_store(self._writer.put_writes(self._written_to(config), taken))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._drive(self._showing.get(address_of(config, self._owner), self.serde))
+        return self._call_store(self._reader.get(address_of(config, self._owner), self.serde))
 
     def list(
         self,
@@ -226,12 +231,12 @@ class LogSaver(BaseCheckpointSaver[Any]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        yield from self._drive(self._listed(config, filter, before, limit))
+        yield from self._call_store(self._listed(config, filter, before, limit))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return self._drive(self._deltas(config, channels))
+        return self._call_store(self._deltas(config, channels))
 
     def delete_thread(self, thread_id: str) -> None:
         self._call(self.adelete_thread(thread_id))
@@ -246,6 +251,6 @@ class LogSaver(BaseCheckpointSaver[Any]):
         self._call(self.aprune(thread_ids, strategy=strategy))
 
 
-def _kept(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
+def _stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
     """What is stored of a checkpoint's metadata: whose it is stands elsewhere."""
     return {key: value for key, value in get_checkpoint_metadata(config, metadata).items() if key != OWNER_KEY}

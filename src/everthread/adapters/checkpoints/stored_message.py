@@ -27,7 +27,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from pydantic import BaseModel
+
+from everthread.adapters.checkpoints.unvalidated import build_message
 
 IMMUTABLE = frozenset({str, int, float, bool, bytes, NoneType})
 """Values that cannot be changed in place."""
@@ -45,9 +46,6 @@ _CLASSES: dict[str, type[BaseMessage]] = {
 """What stored JSON may become; anything else needs the serializer's bytes."""
 
 _EXACT = frozenset(_CLASSES.values())
-_NAMES = {kind: set(kind.model_fields) for kind in _EXACT}
-"""What is set in a message: one set for all, since each name is in it already. It would be half of what a message takes
-in memory."""
 _DEFAULTS: dict[type[BaseMessage], dict[str, Any]] = {
     kind: {
         name: None if field.is_required() else field.get_default(call_default_factory=True)
@@ -79,27 +77,14 @@ class JsonTemplate(NamedTuple):
     """Its fields that can, as MessagePack; b"" when there are none."""
     extra: bytes
 
-    def cast(self, serde: SerializerProtocol) -> BaseMessage:
-        """A message of its own. Pydantic's constructor would take ten times as long, to check what was checked."""
-        message = _new(self.kind)
+    def build(self, serde: SerializerProtocol) -> BaseMessage:
+        """A message of the caller's own."""
         fields = self.plain.copy()
         for name, kind in self.empty:
             fields[name] = kind()
         if self.packed:
             fields.update(ormsgpack.unpackb(self.packed))
-        _set_fields(message, fields)
-        _set_names(message, _NAMES[self.kind])
-        _set_extra(message, ormsgpack.unpackb(self.extra) if self.extra else {})
-        _set_private(message, None)
-        return message
-
-
-_new = object.__new__
-_set_fields, _set_names, _set_extra, _set_private = (
-    vars(BaseModel)[slot].__set__
-    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
-)
-"""Pydantic's slots themselves: `object.__setattr__` would look each of them up by its name, in each message."""
+        return build_message(self.kind, fields, ormsgpack.unpackb(self.extra) if self.extra else {})
 
 
 class SerdeBytes(NamedTuple):
@@ -108,7 +93,7 @@ class SerdeBytes(NamedTuple):
     kind: str
     body: bytes
 
-    def cast(self, serde: SerializerProtocol) -> BaseMessage:
+    def build(self, serde: SerializerProtocol) -> BaseMessage:
         message: BaseMessage = serde.loads_typed((self.kind, self.body))
         return message
 
@@ -116,13 +101,13 @@ class SerdeBytes(NamedTuple):
 StoredMessage = JsonTemplate | SerdeBytes
 
 
-def is_simple(cast: StoredMessage | None) -> TypeGuard[JsonTemplate]:
+def is_simple(stored: StoredMessage | None) -> TypeGuard[JsonTemplate]:
     """Whether nothing is in it that can be changed in place: then `plain` is all of it."""
-    return isinstance(cast, JsonTemplate) and not cast.packed and not cast.extra
+    return isinstance(stored, JsonTemplate) and not stored.packed and not stored.extra
 
 
 def template_of(payload: Mapping[str, Any]) -> JsonTemplate | None:
-    """The mould for a payload of LangChain's own fields; None when it is of another shape."""
+    """The template for a payload of LangChain's own fields; None when it is of another shape."""
     kind = _CLASSES.get(str(payload.get("type")))
     if kind is None or "content" not in payload:
         return None
@@ -165,15 +150,19 @@ def _packed(fields: dict[str, Any]) -> bytes:
 
 
 _UNPACKABLE = b"\xc1"
-"""A byte that MessagePack never uses: such a message is kept as a form."""
+"""A byte that MessagePack never uses: such a message is kept as the serializer's bytes."""
 
 
 def stored_message(payload: Mapping[str, Any], message: BaseMessage, serde: SerializerProtocol) -> StoredMessage:
-    """The cast of a message: a mould where that gives the message back exactly, else the serializer's form."""
+    """How to store a message: a template where that gives the message back exactly, else the serializer's bytes."""
     if type(message) in _EXACT and _is_comparable([vars(message), message.model_extra]):
-        made = template_of(payload)
-        if made is not None and _UNPACKABLE not in (made.packed, made.extra) and made.cast(serde) == message:
-            return made
+        template = template_of(payload)
+        if (
+            template is not None
+            and _UNPACKABLE not in (template.packed, template.extra)
+            and template.build(serde) == message
+        ):
+            return template
     return SerdeBytes(*serde.dumps_typed(message))
 
 
@@ -186,10 +175,10 @@ def _is_comparable(value: object) -> bool:
 
 
 def template_from_raw(raw: bytes) -> JsonTemplate | None:
-    """The mould for an entry's bytes."""
+    """The template for an entry's bytes."""
     try:
         payload = orjson.loads(raw)
     except orjson.JSONDecodeError:
         payload = json.loads(raw)
-    made = template_of(payload) if isinstance(payload, dict) else None
-    return None if made is None or _UNPACKABLE in (made.packed, made.extra) else made
+    template = template_of(payload) if isinstance(payload, dict) else None
+    return None if template is None or _UNPACKABLE in (template.packed, template.extra) else template

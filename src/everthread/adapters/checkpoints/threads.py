@@ -66,7 +66,7 @@ class Threads:
     def __init__(self, et: Everthread, on_delete: str) -> None:
         self.et = et
         self.store = et.store
-        self.memories = ThreadCaches()
+        self.caches = ThreadCaches()
         self.erases = on_delete == "erase"
         """Whether a thread that is deleted takes its log along."""
         self._erased: set[Ref] | None = None

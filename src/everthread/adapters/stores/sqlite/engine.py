@@ -5,8 +5,8 @@ its own, so that one that fails fails alone, commits once, and only then tells t
 shared by everyone who came while the last one ran. A caller that is cancelled meanwhile cannot know whether it
 was written; a retry with the same ids is safe.
 
-Callers that may block (core/driving.py) read in their own thread, and write there too, the first of those who wait for
-all of them.
+Callers that may block (adapters/stores/blocking.py) read in their own thread, and write there too: the first of those
+who wait writes for all of them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
+from everthread.adapters.stores import blocking
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, translated
 from everthread.adapters.stores.sqlite.filing import Tails
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some, is_behind
 from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
-from everthread.core import driving
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
 from everthread.core.errors import EverthreadError, StoreError
@@ -142,18 +142,18 @@ class Engine:
 
     async def read(self, work: Work[R]) -> R:
         """Run it over a reader's connection."""
-        if driving.is_driven():
-            with driving.blocking():
+        if blocking.may_block():
+            with blocking.released():
                 return self._read(work)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, self._read, work)
 
     async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         """Drive it to its end in a reader's thread."""
-        if driving.is_driven():
+        if blocking.may_block():
             return await work()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, lambda: driving.Baton().drive(work()))
+        return await loop.run_in_executor(self._readers, lambda: blocking.RunLock().run(work()))
 
     def _read(self, work: Work[R]) -> R:
         try:
@@ -182,9 +182,9 @@ class Engine:
             connection.close()
 
     async def _submit(self, work: Work[R], *, in_transaction: bool) -> R:
-        if driving.is_driven():
+        if blocking.may_block():
             request = _Request(work, in_transaction)
-            with driving.blocking():
+            with blocking.released():
                 self._submit_blocking(request)
             if request.error is not None:
                 raise request.error

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 
-from everthread.adapters.checkpoints.joining import WriteCoalescer
+from everthread.adapters.checkpoints.coalescer import WriteCoalescer
 from everthread.core import failpoints
 from everthread.core.checkpoints import REFERS
 from everthread.core.errors import StoreError
@@ -32,8 +32,8 @@ def saver(tmp_path: Path) -> Iterator[EverthreadSaver]:
 
 
 def wait_for_ever(saver: EverthreadSaver) -> None:
-    saver._saving._joining = WriteCoalescer(patience_seconds=60)
-    saver._saving._joining.is_worthwhile = True
+    saver._writer._coalescer = WriteCoalescer(max_wait_seconds=60)
+    saver._writer._coalescer.is_worthwhile = True
 
 
 def put(saver: EverthreadSaver, config: Any, messages: list[Any], version: int) -> Any:
@@ -46,7 +46,7 @@ def put(saver: EverthreadSaver, config: Any, messages: list[Any], version: int) 
 
 
 def offered(saver: EverthreadSaver) -> None:
-    while not saver._saving._joining._offers:
+    while not saver._writer._coalescer._waiting:
         time.sleep(0.001)
 
 
@@ -95,7 +95,7 @@ def test_a_checkpoint_takes_writes_along_that_are_remembered_no_longer(saver: Ev
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(saver.put_writes, first, [("messages", [ANSWER])], "task")
         offered(saver)
-        saver._saving._threads.memories.forget(Ref("local", "t"))
+        saver._writer._threads.caches.drop(Ref("local", "t"))
         put(saver, first, [*asked, ANSWER], 2)
         writing.result(60)
     assert stored(saver, first) == [("messages", REFERS, False)]
@@ -131,18 +131,18 @@ def test_writes_that_come_before_their_checkpoint_are_kept_for_it(saver: Everthr
 
 def test_who_hands_over_one_after_the_other_waits_once(tmp_path: Path) -> None:
     with EverthreadSaver.from_url(f"sqlite:///{tmp_path / 'et.db'}") as saver:
-        joining = saver._saving._joining
+        joining = saver._writer._coalescer
         joining.is_worthwhile = True
         first = put(saver, START, [HumanMessage("asked", id="h")], 1)
         saver.put_writes(first, [("next", "end")], "task")
         assert not joining.is_worthwhile
         put(saver, first, [HumanMessage("asked", id="h"), ANSWER], 2)
         assert not joining.is_worthwhile
-        assert not joining._offers
+        assert not joining._waiting
 
 
 def test_a_checkpoint_that_came_before_its_writes_were_stored_makes_the_next_ones_wait(saver: EverthreadSaver) -> None:
-    saver._saving._joining.is_worthwhile = False
+    saver._writer._coalescer.is_worthwhile = False
     first = put(saver, START, [HumanMessage("asked", id="h")], 1)
     is_writing, go_on = threading.Event(), threading.Event()
 
@@ -157,7 +157,7 @@ def test_a_checkpoint_that_came_before_its_writes_were_stored_makes_the_next_one
             writing = pool.submit(saver.put_writes, first, [("messages", [ANSWER])], "task")
             is_writing.wait(60)
             putting = pool.submit(put, saver, first, [HumanMessage("asked", id="h"), ANSWER], 2)
-            while not saver._saving._joining.is_worthwhile:
+            while not saver._writer._coalescer.is_worthwhile:
                 time.sleep(0.001)
             go_on.set()
             writing.result(60)
@@ -166,3 +166,12 @@ def test_a_checkpoint_that_came_before_its_writes_were_stored_makes_the_next_one
             go_on.set()
             failpoints.arm(None)
     assert stored(saver, first) == [("messages", REFERS, False)]
+
+
+def test_writes_are_stored_at_once_where_coalescing_is_switched_off(tmp_path: Path) -> None:
+    with EverthreadSaver.from_url(f"sqlite:///{tmp_path / 'et.db'}") as saver:
+        saver._writer._coalescer = WriteCoalescer(max_wait_seconds=0)
+        saver._writer._coalescer.is_worthwhile = True
+        config = put(saver, START, [HumanMessage("asked", id="h")], 1)
+        saver.put_writes(config, [("messages", [ANSWER])], "task")
+        assert [is_held for *_, is_held in stored(saver, config)] == [True]

@@ -1,4 +1,4 @@
-"""Coroutines driven by their callers: one at a time, and another one goes on where one waits."""
+"""Coroutines run in their callers' threads: one at a time, and another one goes on where one waits."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from everthread.core import driving
-from everthread.core.driving import Baton, Errand
+from everthread.adapters.stores import blocking
+from everthread.adapters.stores.blocking import Completion, RunLock
 
 
-def test_a_driven_coroutine_gives_its_result_and_its_error() -> None:
+def test_a_coroutine_run_here_gives_its_result_and_its_error() -> None:
     async def half(number: int) -> int:
         if number % 2:
             raise ValueError(number)
         return number // 2
 
-    assert Baton().drive(half(4)) == 2
+    assert RunLock().run(half(4)) == 2
     with pytest.raises(ValueError, match="3"):
-        Baton().drive(half(3))
-    assert not driving.is_driven()
+        RunLock().run(half(3))
+    assert not blocking.may_block()
 
 
 def test_what_waits_for_a_loop_is_refused_and_closed() -> None:
@@ -31,18 +31,18 @@ def test_what_waits_for_a_loop_is_refused_and_closed() -> None:
         try:
             await asyncio.sleep(0)
         finally:
-            closed.append(driving.is_driven())
+            closed.append(blocking.may_block())
 
-    with pytest.raises(RuntimeError, match="waited for a loop"):
-        Baton().drive(sleep())
+    with pytest.raises(RuntimeError, match="waited for one"):
+        RunLock().run(sleep())
     assert closed == [False]
 
 
 def test_another_one_goes_on_while_one_blocks() -> None:
-    baton, begun, let_go = Baton(), threading.Event(), threading.Event()
+    lock, begun, let_go = RunLock(), threading.Event(), threading.Event()
 
     async def blocked() -> str:
-        with driving.blocking():
+        with blocking.released():
             begun.set()
             let_go.wait(60)
         return "first"
@@ -51,15 +51,15 @@ def test_another_one_goes_on_while_one_blocks() -> None:
         return "second"
 
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(baton.drive, blocked())
+        first = pool.submit(lock.run, blocked())
         begun.wait(60)
-        assert baton.drive(quick()) == "second"
+        assert lock.run(quick()) == "second"
         let_go.set()
         assert first.result(60) == "first"
 
 
 def test_no_two_run_at_a_time_wherever_they_run() -> None:
-    baton, counted = Baton(), 0
+    lock, counted = RunLock(), 0
 
     async def count(times: int) -> None:
         nonlocal counted
@@ -68,14 +68,14 @@ def test_no_two_run_at_a_time_wherever_they_run() -> None:
             for _ in range(50):  # long enough for the interpreter to go on with another thread
                 pass
             counted = before + 1
-            if number % 50 == 0 and not driving.is_driven():
+            if number % 50 == 0 and not blocking.may_block():
                 await asyncio.sleep(0)
 
     async def in_a_loop() -> None:
-        await asyncio.gather(*(baton.in_steps(count(2_000)) for _ in range(2)))
+        await asyncio.gather(*(lock.in_loop(count(2_000)) for _ in range(2)))
 
     with ThreadPoolExecutor(3) as pool:
-        futures = [pool.submit(baton.drive, count(2_000)) for _ in range(2)]
+        futures = [pool.submit(lock.run, count(2_000)) for _ in range(2)]
         futures.append(pool.submit(asyncio.run, in_a_loop()))
         for future in futures:
             future.result(60)
@@ -83,16 +83,16 @@ def test_no_two_run_at_a_time_wherever_they_run() -> None:
 
 
 async def test_who_is_cancelled_while_waiting_does_not_wake_the_others() -> None:
-    errand = Errand()
-    first, second = (asyncio.ensure_future(errand.wait()) for _ in range(2))
+    completion = Completion()
+    first, second = (asyncio.ensure_future(completion.wait()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
     assert not second.done()
-    errand.end()
+    completion.set()
     await second
-    await errand.wait()
+    await completion.wait()
 
 
 async def test_what_a_loop_throws_into_a_coroutine_reaches_it() -> None:
@@ -105,7 +105,7 @@ async def test_what_a_loop_throws_into_a_coroutine_reaches_it() -> None:
             caught.append(problem)
             raise
 
-    task = asyncio.ensure_future(Baton().in_steps(patient()))
+    task = asyncio.ensure_future(RunLock().in_loop(patient()))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
