@@ -18,7 +18,9 @@ async def used(url: str) -> None:
 
 def test_a_dry_run_removes_nothing(quick: Quick, tmp_path: Path) -> None:
     asyncio.run(used(f"sqlite:///{tmp_path / 'et.db'}"))
-    assert quick("clean", "--dry-run").out == "0 workspaces would be removed (0 B); 0 are in use, 1 were used lately\n"
+    assert (
+        quick("clean", "--dry-run").out == "0 workspaces would be removed (0 B); 0 are in use, 1 were used recently\n"
+    )
     dry = quick("clean", "--dry-run", "--days", "0", "--json").json
     assert (dry["dry_run"], [(one["conversation_id"], one["bytes"]) for one in dry["removed"]]) == (True, [("trip", 3)])
     assert Path(dry["removed"][0]["path"]).is_dir()

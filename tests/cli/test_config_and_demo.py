@@ -66,4 +66,4 @@ def test_without_its_extra_the_demo_says_what_to_install(quick: Quick, monkeypat
     monkeypatch.setattr(demo, "import_module", absent)
     ran = quick("demo", "--json")
     assert (ran.code, ran.error["code"]) == (1, "missing_extra")
-    assert "everthread[langchain]" in ran.error["message"]
+    assert "everthread[cli,langchain]" in ran.error["message"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from everthread.cli.context import ASCII, BLOCKS, gauge, signs_for
+from everthread.cli.context import ASCII, BLOCKS, chars_for, gauge
 from tests.cli.conftest import Quick
 from tests.cli.shell import Ran, Shell, user
 from tests.contracts.views import turn
@@ -107,7 +107,7 @@ def test_a_gauge_is_as_wide_as_it_should_be_and_every_part_is_seen(tokens: list[
 
 
 def test_a_terminal_without_blocks_gets_plain_signs(shell: Shell, quick: Quick) -> None:
-    assert (signs_for("utf-8"), signs_for("ascii"), signs_for("no such thing")) == (BLOCKS, ASCII, ASCII)
+    assert (chars_for("utf-8"), chars_for("ascii"), chars_for("no such thing")) == (BLOCKS, ASCII, ASCII)
     quick("append", "c", input=[user("x")])
     ran = shell("context", "c", env={"PYTHONIOENCODING": "ascii"})
     assert "#" in ran.out

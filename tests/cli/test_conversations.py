@@ -158,7 +158,7 @@ def test_search_finds_words_of_any_language(talk: Quick) -> None:
 
 
 def test_a_search_by_meaning_without_an_embedder_says_that_it_is_by_words(talk: Quick) -> None:
-    assert "words alone were searched: there is no embedder here" in talk("search", "--meaning", "lighthouse").err
+    assert "searched by words only: there is no embedder here" in talk("search", "--meaning", "lighthouse").err
     told = talk("search", "--meaning", "lighthouse", "--json").json
     assert (told["hits"][0]["id"], told["by_meaning"]) == ("a1", False)
     assert "no embedder" in told["why_words_alone"]

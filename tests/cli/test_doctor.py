@@ -130,7 +130,7 @@ def test_an_old_file_that_is_migrated_says_which_steps_ran(quick: Quick) -> None
 def test_what_finds_by_meaning_is_told_and_where_its_vectors_are(quick: Quick, durable_url: str) -> None:
     quick("append", "c", "--database", durable_url, input=[user("hello")])
     found = checks(quick, "--database", durable_url)
-    assert found["meaning"]["found"] == "words alone are searched"
+    assert found["meaning"]["found"] == "search by words only"
     assert "models fetch minilm" in found["meaning"]["advice"]
     assert found["vectors"]["found"].startswith("in the database")
     asyncio.run(_index(durable_url))

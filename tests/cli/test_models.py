@@ -192,8 +192,8 @@ def test_without_a_network_the_service_starts_and_says_how_a_model_comes(
         assert b"serves" in serving.stdout.readline()
         serving.send_signal(signal.SIGINT)
         said = serving.rest().err
-    assert said.count("no model answers yet: everthread models fetch smollm2") == hints
-    assert said.count("fetching a small one") == hints
+    assert said.count("no model yet: run `everthread models fetch smollm2`") == hints
+    assert said.count("fetching a small local one") == hints
 
 
 def test_what_is_for_research_only_is_fetched_only_by_its_name() -> None:

@@ -44,7 +44,7 @@ def test_it_is_told_where_a_text_was(quick: Quick, tmp_path: Path) -> None:
     told = quick("why", recalled, "my passport", "--conversation", "trip")
     assert told.code == 0
     assert "recalled" in told.out or "summary" in told.out
-    assert "no message of the conversation has these words" in quick("why", turn, "aardvark").out
+    assert "no message of the conversation contains these words" in quick("why", turn, "aardvark").out
 
 
 def test_an_unknown_turn_and_an_empty_text_are_told(quick: Quick, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 SaverOption = Annotated[
-    str, typer.Option("--saver", metavar="URL", help="Its database: sqlite:///file or postgresql://…")
+    str, typer.Option("--saver", metavar="URL", help="The saver's database: sqlite:///file or postgresql://…")
 ]
 
 
@@ -29,26 +29,26 @@ SaverOption = Annotated[
 async def adopt(
     cli: Invocation,
     saver: SaverOption,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look, and say what there is.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what there is.")] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Then remove the saver's older checkpoints, and free their space.")
+        bool, typer.Option("--prune", help="Then remove the saver's older checkpoints and free their space.")
     ] = False,
 ) -> None:
-    """Archive all threads of a SqliteSaver or PostgresSaver, from all their checkpoints. Once more changes nothing."""
+    """Archive all threads of a SqliteSaver or PostgresSaver, from all their checkpoints. Safe to repeat."""
     if dry_run and prune:
-        raise Invalid("a dry run prunes nothing; leave one of them out", field="--prune")
+        raise Invalid("cannot be combined with --dry-run", field="--prune")
     if any(find_spec(f"langgraph.checkpoint.{kind}") is None for kind in ("sqlite", "postgres")):
         raise MissingExtra("adopting needs an extra: pip install 'everthread[adopt]'")
     from everthread.langgraph.foreign_savers import open_saver_database  # noqa: PLC0415 - an extra
 
     with open_saver_database(saver, read_only=not prune) as found:
         if dry_run:
-            _tell_reports(cli, await _looked_at(cli, found))
+            _print_reports(cli, await _report(cli, found))
         else:
-            _tell_adoptions(cli, await _adopted(cli, found), await _pruned(cli, found) if prune else None)
+            _print_adoptions(cli, await _adopt(cli, found), await _prune(cli, found) if prune else None)
 
 
-async def _looked_at(cli: Invocation, found: SaverDatabase) -> list[ThreadReport]:
+async def _report(cli: Invocation, found: SaverDatabase) -> list[ThreadReport]:
     from everthread.langgraph.adopt import report_thread  # noqa: PLC0415 - an extra
 
     threads = found.threads()
@@ -56,7 +56,7 @@ async def _looked_at(cli: Invocation, found: SaverDatabase) -> list[ThreadReport
         return [await asyncio.to_thread(report_thread, found, thread, step) for thread in threads]
 
 
-async def _adopted(cli: Invocation, found: SaverDatabase) -> list[ThreadAdoption]:
+async def _adopt(cli: Invocation, found: SaverDatabase) -> list[ThreadAdoption]:
     from everthread.langgraph.adopt import Adopter  # noqa: PLC0415 - an extra
 
     threads = found.threads()
@@ -66,8 +66,8 @@ async def _adopted(cli: Invocation, found: SaverDatabase) -> list[ThreadAdoption
             return [await adoption.adopt(thread, step) for thread in threads]
 
 
-async def _pruned(cli: Invocation, found: SaverDatabase) -> dict[str, Any]:
-    """Only what was adopted is pruned: a failure before this leaves the saver as it is."""
+async def _prune(cli: Invocation, found: SaverDatabase) -> dict[str, Any]:
+    """Runs after the adoption: a failure before leaves the saver as it is."""
     threads = found.threads()
     before = sum(found.size_bytes(thread)[0] for thread in threads)
     kept = [thread for thread in threads if not await asyncio.to_thread(found.prune, thread)]
@@ -76,7 +76,7 @@ async def _pruned(cli: Invocation, found: SaverDatabase) -> dict[str, Any]:
     return {"freed_bytes": before - after, "not_pruned": kept}
 
 
-def _tell_reports(cli: Invocation, reports: Sequence[ThreadReport]) -> None:
+def _print_reports(cli: Invocation, reports: Sequence[ThreadReport]) -> None:
     if cli.out.json:
         cli.out.document({"threads": [asdict(one) for one in reports]})
         return
@@ -101,7 +101,7 @@ def _tell_reports(cli: Invocation, reports: Sequence[ThreadReport]) -> None:
     )
 
 
-def _tell_adoptions(cli: Invocation, adoptions: Sequence[ThreadAdoption], pruned: dict[str, Any] | None) -> None:
+def _print_adoptions(cli: Invocation, adoptions: Sequence[ThreadAdoption], pruned: dict[str, Any] | None) -> None:
     if cli.out.json:
         cli.out.document({"threads": [asdict(one) for one in adoptions], "pruned": pruned})
         return
@@ -112,4 +112,4 @@ def _tell_adoptions(cli: Invocation, adoptions: Sequence[ThreadAdoption], pruned
     if pruned is not None:
         cli.out.text(f"pruned: {format_bytes(pruned['freed_bytes'])} freed")
         for thread in pruned["not_pruned"]:
-            cli.out.note(f"not pruned: {thread} has checkpoints of a format that does not tell what they need")
+            cli.out.note(f"not pruned: {thread} has checkpoints in a format that does not say what they need")

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 async def clean(
     cli: Invocation,
     days: Annotated[
-        float | None, typer.Option(min=0, metavar="N", help="Idle for so long; the setting if none.")
+        float | None, typer.Option(min=0, metavar="N", help="Idle for this many days; default: the setting.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
 ) -> None:
-    """Remove the files of workspaces that nobody used for days; never of one in use. Messages stay."""
+    """Remove the files of workspaces that have been idle for days. Messages stay, and workspaces in use."""
     async with cli.open() as et:
         report = await et.workspaces.clean(idle_days=days, dry_run=dry_run)
     if cli.out.json:
@@ -54,7 +54,7 @@ async def clean(
     done = "would be removed" if dry_run else "removed"
     cli.out.text(
         f"{len(report.removed)} workspaces {done} ({format_bytes(report.size_bytes)}); {report.in_use} are in use, "
-        f"{report.recent} were used lately"
+        f"{report.recent} were used recently"
     )
 
 
@@ -62,11 +62,11 @@ async def clean(
 async def sweep(
     cli: Invocation,
     hours: Annotated[
-        float, typer.Option("--older-than", metavar="HOURS", min=0, help="Leave what was written since.")
+        float, typer.Option("--older-than", metavar="HOURS", min=0, help="Leave blobs newer than this.")
     ] = 24,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
 ) -> None:
-    """Delete blobs that nothing refers to: a crash between a blob and its commit leaves one."""
+    """Delete blobs that nothing refers to, such as a crash between writing a blob and its commit leaves."""
     async with cli.open() as et:
         gone = await et.sweep_blobs(older_than=timedelta(hours=hours), dry_run=dry_run)
     if cli.out.json:

@@ -22,10 +22,10 @@ from everthread.core.errors import Invalid, NotFound
 from everthread.history.framework_summaries import FRAMEWORK
 
 CompactionArgument = Annotated[
-    str, typer.Argument(metavar="COMPACTION", help="Its number in `compactions`, its id, or the beginning of it.")
+    str, typer.Argument(metavar="COMPACTION", help="Its number in `compactions`, or its id or a prefix of it.")
 ]
 SHOWN_FACTS = 40
-SHOWN_STRETCHES = 20
+SHOWN_SPANS = 20
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -33,29 +33,29 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 async def compact(
     cli: Invocation,
     conversation: ConversationArgument,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be summed up.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be summarised.")] = False,
     undo: Annotated[
-        str | None, typer.Option("--undo", metavar="COMPACTION", help="Take this summary out of the view again.")
+        str | None, typer.Option("--undo", metavar="COMPACTION", help="Remove this summary from the view.")
     ] = None,
     branch: BranchOption = None,
 ) -> None:
-    """Sum up what is old, for the model's view. The log does not change: --undo brings the former view back."""
+    """Summarise old messages in the model's view. The log does not change; --undo restores the former view."""
     if undo is not None and (dry_run or branch is not None):
-        raise typer.BadParameter("--undo stands alone: leave out --dry-run and --branch")
+        raise typer.BadParameter("--undo cannot be combined with --dry-run or --branch")
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         if undo is not None:
-            chosen = await _chosen(found, undo)
-            _tell_undone(cli, await found.undo_compaction(chosen.id))
+            chosen = await _find_compaction(found, undo)
+            _print_undone(cli, await found.undo_compaction(chosen.id))
             return
-        outcome = await _compacted(cli, found, dry_run, branch_name(branch))
-    _tell_outcome(cli, outcome, dry_run)
+        outcome = await _compact(cli, found, dry_run, branch_name(branch))
+    _print_outcome(cli, outcome, dry_run)
 
 
-async def _compacted(
+async def _compact(
     cli: Invocation, conversation: Conversation, dry_run: bool, branch: str | int | None
 ) -> CompactionOutcome:
-    """Each summary is kept when it is made, so whatever interrupts this, those that were made stay."""
+    """Each summary is stored as soon as it is made, so an interruption loses none."""
     total = conversation.info.entry_count
     made: list[CompactionOutcome] = []
     with cli.out.progress("compacting", total) as step:
@@ -76,7 +76,7 @@ def _summaries_made(count: int) -> str:
     return "the 1 summary made so far is" if count == 1 else f"the {count:,} summaries made so far are"
 
 
-def _tell_outcome(cli: Invocation, outcome: CompactionOutcome, dry_run: bool) -> None:
+def _print_outcome(cli: Invocation, outcome: CompactionOutcome, dry_run: bool) -> None:
     if cli.out.json:
         cli.out.document({**asdict(outcome), "dry_run": dry_run})
     elif outcome.compacted:
@@ -86,36 +86,36 @@ def _tell_outcome(cli: Invocation, outcome: CompactionOutcome, dry_run: bool) ->
         )
     else:
         cli.out.text(outcome.error or outcome.reason or "nothing to do")
-        _tell_plan(cli, outcome)
+        _print_plan(cli, outcome)
     for failure in outcome.failures:
         cli.out.note(f"{failure.stage}: {failure.reason}")
 
 
-def _tell_plan(cli: Invocation, outcome: CompactionOutcome) -> None:
-    """What a dry run would do, stretch by stretch, and what would be left in the end."""
+def _print_plan(cli: Invocation, outcome: CompactionOutcome) -> None:
+    """What a dry run would do, span by span, and what would be left."""
     if not outcome.planned:
         return
-    for one in outcome.planned[:SHOWN_STRETCHES]:
+    for one in outcome.planned[:SHOWN_SPANS]:
         cli.out.text(f"  {one.first_seq} to {one.last_seq}: {one.messages:,} messages, {one.tokens:,} tokens")
-    if len(outcome.planned) > SHOWN_STRETCHES:
-        cli.out.text(f"  … and {len(outcome.planned) - SHOWN_STRETCHES:,} more (--json names them)")
+    if len(outcome.planned) > SHOWN_SPANS:
+        cli.out.text(f"  … and {len(outcome.planned) - SHOWN_SPANS:,} more (--json names them)")
     cli.out.text(
         f"{outcome.original_count:,} messages would be {outcome.new_count:,} in the model's view; what is summed up "
         f"would count {outcome.tokens_after:,} tokens at most instead of {outcome.tokens_before:,}"
     )
 
 
-def _tell_undone(cli: Invocation, undone: Compaction) -> None:
+def _print_undone(cli: Invocation, undone: Compaction) -> None:
     if cli.out.json:
         cli.out.document(undone)
     else:
-        stretch = f"messages {undone.first_seq} to {undone.last_seq}"
-        shown = f"the {len(undone.children):,} summaries of {stretch}" if undone.children else stretch
+        span = f"messages {undone.first_seq} to {undone.last_seq}"
+        shown = f"the {len(undone.children):,} summaries of {span}" if undone.children else span
         cli.out.text(f"undone {undone.id}: the model's view has {shown} again")
 
 
-async def _chosen(conversation: Conversation, given: str) -> Compaction:
-    """A compaction by its number in the list, by its id, or by the beginning of one."""
+async def _find_compaction(conversation: Conversation, given: str) -> Compaction:
+    """A compaction by its number in the list, its id, or a unique prefix of the id."""
     every = [one async for one in conversation.compactions()]
     if _NUMBER.fullmatch(given) and 1 <= int(given) <= len(every):
         return every[int(given) - 1]
@@ -124,13 +124,13 @@ async def _chosen(conversation: Conversation, given: str) -> Compaction:
     if not known or not given:
         raise NotFound(f"no compaction {given!r} in conversation {conversation.id!r}; see: everthread compactions")
     if len(known) > 1 and not exact:
-        raise Invalid(f"{len(known)} compactions begin with {given!r}; write more of the id", field="compaction")
+        raise Invalid(f"{len(known)} compactions begin with {given!r}; give more of the id", field="compaction")
     return (exact or known)[0]
 
 
 @command(app)
 async def compactions(cli: Invocation, conversation: ConversationArgument) -> None:
-    """List the summaries of a conversation, oldest first, with what each stands for."""
+    """List the summaries of a conversation, oldest first, with what each covers."""
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         known = [one async for one in found.compactions()]
@@ -180,17 +180,17 @@ async def diff(
     cli: Invocation,
     conversation: ConversationArgument,
     compaction: CompactionArgument,
-    full: Annotated[bool, typer.Option("--full", help="Show long messages and all facts.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not shorten messages or the list of facts.")] = False,
 ) -> None:
-    """Show a summary beside what it stands for, and the facts that are only in the originals."""
+    """Show a summary next to the messages it covers, and the facts only they contain."""
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
-        chosen = await _chosen(found, compaction)
+        chosen = await _find_compaction(found, compaction)
         compared = await found.compaction_diff(chosen.id)
     if cli.out.json:
         cli.out.document(_diff_as_json(compared))
     else:
-        _tell_diff(cli, compared, full)
+        _print_diff(cli, compared, full)
 
 
 def _diff_as_json(compared: CompactionDiff) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _diff_as_json(compared: CompactionDiff) -> dict[str, Any]:
     }
 
 
-def _tell_diff(cli: Invocation, compared: CompactionDiff, full: bool) -> None:
+def _print_diff(cli: Invocation, compared: CompactionDiff, full: bool) -> None:
     one = compared.compaction
     cli.out.pieces([(f"{len(compared.originals):,} messages, {one.tokens_before:,} tokens\n", "bold")])
     for message in compared.originals:
@@ -215,11 +215,11 @@ def _tell_diff(cli: Invocation, compared: CompactionDiff, full: bool) -> None:
         cli.out.pieces([(f"- {message.seq} {message.name or message.role}\n", "red"), (f"  {said}\n", "")])
     cli.out.pieces([(f"\ntheir summary, {one.tokens_after:,} tokens\n", "bold")])
     cli.out.pieces((f"+ {line}\n", "green") for line in printable(compared.summary).split("\n"))
-    _tell_facts(cli, "facts in both", compared.facts_kept, full)
-    _tell_facts(cli, "facts only in the originals", compared.facts_only_in_originals, full)
+    _print_facts(cli, "facts in both", compared.facts_kept, full)
+    _print_facts(cli, "facts only in the originals", compared.facts_only_in_originals, full)
 
 
-def _tell_facts(cli: Invocation, head: str, facts: Sequence[str], full: bool) -> None:
+def _print_facts(cli: Invocation, head: str, facts: Sequence[str], full: bool) -> None:
     some = facts if full else facts[:SHOWN_FACTS]
     left = f" … and {len(facts) - len(some):,} more (--full shows them)" if len(some) < len(facts) else ""
     cli.out.pieces([(f"\n{head}, {len(facts):,}\n", "bold")])

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @command(app)
 def config(cli: Invocation) -> None:
-    """Show the settings in effect, and where each came from. Passwords are hidden."""
-    values = _shown(cli.settings)
+    """Show the settings in effect and where each came from. Passwords are hidden."""
+    values = _settings_as_text(cli.settings)
     if cli.out.json:
         cli.out.document(
             {
@@ -29,8 +29,8 @@ def config(cli: Invocation) -> None:
         cli.out.note(f"{'read' if file.is_file() else 'not there'}: {file}")
 
 
-def _shown(settings: Settings) -> dict[str, str]:
-    """Every setting as text, those of compaction by their full names."""
+def _settings_as_text(settings: Settings) -> dict[str, str]:
+    """Every setting as text, those of compaction with their full names."""
     from everthread.settings import COMPACTION, masked  # noqa: PLC0415 - startup
 
     values = {name: str(value) for name, value in settings.model_dump(exclude={COMPACTION}).items()}
@@ -39,5 +39,5 @@ def _shown(settings: Settings) -> dict[str, str]:
 
 
 def _as_text(value: object) -> str:
-    """As it stands in a file; nothing for none."""
+    """As in a configuration file; empty for None."""
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -31,13 +31,13 @@ from everthread.core.nouns import Ref
 
 GAUGE_CELLS = 60
 FactorOption = Annotated[
-    float, typer.Option("--factor", metavar="F", help="The model's tokens per token of our count; 1: an OpenAI model.")
+    float, typer.Option("--factor", metavar="F", help="The model's tokens per token we count; 1 for OpenAI models.")
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    """What a turn would find now; looking changes nothing."""
+class _ContextReport:
+    """What a turn would send now."""
 
     made: Context
     policy: CompactionPolicy
@@ -59,14 +59,14 @@ async def context(
     factor: FactorOption = ORDINARY.factor,
     branch: BranchOption = None,
 ) -> None:
-    """Show what a model would see now, part by part, and how full it is. Nothing is changed."""
+    """Show what a model would see now, part by part, and how full its window is. Changes nothing."""
     budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve), factor=factor)
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         policy = await et.compaction_config.get(found)
         view = await read_view.read_view(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
     made = read_view.render(view, budget)
-    look = _Look(
+    report = _ContextReport(
         made=made,
         policy=policy,
         due=due_trigger(view, made, budget),
@@ -74,75 +74,75 @@ async def context(
         exact=factor == 1.0 and all(part.exact for part in made.parts),
     )
     if cli.out.json:
-        cli.out.document({"conversation_id": found.id, **_as_json(look, budget)})
+        cli.out.document({"conversation_id": found.id, **_as_json(report, budget)})
     else:
-        _tell(cli, look)
+        _print(cli, report)
 
 
-def _as_json(look: _Look, budget: Budget) -> dict[str, Any]:
-    made = look.made
+def _as_json(report: _ContextReport, budget: Budget) -> dict[str, Any]:
+    made = report.made
     return {
         "tokens": made.tokens,
         "limit": made.limit,
         "window": budget.window,
         "output_reserve": budget.output_reserve,
-        "exact": look.exact,
+        "exact": report.exact,
         "wanted_tokens": made.wanted_tokens,
-        "threshold": look.policy.threshold,
-        "threshold_tokens": look.mark_tokens,
-        "due": look.due,
+        "threshold": report.policy.threshold,
+        "threshold_tokens": report.mark_tokens,
+        "due": report.due,
         "messages": len(made.messages),
-        "uncovered": look.uncovered,
-        "max_message_history": look.policy.max_message_history,
+        "uncovered": report.uncovered,
+        "max_message_history": report.policy.max_message_history,
         "parts": list(made.parts),
         "omitted": list(made.omitted),
     }
 
 
-def _tell(cli: Invocation, look: _Look) -> None:
-    made = look.made
-    signs = signs_for(getattr(sys.stdout, "encoding", None))
-    count = "exact" if look.exact else "estimated"
+def _print(cli: Invocation, report: _ContextReport) -> None:
+    made = report.made
+    signs = chars_for(getattr(sys.stdout, "encoding", None))
+    count = "exact" if report.exact else "estimated"
     cli.out.text(f"{made.tokens:,} of {made.limit:,} tokens ({_share(made.tokens, made.limit)}), {count}")
-    cli.out.pieces(_bar(look, signs))
+    cli.out.pieces(_gauge(report, signs))
     cli.out.table(
         ("", "part", ">tokens", ">of the limit", "messages"),
         [_row(at, part, made.limit, signs) for at, part in enumerate(made.parts)],
     )
     if made.omitted:
         cli.out.text("\nnot shown:")
-        cli.out.table(("messages", "why"), list(_stretches(made.omitted)))
-    cli.out.text(_marks(look))
+        cli.out.table(("messages", "why"), list(_ranges(made.omitted)))
+    cli.out.text(_compaction_line(report))
 
 
-def _bar(look: _Look, signs: Signs) -> Iterator[Styled]:
-    parts = [(part.kind, part.tokens) for part in look.made.parts]
-    yield from gauge(parts, look.made.limit, look.policy.threshold, width=GAUGE_CELLS, signs=signs)
+def _gauge(report: _ContextReport, signs: GaugeChars) -> Iterator[Styled]:
+    parts = [(part.kind, part.tokens) for part in report.made.parts]
+    yield from gauge(parts, report.made.limit, report.policy.threshold, width=GAUGE_CELLS, signs=signs)
     yield "\n", ""
 
 
-def _row(at: int, part: Part, limit: int, signs: Signs) -> tuple[object, ...]:
+def _row(at: int, part: Part, limit: int, signs: GaugeChars) -> tuple[object, ...]:
     span = f"{min(part.seqs)}–{max(part.seqs)}" if part.seqs else ""
     count = len(part.summary_ids)
     summaries = "" if not count else ", 1 summary" if count == 1 else f", {count:,} summaries"
     return legend(at, signs), part.kind, f"{part.tokens:,}", _share(part.tokens, limit), span + summaries
 
 
-def _stretches(omitted: Sequence[Omission]) -> Iterator[tuple[str, str]]:
-    """Neighbours that are left out for the same reason, as one."""
+def _ranges(omitted: Sequence[Omission]) -> Iterator[tuple[str, str]]:
+    """Neighbouring messages left out for the same reason, as one range."""
     for reason, run in groupby(omitted, key=lambda one: one.reason):
         found = list(run)
         first, last = found[0].seq, found[-1].last_seq or found[-1].seq
         yield (str(first) if first == last else f"{first}–{last}"), reason.replace("_", " ")
 
 
-def _marks(look: _Look) -> str:
-    policy = look.policy
+def _compaction_line(report: _ContextReport) -> str:
+    policy = report.policy
     said = (
-        f"\n{look.uncovered:,} messages are in no summary; compaction begins at {policy.message_mark + 1:,} of them "
-        f"or at {policy.threshold:.0%} of the limit ({look.mark_tokens:,} tokens)"
+        f"\n{report.uncovered:,} messages are in no summary; compaction begins at {policy.message_mark + 1:,} of them "
+        f"or at {policy.threshold:.0%} of the limit ({report.mark_tokens:,} tokens)"
     )
-    return f"{said}: one is due" if look.due is not None else said
+    return f"{said}: one is due" if report.due is not None else said
 
 
 def _share(part: int, whole: int) -> str:
@@ -155,7 +155,7 @@ _STYLES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signs:
+class GaugeChars:
     """The characters of a gauge: a shade for each part in turn, so that it can be read without colours."""
 
     shades: str
@@ -163,11 +163,11 @@ class Signs:
     mark: str
 
 
-BLOCKS = Signs(shades="█▓▒░", free="·", mark="│")
-ASCII = Signs(shades="#=+~", free=".", mark="|")
+BLOCKS = GaugeChars(shades="█▓▒░", free="·", mark="│")
+ASCII = GaugeChars(shades="#=+~", free=".", mark="|")
 
 
-def signs_for(encoding: str | None) -> Signs:
+def chars_for(encoding: str | None) -> GaugeChars:
     """Blocks where the terminal can show them."""
     try:
         (BLOCKS.shades + BLOCKS.free + BLOCKS.mark).encode(encoding or "ascii")
@@ -176,7 +176,9 @@ def signs_for(encoding: str | None) -> Signs:
     return BLOCKS
 
 
-def gauge(parts: Sequence[tuple[str, int]], limit: int, mark: float, *, width: int, signs: Signs) -> Iterator[Styled]:
+def gauge(
+    parts: Sequence[tuple[str, int]], limit: int, mark: float, *, width: int, signs: GaugeChars
+) -> Iterator[Styled]:
     """The bar: each part (kind, tokens) as wide as its share of the limit, a part that has any at least one cell."""
     cells = _cells([tokens for _, tokens in parts], limit, width)
     drawn = [(legend(at, signs), _STYLES.get(kind, "")) for at, (kind, _) in enumerate(parts) for _ in range(cells[at])]
@@ -186,13 +188,13 @@ def gauge(parts: Sequence[tuple[str, int]], limit: int, mark: float, *, width: i
         yield "".join(sign for sign, _ in run), style
 
 
-def legend(at: int, signs: Signs) -> str:
-    """The shade of the part in this place."""
+def legend(at: int, signs: GaugeChars) -> str:
+    """The character of the part at this index."""
     return signs.shades[at % len(signs.shades)]
 
 
 def _cells(tokens: Sequence[int], limit: int, width: int) -> list[int]:
     cells = [max(1, round(width * size / limit)) if size else 0 for size in tokens]
-    while sum(cells) > width:  # rounding up: the widest gives way
+    while sum(cells) > width:  # rounding up: the widest part shrinks
         cells[cells.index(max(cells))] -= 1
     return cells

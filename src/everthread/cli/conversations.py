@@ -30,26 +30,26 @@ FOLDED_CHARACTERS = 700
 @command(app)
 async def ls(
     cli: Invocation,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
-    deleted: Annotated[bool, typer.Option("--deleted", help="Show deleted ones too.")] = False,
-    parent: Annotated[str | None, typer.Option(metavar="ID", help="Only the children of this conversation.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The maximum number.")] = 50,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include deleted ones.")] = False,
+    parent: Annotated[str | None, typer.Option(metavar="ID", help="Only children of this conversation.")] = None,
 ) -> None:
     """List conversations, newest first."""
     async with cli.open() as et:
-        shown = [found async for found in _listed(et, cli.owner, limit, deleted, parent)]
+        shown = [found async for found in _list(et, cli.owner, limit, deleted, parent)]
     if cli.out.json:
         for conversation in shown:
             cli.out.document(_row(conversation))
     else:
         cli.out.table(
             ("id", "title", ">entries", "updated", ""),
-            [(c.id, c.title or "", c.info.entry_count, format_time(c.updated_at), _standing(c)) for c in shown],
+            [(c.id, c.title or "", c.info.entry_count, format_time(c.updated_at), _state(c)) for c in shown],
         )
     if len(shown) == limit:
         cli.out.note(f"the newest {limit}; --limit shows more")
 
 
-async def _listed(
+async def _list(
     et: Everthread, owner: str, limit: int, deleted: bool, parent: str | None
 ) -> AsyncIterator[Conversation]:
     cursor = None
@@ -65,7 +65,7 @@ async def _listed(
             return
 
 
-def _standing(conversation: Conversation) -> str:
+def _state(conversation: Conversation) -> str:
     if conversation.is_deleted:
         return "deleted"
     return "off the record" if conversation.off_record else "" if conversation.is_active else "not active"
@@ -92,26 +92,27 @@ def _row(conversation: Conversation) -> dict[str, Any]:
 async def show(
     cli: Invocation,
     conversation: ConversationArgument,
-    full: Annotated[bool, typer.Option("--full", help="Show long messages whole.")] = False,
-    tail: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N messages.")] = None,
-    after: Annotated[int, typer.Option(min=0, metavar="SEQ", help="Only what comes after this seq.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="How many at most.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Do not shorten long messages.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the latest N messages.")] = None,
+    after: Annotated[int, typer.Option(min=0, metavar="SEQ", help="Only messages after this seq.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="The maximum number.")] = None,
     branch: BranchOption = None,
-    revisions: Annotated[bool, typer.Option("--revisions", help="Show older revisions too.")] = False,
-    deleted: Annotated[bool, typer.Option("--deleted", help="Show deleted messages too.")] = False,
+    revisions: Annotated[bool, typer.Option("--revisions", help="Include older revisions.")] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include deleted messages.")] = False,
     level: Annotated[
-        int | None, typer.Option(min=1, metavar="L", help="Summaries of this level in place of what they stand for.")
+        int | None,
+        typer.Option(min=1, metavar="L", help="Show summaries of this level instead of the messages they cover."),
     ] = None,
 ) -> None:
-    """Show the messages of a conversation. Any length needs little memory."""
+    """Show the messages of a conversation. They are streamed, so its length does not matter."""
     if tail is not None and (after or limit is not None or revisions):
-        raise typer.BadParameter("--tail stands alone: leave out --after, --limit and --revisions")
+        raise typer.BadParameter("--tail cannot be combined with --after, --limit or --revisions")
     if level is not None and (tail is not None or after):
-        raise typer.BadParameter("--level tells the history from its beginning: leave out --tail and --after")
+        raise typer.BadParameter("--level starts at the beginning: it cannot be combined with --tail or --after")
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         if level is not None:
-            after = _tell_summaries(cli, await found.summaries(branch=branch_name(branch), level=level))
+            after = _print_summaries(cli, await found.summaries(branch=branch_name(branch), level=level))
         if tail is not None:
             messages = _each(await found.tail(tail, branch=branch_name(branch), include_deleted=deleted))
         else:
@@ -125,8 +126,8 @@ async def show(
                 cli.out.pieces(_as_text(message, full))
 
 
-def _tell_summaries(cli: Invocation, told: Sequence[Compaction]) -> int:
-    """Show them; gives the seq of the last message they stand for."""
+def _print_summaries(cli: Invocation, told: Sequence[Compaction]) -> int:
+    """Print summaries; returns the seq of the last message they cover."""
     for one in told:
         if cli.out.json:
             cli.out.document(
@@ -184,14 +185,14 @@ def _as_text(message: Message, full: bool) -> Iterator[Styled]:
     if message.name is not None:
         yield f" ({one_line(message.name)})", ""
     yield f"  {format_time(message.said_at or message.created_at)}  {one_line(message.id)}", "dim"
-    for mark in _marks(message):
+    for mark in _flags(message):
         yield f"  [{mark}]", "yellow"
     yield "\n", ""
     text = printable(payloads.searchable(message.payload))
     yield from ((f"       {line}\n", "") for line in (text if full else folded(text)).split("\n"))
 
 
-def _marks(message: Message) -> Iterator[str]:
+def _flags(message: Message) -> Iterator[str]:
     if message.revision > 1:
         yield f"revision {message.revision}"
     if message.is_pinned:
@@ -203,7 +204,7 @@ def _marks(message: Message) -> Iterator[str]:
 
 
 def folded(text: str) -> str:
-    """The beginning of a long text, and how much is left."""
+    """The beginning of a long text, and how much follows."""
     shown = "\n".join(text[:FOLDED_CHARACTERS].split("\n")[:FOLDED_LINES])
     left = len(text) - len(shown)
     return text if left <= 0 else f"{shown}\n… {left:,} more characters (--full shows them)"
@@ -212,12 +213,14 @@ def folded(text: str) -> str:
 @command(app)
 async def search(
     cli: Invocation,
-    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to look for, in any language.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words to search for, in any language.")],
     conversation: Annotated[str | None, typer.Option(metavar="ID", help="Only in this conversation.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 20,
-    meaning: Annotated[bool, typer.Option("--meaning", help="Also what says the same in other words.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="The maximum number.")] = 20,
+    meaning: Annotated[
+        bool, typer.Option("--meaning", help="Also find messages that say the same in other words.")
+    ] = False,
 ) -> None:
-    """Find messages by their words, best first."""
+    """Search messages by words, best match first."""
     async with cli.open() as et:
         text = " ".join(words)
         hits = await et.search(text, owner=cli.owner, conversation=conversation, limit=limit, meaning=meaning)
@@ -234,11 +237,11 @@ async def search(
         return
     cli.out.table(("conversation", ">seq", "text"), [(hit.conversation_id, hit.seq, hit.snippet) for hit in hits])
     if hits.truncated:
-        cli.out.note("many messages match: only the newest were ranked; more words find better")
+        cli.out.note("many messages match and only the newest were ranked; add words to narrow the search")
     if hits.why_words_alone:
-        cli.out.note(f"words alone were searched: {hits.why_words_alone}")
+        cli.out.note(f"searched by words only: {hits.why_words_alone}")
     elif hits.is_behind:
-        cli.out.note("some messages are found by their words only until their vectors are made: everthread reindex")
+        cli.out.note("some messages have no vectors yet and are found by words only; to make them: everthread reindex")
 
 
 MessageArgument = Annotated[str, typer.Argument(metavar="MESSAGE", help="The message's id, or its seq.")]
@@ -248,20 +251,21 @@ MessageArgument = Annotated[str, typer.Argument(metavar="MESSAGE", help="The mes
 def append(
     cli: Invocation,
     conversation: Annotated[
-        str | None, typer.Argument(metavar="[CONVERSATION]", help="Its id; made if it is new. None: a new one.")
+        str | None,
+        typer.Argument(metavar="[CONVERSATION]", help="The id; created if new. Without it, a new conversation."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of a new conversation.")] = None,
     parent: Annotated[str | None, typer.Option(metavar="ID", help="The parent of a new conversation.")] = None,
     branch: BranchOption = None,
-    key: Annotated[str | None, typer.Option(help="An idempotency key: a retry with it adds nothing.")] = None,
+    key: Annotated[str | None, typer.Option(help="An idempotency key: a retry with the same key adds nothing.")] = None,
     expected_head: Annotated[
-        int | None, typer.Option(min=0, metavar="SEQ", help="The seq the branch must end at; 0: still empty.")
+        int | None, typer.Option(min=0, metavar="SEQ", help="The seq the branch must end at; 0 if empty.")
     ] = None,
 ) -> None:
-    """Append messages from stdin, all or none. They are a JSON array, one JSON object, or one object a line."""
+    """Append messages from stdin, all or none: a JSON array, one JSON object, or one object per line."""
     if sys.stdin.isatty():
-        cli.out.note("reading messages as JSON; end them with Ctrl-D")
-    # Before the event loop runs, because there Ctrl-C would wait for the end of the input.
+        cli.out.note("reading JSON messages from the terminal; end with Ctrl-D")
+    # Read before the event loop runs: inside it, Ctrl-C would wait for the end of the input.
     messages = _messages(sys.stdin.buffer.read())
     id = new_id() if conversation is None else conversation
     new = {"title": title, "parent_id": parent}
@@ -283,7 +287,7 @@ async def _append(
 
 
 def _messages(given: bytes) -> list[Any]:
-    """What came in as a line or alone is kept in its very bytes; what came in an array, as it decodes."""
+    """An object alone or on a line is kept byte for byte; one in an array as it decodes."""
     try:
         value = json.loads(given)
     except (ValueError, RecursionError):
@@ -291,7 +295,7 @@ def _messages(given: bytes) -> list[Any]:
     else:
         messages = value if isinstance(value, list) else [given.strip()]
     if not messages:
-        raise Invalid("there is no message on stdin; nothing was stored")
+        raise Invalid("no message on stdin; nothing was stored")
     return messages
 
 
@@ -299,12 +303,10 @@ def _messages(given: bytes) -> list[Any]:
 async def fork(
     cli: Invocation,
     conversation: ConversationArgument,
-    seq: Annotated[int, typer.Argument(min=0, metavar="SEQ", help="The last message to share; 0: none.")],
-    activate: Annotated[
-        bool, typer.Option("--activate", help="Make it the branch that is shown and extended.")
-    ] = False,
+    seq: Annotated[int, typer.Argument(min=0, metavar="SEQ", help="The last message to share; 0 for none.")],
+    activate: Annotated[bool, typer.Option("--activate", help="Make it the active branch.")] = False,
 ) -> None:
-    """Make a branch that shares everything up to a message."""
+    """Create a branch that shares everything up to a message."""
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         branch = await found.fork(seq, activate=activate)
@@ -321,20 +323,20 @@ async def pin(
     message: MessageArgument,
     remove: Annotated[bool, typer.Option("--remove", help="Unpin it.")] = False,
 ) -> None:
-    """Keep a message in the model's view, whatever is compacted."""
+    """Pin a message: it stays in the model's view whatever is compacted."""
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         id = await _message_id(et, found, message)
         await (found.unpin(id) if remove else found.pin(id))
-    _tell_mark(cli, conversation, id, "is_pinned", not remove, "pinned" if not remove else "unpinned")
+    _print_mark(cli, conversation, id, "is_pinned", not remove, "pinned" if not remove else "unpinned")
 
 
 @command(app)
 async def delete(
     cli: Invocation,
     conversation: ConversationArgument,
-    message: Annotated[str | None, typer.Argument(metavar="[MESSAGE]", help="One message of it, by id or seq.")] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
+    message: Annotated[str | None, typer.Argument(metavar="[MESSAGE]", help="Only this message, by id or seq.")] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore it.")] = False,
 ) -> None:
     """Hide a conversation or a message. Nothing is removed: --undo brings it back."""
     async with cli.open() as et:
@@ -344,11 +346,11 @@ async def delete(
             await (found.restore() if undo else found.delete())
         else:
             await (found.restore_message(id) if undo else found.delete_message(id))
-    _tell_mark(cli, conversation, id, "is_deleted", not undo, "deleted" if not undo else "restored")
+    _print_mark(cli, conversation, id, "is_deleted", not undo, "deleted" if not undo else "restored")
 
 
 async def _message_id(et: Everthread, conversation: Conversation, given: str) -> str:
-    """The id of a message given by its id or, where no message has that id, by its seq."""
+    """The id of a message named by its id or, if no message has that id, by its seq."""
     try:
         return (await conversation.message(given)).id
     except NotFound:
@@ -360,7 +362,7 @@ async def _message_id(et: Everthread, conversation: Conversation, given: str) ->
     raise NotFound(f"no message with the id or seq {given!r} in conversation {conversation.id!r}")
 
 
-def _tell_mark(cli: Invocation, conversation: str, message: str | None, name: str, value: bool, word: str) -> None:
+def _print_mark(cli: Invocation, conversation: str, message: str | None, name: str, value: bool, word: str) -> None:
     if cli.out.json:
         cli.out.document({"conversation_id": conversation, "message_id": message, name: value})
     else:

@@ -14,7 +14,7 @@ from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode
 from everthread.cli.invocation import Invocation, is_postgres, require_postgres
 from everthread.cli.output import format_bytes, format_time
-from everthread.cli.verify import as_json, tell_report
+from everthread.cli.verify import as_json, print_report
 from everthread.core.errors import Invalid
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @command(app)
 async def stats(cli: Invocation) -> None:
-    """Count what the database holds, of all owners."""
+    """Show counts and sizes of the whole database, all owners."""
     async with cli.open() as et:
         counted = await et.stats()
     if cli.out.json:
@@ -40,7 +40,7 @@ async def stats(cli: Invocation) -> None:
 
 @command(app)
 async def migrate(cli: Invocation) -> None:
-    """Bring the database to today's tables. Where there is none, it is made."""
+    """Upgrade the database to the current schema, or create it."""
     ran = [f"{version:04d}" for version in await _migrate(cli)]
     if cli.out.json:
         cli.out.document({"steps": ran})
@@ -76,9 +76,9 @@ def _migrate_file(file: Path) -> Sequence[int]:
 
 @command(app)
 async def backup(
-    cli: Invocation, target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write; a new one.")]
+    cli: Invocation, target: Annotated[Path, typer.Argument(metavar="TARGET", help="The new file to write.")]
 ) -> None:
-    """Write a consistent copy of the database. Others may go on working meanwhile."""
+    """Write a consistent copy of the database while it is in use."""
     from everthread.adapters.stores.restore import back_up  # noqa: PLC0415 - startup
 
     async with cli.open() as et:
@@ -93,21 +93,21 @@ async def backup(
 async def restore(
     cli: Invocation,
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A file that `everthread backup` wrote.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace the database that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the existing database.")] = False,
     keep_old: Annotated[
-        bool, typer.Option("--keep-old", help="Keep the replaced database beside the new one.")
+        bool, typer.Option("--keep-old", help="Keep the replaced database next to the new one.")
     ] = False,
     erasures: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What `everthread erasures` printed, to be erased again too.")
+        Path | None, typer.Option(metavar="FILE", help="Output of `everthread erasures`: erase this again, too.")
     ] = None,
 ) -> None:
-    """Put a backup in the place of the database. What was erased since it was taken is erased again."""
+    """Replace the database with a backup. What was erased since the backup is erased again."""
     more = [] if erasures is None else _read_erasures(erasures)
     restored = await _restore(cli, source, more, force, keep_old)
     if cli.out.json:
         cli.out.document(_as_json(restored))
     else:
-        _tell(cli, restored)
+        _print(cli, restored)
     if not restored.report.ok:
         raise typer.Exit(ExitCode.INTEGRITY)
 
@@ -138,8 +138,8 @@ def _as_json(restored: Restored) -> dict[str, object]:
     }
 
 
-def _tell(cli: Invocation, restored: Restored) -> None:
-    tell_report(cli, restored.report)
+def _print(cli: Invocation, restored: Restored) -> None:
+    print_report(cli, restored.report)
     if not restored.report.ok:
         cli.out.text("the backup does not verify: nothing was changed")
         return
@@ -154,7 +154,7 @@ def _tell(cli: Invocation, restored: Restored) -> None:
         )
     if not restored.is_old_list_read:
         cli.out.note(
-            "the replaced database could not be read: what was erased in it is back unless --erasures named it"
+            "the replaced database could not be read: what was erased in it is back, unless --erasures listed it"
         )
     if restored.kept is not None:
         cli.out.text(f"the old database is kept as {restored.kept}")
@@ -170,5 +170,5 @@ def _read_erasures(file: Path) -> list[Erasure]:
             at = datetime.fromisoformat(fields["erased_at"]).astimezone(UTC)
             found.append(Erasure(**{**fields, "erased_at": at}))
         except (ValueError, TypeError, KeyError) as problem:
-            raise Invalid(f"{file}, line {number} is no line of `everthread erasures`: {problem}") from problem
+            raise Invalid(f"{file}, line {number} is not a line of `everthread erasures`: {problem}") from problem
     return found

@@ -1,4 +1,4 @@
-"""`everthread demo`."""
+"""`everthread demo`: plays the demo, or stores its longer version to look at."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 async def demo(
     cli: Invocation,
     load: Annotated[
-        bool, typer.Option("--load", help="Keep a long conversation to look at, with tools, a subagent and summaries.")
+        bool, typer.Option("--load", help="Store a long conversation to explore, with tools, a subagent and summaries.")
     ] = False,
 ) -> None:
-    """See a conversation outlive a framework that summarises it. Kept only with --database."""
+    """Watch a conversation outlive a framework that summarises it. Stored only with --database."""
     if load:
         await _load(cli)
         return
     module = _demo_module("everthread.demo")
-    # A database that merely happens to be set is not to get the demo's conversation.
+    # Only --database: a database from the environment must not receive the demo's conversation.
     result = await module.run(cli.url if cli.origins["database"] == "option" else None)
     if cli.out.json:
         cli.out.document(result.as_json())
@@ -46,7 +46,7 @@ async def _load(cli: Invocation) -> None:
     if cli.out.json:
         cli.out.document({"id": conversation.id, "title": conversation.title})
     else:
-        cli.out.text(f"{conversation.title}. Look at it: everthread show {conversation.id}")
+        cli.out.text(f"{conversation.title}. To look at it: everthread show {conversation.id}")
 
 
 def _demo_module(name: str) -> ModuleType:

@@ -35,36 +35,36 @@ EXTRAS = {
     "milvus": "pymilvus",
 }
 """Each extra, and the module that shows it is installed."""
-LITTLE_BYTES = 100_000_000
+SPARE_BYTES = 100_000_000
 SAMPLE = 25
 SAMPLE_WORDS = 8
 """How many messages are drawn, and by how many of its words each must be found."""
 
 
-class State(StrEnum):
-    """How a thing stands."""
+class CheckState(StrEnum):
+    """The result of a check."""
 
     OK = "ok"
     WARN = "warn"
     FAIL = "fail"
     DAMAGED = "damaged"
-    """Fails, and stored data are not as they were written."""
+    """Failed, and stored data are not what was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing looked at."""
+    """One check and its result."""
 
     name: str
-    state: State
+    state: CheckState
     found: str
     advice: str = ""
     """What to do about it."""
 
 
 def check_machine(settings: Settings) -> Iterator[Check]:
-    """Everything that needs no database."""
-    yield Check(name="python", state=State.OK, found=".".join(map(str, sys.version_info[:3])))
+    """All checks that need no database."""
+    yield Check(name="python", state=CheckState.OK, found=".".join(map(str, sys.version_info[:3])))
     yield check_sqlite()
     yield check_environment()
     yield check_extras()
@@ -78,33 +78,38 @@ def check_sqlite() -> Check:
     found = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))
-        return Check(name="sqlite", state=State.FAIL, found=found, advice=f"use a Python with SQLite {oldest} or newer")
+        return Check(
+            name="sqlite", state=CheckState.FAIL, found=found, advice=f"use a Python with SQLite {oldest} or newer"
+        )
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute("CREATE VIRTUAL TABLE probe USING fts5(text)")
     except sqlite3.OperationalError:
         return Check(
-            name="sqlite", state=State.FAIL, found=f"{found} without FTS5", advice="use a Python whose SQLite has FTS5"
+            name="sqlite",
+            state=CheckState.FAIL,
+            found=f"{found} without FTS5",
+            advice="use a Python whose SQLite has FTS5",
         )
     finally:
         connection.close()
-    return Check(name="sqlite", state=State.OK, found=f"{found} with FTS5")
+    return Check(name="sqlite", state=CheckState.OK, found=f"{found} with FTS5")
 
 
 def check_environment() -> Check:
-    """A mistyped variable is silent otherwise."""
+    """A mistyped variable would otherwise go unnoticed."""
     from everthread.settings import CONFIG_VARIABLE, PREFIX, variables  # noqa: PLC0415 - startup
 
     known = {CONFIG_VARIABLE, *variables().values()}
-    strangers = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
-    if strangers:
+    unknown = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
+    if unknown:
         return Check(
             name="environment",
-            state=State.WARN,
-            found=f"no setting has the name {', '.join(strangers)}",
-            advice="`everthread config` shows the settings there are",
+            state=CheckState.WARN,
+            found=f"unknown variables: {', '.join(unknown)}",
+            advice="`everthread config` lists all settings",
         )
-    return Check(name="environment", state=State.OK, found="every EVERTHREAD_ variable is a setting")
+    return Check(name="environment", state=CheckState.OK, found="every EVERTHREAD_ variable is a setting")
 
 
 def check_extras() -> Check:
@@ -112,7 +117,7 @@ def check_extras() -> Check:
     missing = [extra for extra in EXTRAS if extra not in installed]
     return Check(
         name="extras",
-        state=State.OK,
+        state=CheckState.OK,
         found=f"installed: {', '.join(installed) or 'none'}; not installed: {', '.join(missing) or 'none'}",
         advice=f"if you need one: pip install 'everthread[{missing[0]}]'" if missing else "",
     )
@@ -130,43 +135,43 @@ def check_weights(models: Path) -> Iterator[Check]:
         }
         yield Check(
             name=f"model {model.name}",
-            state=State.WARN if is_damaged else State.OK,
+            state=CheckState.WARN if is_damaged else CheckState.OK,
             found=str(state),
             advice=advice.get(state, ""),
         )
 
 
 def check_meaning(settings: Settings) -> Check:
-    """What finds by meaning here; whether it works is seen when it is asked."""
+    """Which embedder search by meaning uses; whether it works shows when it is first asked."""
     from everthread.adapters.embedders import AUTO, embedder_from  # noqa: PLC0415 - startup
     from everthread.core.errors import EverthreadError  # noqa: PLC0415
 
     try:
         embedder = embedder_from(settings.embedder, lambda: settings.models_dir)
     except EverthreadError as problem:
-        return Check(name="meaning", state=State.FAIL, found="the embedder cannot be used", advice=str(problem))
+        return Check(name="meaning", state=CheckState.FAIL, found="the embedder cannot be used", advice=str(problem))
     if embedder is not None:
-        return Check(name="meaning", state=State.OK, found=f"{embedder.name} ({settings.embedder})")
+        return Check(name="meaning", state=CheckState.OK, found=f"{embedder.name} ({settings.embedder})")
     how = "pip install 'everthread[meaning]', then everthread models fetch minilm"
     advice = f"if you need it: {how}" if settings.embedder == AUTO else ""
-    return Check(name="meaning", state=State.OK, found="words alone are searched", advice=advice)
+    return Check(name="meaning", state=CheckState.OK, found="search by words only", advice=advice)
 
 
 def check_vectors(about: str, parts: Mapping[str, int]) -> Check:
-    """How many there are of each embedder; those of another than the present one are not searched."""
+    """How many vectors each embedder made; only those of the present one are searched."""
     held = ", ".join(f"{count:,} by {name}" for name, count in parts.items()) or "none yet"
-    return Check(name="vectors", state=State.OK, found=f"{about}: {held}")
+    return Check(name="vectors", state=CheckState.OK, found=f"{about}: {held}")
 
 
-def check_room(folder: Path, database_bytes: int) -> Check:
-    """An erase rewrites the file beside itself, so it wants as much room again."""
+def check_disk(folder: Path, database_bytes: int) -> Check:
+    """An erase rewrites the whole file next to itself, so it needs as much space again."""
     free = shutil.disk_usage(folder).free
-    wanted = 2 * database_bytes + LITTLE_BYTES
+    wanted = 2 * database_bytes + SPARE_BYTES
     return Check(
         name="disk",
-        state=State.OK if free >= wanted else State.WARN,
+        state=CheckState.OK if free >= wanted else CheckState.WARN,
         found=f"{format_bytes(free)} free",
-        advice="" if free >= wanted else f"make room: {format_bytes(wanted)} let erase and restore work",
+        advice="" if free >= wanted else f"free some space: erase and restore need {format_bytes(wanted)}",
     )
 
 
@@ -176,74 +181,77 @@ def check_room(folder: Path, database_bytes: int) -> Check:
 def check_tables(version: int | None, newest: int) -> Check:
     found = "none" if version is None else f"version {version}"
     if version is None or version < newest:
-        return Check(name="tables", state=State.WARN, found=found, advice="everthread migrate")
+        return Check(name="tables", state=CheckState.WARN, found=found, advice="everthread migrate")
     if version > newest:
-        return Check(name="tables", state=State.FAIL, found=found, advice="upgrade everthread")
-    return Check(name="tables", state=State.OK, found=found)
+        return Check(name="tables", state=CheckState.FAIL, found=found, advice="upgrade everthread")
+    return Check(name="tables", state=CheckState.OK, found=found)
 
 
 def check_erasures(unfinished: int) -> Check:
     if unfinished:
         return Check(
             name="erasures",
-            state=State.WARN,
-            found=f"{unfinished} unfinished: their text may still lie in the files",
-            advice="any command that opens the database finishes them, such as everthread stats",
+            state=CheckState.WARN,
+            found=f"{unfinished} unfinished: their text may still be in the files",
+            advice="any command that opens the database completes them, such as everthread stats",
         )
-    return Check(name="erasures", state=State.OK, found="all finished")
+    return Check(name="erasures", state=CheckState.OK, found="all finished")
 
 
 def check_jobs(*, waiting: int, dead: int) -> Check:
-    """Work that was given up stays so until somebody looks."""
+    """Dead jobs stay until somebody looks."""
     found = f"{waiting:,} waiting, {dead:,} given up"
     advice = "everthread jobs shows their errors; everthread jobs --retry ID tries again"
-    return Check(name="jobs", state=State.WARN if dead else State.OK, found=found, advice=advice if dead else "")
+    return Check(
+        name="jobs", state=CheckState.WARN if dead else CheckState.OK, found=found, advice=advice if dead else ""
+    )
 
 
 def check_index(*, indexed: int, wanted: int, waiting: int = 0) -> Check:
-    """What waits is indexed by the next search, so it is not wanted yet."""
+    """Waiting messages are indexed by the next search, so they are not missing."""
     wait = f"; {waiting:,} wait for the next search" if waiting else ""
-    return _judged("search index", indexed == wanted, f"{indexed:,} messages of {wanted:,}{wait}")
+    return _index_check("search index", indexed == wanted, f"{indexed:,} messages of {wanted:,}{wait}")
 
 
 def check_sample(*, found: int, drawn: int) -> Check:
     """A message must be found by its own words."""
-    return _judged("search sample", found == drawn, f"{found} of {drawn} are found by their own words")
+    return _index_check("search sample", found == drawn, f"{found} of {drawn} are found by their own words")
 
 
 def check_blobs(report: BlobReport) -> Check:
-    """A blob that is missing is a message whose text is gone."""
+    """A missing blob is a message whose text is gone."""
     lost = [*report.missing, *report.damaged]
     if lost:
         return Check(
             name="blobs",
-            state=State.DAMAGED,
+            state=CheckState.DAMAGED,
             found=f"{len(report.missing)} missing and {len(report.damaged)} damaged of {report.referred}: {lost[0]} …",
             advice="restore the blob store from its copy; `everthread verify` names every message",
         )
     if report.unused:
         return Check(
             name="blobs",
-            state=State.WARN,
+            state=CheckState.WARN,
             found=f"{report.referred} in order; {len(report.unused)} that nothing refers to",
             advice="everthread sweep deletes those that are older than a day",
         )
-    return Check(name="blobs", state=State.OK, found=f"{report.referred} in order")
+    return Check(name="blobs", state=CheckState.OK, found=f"{report.referred} in order")
 
 
-def _judged(name: str, is_good: bool, found: str) -> Check:
+def _index_check(name: str, is_good: bool, found: str) -> Check:
     if is_good:
-        return Check(name=name, state=State.OK, found=found)
+        return Check(name=name, state=CheckState.OK, found=found)
     advice = "the log itself is whole if `everthread verify` says so; restore a backup to have the index back"
-    return Check(name=name, state=State.DAMAGED, found=found, advice=advice)
+    return Check(name=name, state=CheckState.DAMAGED, found=found, advice=advice)
 
 
 @command(app)
 async def doctor(cli: Invocation) -> None:
-    """Look for trouble, changing nothing. Exit code 5 when stored data are damaged, 1 when something else fails."""
+    """Check the installation and the database, changing nothing. Exit code 5 if stored data are damaged, 1 if another
+    check fails."""
 
     checks = [*check_machine(cli.settings), *[check async for check in _check_database(cli)]]
-    if cli.settings.blobs is not None and all(check.state in (State.OK, State.WARN) for check in checks):
+    if cli.settings.blobs is not None and all(check.state in (CheckState.OK, CheckState.WARN) for check in checks):
         checks.append(await _check_blobs(cli))
     if cli.settings.vectors is not None:
         checks.append(await _check_external_vectors(cli.settings.vectors))
@@ -253,9 +261,9 @@ async def doctor(cli: Invocation) -> None:
     else:
         cli.out.table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, c.advice) for c in checks])
     states = {check.state for check in checks}
-    if State.DAMAGED in states:
+    if CheckState.DAMAGED in states:
         raise typer.Exit(ExitCode.INTEGRITY)
-    if State.FAIL in states:
+    if CheckState.FAIL in states:
         raise typer.Exit(ExitCode.ERROR)
 
 
@@ -266,7 +274,7 @@ async def _check_blobs(cli: Invocation) -> Check:
 
 
 async def _check_external_vectors(address: str) -> Check:
-    """Those outside of the database; whoever holds those inside is asked with it."""
+    """Vectors outside the database; those inside are checked with it."""
     from everthread.adapters.vectors import vectors_at  # noqa: PLC0415 - startup
 
     try:
@@ -276,8 +284,8 @@ async def _check_external_vectors(address: str) -> Check:
         finally:
             await vectors.close()
     except EverthreadError as problem:
-        advice = "see that it can be reached; until then words alone are searched"
-        return Check(name="vectors", state=State.FAIL, found=str(problem), advice=advice)
+        advice = "check that it can be reached; until then search is by words only"
+        return Check(name="vectors", state=CheckState.FAIL, found=str(problem), advice=advice)
 
 
 async def _check_database(cli: Invocation) -> AsyncIterator[Check]:
@@ -297,4 +305,4 @@ async def _check_database(cli: Invocation) -> AsyncIterator[Check]:
             yield check
     else:
         async with cli.open():
-            yield Check(name="database", state=State.OK, found="in memory")
+            yield Check(name="database", state=CheckState.OK, found="in memory")

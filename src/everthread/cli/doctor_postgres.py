@@ -19,7 +19,7 @@ from everthread.cli.doctor import (
     SAMPLE,
     SAMPLE_WORDS,
     Check,
-    State,
+    CheckState,
     check_erasures,
     check_index,
     check_jobs,
@@ -62,14 +62,14 @@ async def check_server(url: str) -> AsyncIterator[Check]:
     try:
         connection = await connect(address)
     except EverthreadError as problem:
-        yield Check(name="database", state=State.FAIL, found=str(problem), advice="see that the server is up")
+        yield Check(name="database", state=CheckState.FAIL, found=str(problem), advice="see that the server is up")
         return
     try:
         async for check in _check_connected(connection):
             yield check
     except errors.DRIVER as problem:
         found = errors.translated(problem, address)
-        state = State.DAMAGED if isinstance(found, StoreDamaged) else State.FAIL
+        state = CheckState.DAMAGED if isinstance(found, StoreDamaged) else CheckState.FAIL
         yield Check(name="database", state=state, found=str(found), advice="see the server's log")
     finally:
         await connection.close()
@@ -81,13 +81,13 @@ async def _check_connected(connection: Connection) -> AsyncIterator[Check]:
     if await connection.fetchval(HAS_ASIDE):
         yield Check(
             name="restore",
-            state=State.WARN,
+            state=CheckState.WARN,
             found=f"a restore was cut off: the tables it was to replace are in the schema {ASIDE}",
             advice="restore again, with --force",
         )
     tables_check = check_tables(await tables.version(connection), schema.VERSION)
     yield tables_check
-    if tables_check.state is State.OK:
+    if tables_check.state is CheckState.OK:
         yield check_erasures(len(await connection.fetch(sql.UNFINISHED_ERASURES)))
         counts = {name: await connection.fetchval(sql.STATS[f"jobs_{name}"]) for name in ("waiting", "dead")}
         yield check_jobs(**counts)
@@ -107,8 +107,8 @@ async def _check_version(connection: Connection) -> Check:
     number = int(await connection.fetchval("SHOW server_version_num"))
     found = f"PostgreSQL {await connection.fetchval('SHOW server_version')}"
     if number < OLDEST_SERVER:
-        return Check(name="database", state=State.FAIL, found=found, advice="use PostgreSQL 14 or newer")
-    return Check(name="database", state=State.OK, found=found)
+        return Check(name="database", state=CheckState.FAIL, found=found, advice="use PostgreSQL 14 or newer")
+    return Check(name="database", state=CheckState.OK, found=found)
 
 
 async def _check_durability(connection: Connection) -> Check:
@@ -116,7 +116,7 @@ async def _check_durability(connection: Connection) -> Check:
     commit = await connection.fetchval("SHOW synchronous_commit")
     return Check(
         name="durability",
-        state=State.OK if fsync == "on" else State.WARN,
+        state=CheckState.OK if fsync == "on" else CheckState.WARN,
         found=f"fsync={fsync}, synchronous_commit={commit}",
         advice="" if fsync == "on" else "set fsync=on: a power cut can damage the database",
     )

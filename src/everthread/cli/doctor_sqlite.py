@@ -22,11 +22,11 @@ from everthread.cli.doctor import (
     SAMPLE,
     SAMPLE_WORDS,
     Check,
-    State,
+    CheckState,
+    check_disk,
     check_erasures,
     check_index,
     check_jobs,
-    check_room,
     check_sample,
     check_tables,
     check_vectors,
@@ -60,7 +60,9 @@ IS_FOUND = "SELECT 1 FROM words WHERE words MATCH ? AND rowid = ?"
 def check_file(path: Path) -> Iterator[Check]:
     """Look at a file from the outside in; stop where going on makes no sense."""
     if not path.exists():
-        yield Check(name="database", state=State.FAIL, found=f"no file {path}", advice="make it: everthread migrate")
+        yield Check(
+            name="database", state=CheckState.FAIL, found=f"no file {path}", advice="make it: everthread migrate"
+        )
         return
     try:
         address = f"file:{quote(str(path.absolute()))}?mode=ro"
@@ -75,9 +77,12 @@ def check_file(path: Path) -> Iterator[Check]:
 def _unreadable(problem: sqlite3.DatabaseError) -> Check:
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return Check(name="database", state=State.DAMAGED, found=str(problem), advice="restore a backup")
+        return Check(name="database", state=CheckState.DAMAGED, found=str(problem), advice="restore a backup")
     return Check(
-        name="database", state=State.FAIL, found=str(problem), advice="see that the file can be read and is not locked"
+        name="database",
+        state=CheckState.FAIL,
+        found=str(problem),
+        advice="see that the file can be read and is not locked",
     )
 
 
@@ -86,17 +91,17 @@ def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     yield _check_pages(connection)
     yield _check_journal(connection)
-    yield check_room(path.parent, pages * page_bytes)
+    yield check_disk(path.parent, pages * page_bytes)
     if unfinished(path).exists():
         yield Check(
             name="restore",
-            state=State.WARN,
+            state=CheckState.WARN,
             found="a restore was cut off and left a copy of its backup",
             advice=f"restore again, or remove {unfinished(path)}",
         )
     tables_check = check_tables(read_version(connection), schema.VERSION)
     yield tables_check
-    if tables_check.state is State.OK:
+    if tables_check.state is CheckState.OK:
         yield check_erasures(connection.execute(sql.UNFINISHED_ERASURES).fetchone()[0])
         counts = {name: connection.execute(sql.STATS[f"jobs_{name}"]).fetchone()[0] for name in ("waiting", "dead")}
         yield check_jobs(**counts)
@@ -115,8 +120,8 @@ def _check_vectors(connection: sqlite3.Connection) -> Check:
 def _check_pages(connection: sqlite3.Connection) -> Check:
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found == "ok":
-        return Check(name="database", state=State.OK, found="readable, pages in order")
-    return Check(name="database", state=State.DAMAGED, found=found, advice="restore a backup")
+        return Check(name="database", state=CheckState.OK, found="readable, pages in order")
+    return Check(name="database", state=CheckState.DAMAGED, found=found, advice="restore a backup")
 
 
 def _check_journal(connection: sqlite3.Connection) -> Check:
@@ -128,7 +133,7 @@ def _check_journal(connection: sqlite3.Connection) -> Check:
     is_good = mode == "wal" and synchronous == full
     return Check(
         name="durability",
-        state=State.OK if is_good else State.WARN,
+        state=CheckState.OK if is_good else CheckState.WARN,
         found=f"journal_mode={mode}, synchronous={'FULL' if synchronous == full else synchronous}",
         advice="" if is_good else "the next opening sets journal_mode=wal, where the file system allows it",
     )

@@ -23,14 +23,14 @@ def erase_owner(
 ) -> None:
     """Erase every conversation of an owner."""
     confirm(f"Erase every conversation of the owner {name!r}?", yes)
-    tell(cli, asyncio.run(_erase(cli, name, None, None)))
+    print_report(cli, asyncio.run(_erase(cli, name, None, None)))
 
 
 @command(erase, "conversation")
 def erase_conversation(cli: Invocation, conversation: ConversationArgument, yes: YesOption = False) -> None:
     """Erase one conversation."""
     confirm(f"Erase the conversation {conversation!r} of the owner {cli.owner!r}?", yes)
-    tell(cli, asyncio.run(_erase(cli, cli.owner, conversation, None)))
+    print_report(cli, asyncio.run(_erase(cli, cli.owner, conversation, None)))
 
 
 @command(erase, "message")
@@ -40,9 +40,9 @@ def erase_message(
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message's id.")],
     yes: YesOption = False,
 ) -> None:
-    """Erase one message in all its revisions."""
+    """Erase one message with all its revisions."""
     confirm(f"Erase the message {message!r} of the conversation {conversation!r}?", yes)
-    tell(cli, asyncio.run(_erase(cli, cli.owner, conversation, message)))
+    print_report(cli, asyncio.run(_erase(cli, cli.owner, conversation, message)))
 
 
 async def _erase(cli: Invocation, owner: str, conversation: str | None, message: str | None) -> EraseReport:
@@ -50,8 +50,8 @@ async def _erase(cli: Invocation, owner: str, conversation: str | None, message:
         return await et.erase(owner=owner, conversation=conversation, message=message)
 
 
-def tell(cli: Invocation, report: EraseReport) -> None:
-    """Say what an erase reached, and what it cannot."""
+def print_report(cli: Invocation, report: EraseReport) -> None:
+    """Print what an erase reached, and what it cannot reach."""
     if cli.out.json:
         cli.out.document(asdict(report))
         return
@@ -67,7 +67,7 @@ def tell(cli: Invocation, report: EraseReport) -> None:
 
 @command(app)
 async def erasures(cli: Invocation) -> None:
-    """Print what was erased, to be kept elsewhere. A line of JSON each, for `restore --erasures`."""
+    """Print what was erased, to be kept elsewhere: one JSON line each, for `restore --erasures`."""
     async with cli.open() as et:
         for owner, conversation, message, erased_at in await et.store.maintenance.erasures():
             row = {"owner": owner, "conversation_id": conversation, "message_id": message, "erased_at": erased_at}

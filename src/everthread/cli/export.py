@@ -1,4 +1,4 @@
-"""Carry conversations out and in: export, import."""
+"""Export and import conversations."""
 
 from __future__ import annotations
 
@@ -27,27 +27,29 @@ _PIECE_BYTES = 1024 * 1024
 async def export(
     cli: Invocation,
     conversation: Annotated[
-        str | None, typer.Argument(metavar="[CONVERSATION]", help="Its id; all of the owner's if none.")
+        str | None, typer.Argument(metavar="[CONVERSATION]", help="Its id; without it, all of the owner's.")
     ] = None,
     format: Annotated[
         Literal["md", "html", "pdf", "json", "jsonl", "archive"],
         typer.Option("--format", "-f", help="`archive` keeps everything, and `import` reads it."),
     ] = "archive",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; stdout if nowhere.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; stdout by default.")
     ] = None,
-    no_thinking: Annotated[bool, typer.Option("--no-thinking", help="Leave out thinking: md, html, pdf.")] = False,
-    no_tools: Annotated[bool, typer.Option("--no-tools", help="Leave out tools and their results: the same.")] = False,
+    no_thinking: Annotated[bool, typer.Option("--no-thinking", help="Leave out thinking (md, html, pdf).")] = False,
+    no_tools: Annotated[
+        bool, typer.Option("--no-tools", help="Leave out tool calls and results (md, html, pdf).")
+    ] = False,
 ) -> None:
-    """Write a conversation to a file: Markdown, a page, PDF, JSON, or an archive."""
+    """Export a conversation as Markdown, HTML, PDF, JSON or an archive."""
     parts = Parts(not no_thinking, not no_tools)
     check_parts(format, parts)
     if conversation is None and format != "archive":
-        raise Invalid("name a conversation; all of them together are an archive", field="format")
+        raise Invalid("several conversations can only be exported as an archive; name one", field="format")
     if output is not None and output.exists():
-        raise Conflict(f"{output} exists already; nothing was written: choose another name")
+        raise Conflict(f"{output} already exists; nothing was written")
     if output is None and format in ("archive", "pdf") and sys.stdout.isatty():
-        raise Invalid("is no text for a terminal; name a file with --output", field="format")
+        raise Invalid("is binary; name a file with --output", field="format")
     async with cli.open() as et:
         size = await _write(output, _pieces(cli, et, conversation, format, parts))
     if cli.out.json and output is not None:
@@ -75,7 +77,7 @@ async def _pieces(
 
 
 async def _write(output: Path | None, pieces: AsyncIterator[bytes]) -> int:
-    """Give the bytes written. A file that could not be ended is not left there."""
+    """Write the pieces and return the number of bytes. An incomplete file is not left behind."""
     size = 0
     if output is None:
         async for piece in pieces:
@@ -99,7 +101,7 @@ async def _write(output: Path | None, pieces: AsyncIterator[bytes]) -> int:
 async def import_archive(
     cli: Invocation, archive: Annotated[Path, typer.Argument(metavar="FILE", help="An archive that `export` wrote.")]
 ) -> None:
-    """Read an archive in, for the owner of --owner. What is here already is left as it is."""
+    """Import an archive for the owner given by --owner. Conversations that already exist are left as they are."""
     async with cli.open(create=True) as et:
         report = await et.read_archive(_read(archive), owner=cli.owner)
     if cli.out.json:

@@ -15,21 +15,21 @@ from everthread.cli.output import format_time
 from everthread.core.jobs import Job, Pace
 
 _STOP_SECONDS = 10.0
-"""Process managers kill after 10 to 30 seconds."""
+"""Process managers send SIGKILL after 10 to 30 seconds."""
 
 
 @command(app)
 async def worker(
     cli: Invocation,
     concurrency: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="How many jobs run at once, each of another conversation.")
+        int, typer.Option(metavar="N", min=1, max=64, help="Jobs to run at once, each of a different conversation.")
     ] = Pace().concurrency,
 ) -> None:
-    """Do the work that waits, such as compactions that are due, until Ctrl-C or SIGTERM."""
+    """Run background jobs, such as compactions, until interrupted by Ctrl-C or SIGTERM."""
     async with cli.open(worker=Pace(concurrency=concurrency, stop_seconds=_STOP_SECONDS)) as et:
-        cli.out.note(f"working for {cli.shown_url}; Ctrl-C ends it")
-        # A signal only ends the waiting. Closing the database then gives what runs its time to end, and gives back
-        # what does not; a second signal does not cut that short.
+        cli.out.note(f"running jobs of {cli.shown_url}; stop with Ctrl-C")
+        # A signal only ends the wait. Closing the database then lets running jobs finish within their time, and puts
+        # the others back in the queue; a second signal does not cut that short.
         stopped = asyncio.Event()
         for one in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(one, stopped.set)
@@ -40,10 +40,10 @@ async def worker(
 @command(app)
 async def jobs(
     cli: Invocation,
-    limit: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="How many to list.")] = 50,
-    retry: Annotated[int | None, typer.Option(metavar="ID", help="Let this dead one wait again first.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="The maximum number.")] = 50,
+    retry: Annotated[int | None, typer.Option(metavar="ID", help="First requeue this dead job.")] = None,
 ) -> None:
-    """List what waits to be done, what runs, and what was given up with its error; of all owners."""
+    """List waiting, running and dead jobs of all owners, with the errors of the dead."""
     async with cli.open() as et:
         if retry is not None:
             await et.retry_job(retry)
@@ -65,11 +65,12 @@ async def jobs(
 @command(app)
 async def reindex(
     cli: Invocation,
-    conversation: Annotated[str | None, typer.Argument(metavar="[CONVERSATION]", help="Only this one.")] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Make all of them again, not only what is missing.")] = False,
+    conversation: Annotated[
+        str | None, typer.Argument(metavar="[CONVERSATION]", help="Only this conversation.")
+    ] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Rebuild all vectors, not only missing ones.")] = False,
 ) -> None:
-    """Make the vectors by which messages, memories and documents are found by their meaning, where some are missing; of
-    all owners."""
+    """Make the missing vectors for search by meaning: of messages, memories and documents of all owners."""
     async with cli.open() as et:
         total = (await et.stats())["entries"]
         with cli.out.progress("indexing", total) as step:

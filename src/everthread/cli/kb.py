@@ -18,7 +18,7 @@ from everthread.instance import Everthread
 from everthread.recall.knowledge import MAX_PAGE
 
 SUFFIXES = frozenset({".md", ".markdown", ".mdx", ".pdf", ".rst", ".text", ".txt"})
-"""What is taken from a folder; a file that is named is taken whatever it is called."""
+"""Files taken from a folder; a file named on the command line is taken whatever its suffix."""
 kb = typer.Typer(no_args_is_help=True, help="Named collections of documents.")
 app.add_typer(kb, name="kb")
 
@@ -30,9 +30,9 @@ CollectionArgument = Annotated[str, typer.Argument(metavar="COLLECTION", help="T
 async def add_documents(
     cli: Invocation,
     collection: CollectionArgument,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files, or folders of them.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files or folders.")],
 ) -> None:
-    """Add documents (text, Markdown, PDF); one that is there already is replaced when it changed."""
+    """Add documents (text, Markdown, PDF). A document that already exists is replaced if it changed."""
     files = [found for path in paths for found in _files(path)]
     failed = 0
     async with cli.open(create=True) as et:
@@ -41,13 +41,13 @@ async def add_documents(
                 failed += not await _add(cli, et, collection, file, name)
                 step(1)
     if not files:
-        raise Invalid("there is no document in what was named", field="PATH")
+        raise Invalid("no documents found", field="PATH")
     if failed:
         raise typer.Exit(ExitCode.ERROR)
 
 
 async def _add(cli: Invocation, et: Everthread, collection: str, file: Path, name: str) -> bool:
-    """Whether it could be added: of many files one that cannot be read is told, and the others are taken."""
+    """Whether it could be added. A file that cannot be read is reported, and the others are still added."""
     try:
         added = await et.knowledge.add(cli.owner, collection, file, id=name)
     except Invalid as problem:
@@ -61,7 +61,7 @@ async def _add(cli: Invocation, et: Everthread, collection: str, file: Path, nam
 
 
 def _files(path: Path) -> Iterator[tuple[Path, str]]:
-    """The files to add, and what each is called: its name, or its path within the folder that was named."""
+    """The files to add with their document ids: the file's name, or its path within the given folder."""
     if not path.is_dir():
         yield path, path.name
         return
@@ -73,8 +73,10 @@ def _files(path: Path) -> Iterator[tuple[Path, str]]:
 @command(kb, "ls")
 async def list_documents(
     cli: Invocation,
-    collection: Annotated[str | None, typer.Argument(metavar="COLLECTION", help="Whose documents to list.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many documents at most.")] = 100,
+    collection: Annotated[
+        str | None, typer.Argument(metavar="COLLECTION", help="List the documents of this collection.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="The maximum number of documents.")] = 100,
 ) -> None:
     """List the collections, or the documents of one."""
     async with cli.open() as et:
@@ -107,14 +109,14 @@ def _as_json(document: Document) -> dict[str, Any]:
 async def remove_documents(
     cli: Invocation,
     collection: CollectionArgument,
-    document: Annotated[str | None, typer.Argument(metavar="DOCUMENT", help="Without it: all of them.")] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Remove a whole collection without a document being named.")
-    ] = False,
+    document: Annotated[
+        str | None, typer.Argument(metavar="DOCUMENT", help="The document's id; without it, all of them.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm removing a whole collection.")] = False,
 ) -> None:
-    """Remove a document, or a collection with all of its documents."""
+    """Remove a document, or a whole collection."""
     if document is None and not yes:
-        raise Invalid("nothing was removed: name a document, or say --yes for all of them", field="DOCUMENT")
+        raise Invalid("nothing was removed: name a document, or pass --yes to remove them all", field="DOCUMENT")
     async with cli.open() as et:
         removed = await et.knowledge.remove(cli.owner, collection, document)
     if cli.out.json:
@@ -126,14 +128,16 @@ async def remove_documents(
 @command(kb, "search")
 async def search_documents(
     cli: Invocation,
-    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to look for, in any language.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words to search for, in any language.")],
     collection: Annotated[
-        list[str] | None, typer.Option("--collection", metavar="NAME", help="Only in this one; may be repeated.")
+        list[str] | None, typer.Option("--collection", metavar="NAME", help="Only in this collection; may be repeated.")
     ] = None,
-    route: Annotated[bool, typer.Option("--route", help="In the collection that the question is for, if any.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many passages at most.")] = 5,
+    route: Annotated[
+        bool, typer.Option("--route", help="Search only the collection that the question is about, if any.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="The maximum number of passages.")] = 5,
 ) -> None:
-    """Find passages of documents by their words, best first."""
+    """Search passages of documents by words, best match first."""
     asked = " ".join(words)
     where: list[str] | None = collection
     async with cli.open() as et:
@@ -143,10 +147,10 @@ async def search_documents(
             cli.out.note("for no collection" if chosen is None else f"for the collection {chosen}")
         hits = await et.knowledge.search(cli.owner, where, asked, limit=limit)
     for hit in hits:
-        _tell_hit(cli, hit)
+        _print_hit(cli, hit)
 
 
-def _tell_hit(cli: Invocation, hit: PassageHit) -> None:
+def _print_hit(cli: Invocation, hit: PassageHit) -> None:
     one = hit.passage
     if cli.out.json:
         cli.out.document({"score": hit.score, **{name: getattr(one, name) for name in one.__dataclass_fields__}})

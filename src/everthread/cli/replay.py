@@ -1,4 +1,4 @@
-"""The command that tries a policy of compaction on a conversation's own history: replay."""
+"""`everthread replay`: try a compaction policy on a conversation's own history."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ from everthread.core.nouns import Ref
 from everthread.instance import Everthread
 from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read_transcript
 
-PriceInput = Annotated[float | None, typer.Option("--price-in", min=0, metavar="X", help="Of a million tokens sent.")]
+PriceInput = Annotated[
+    float | None, typer.Option("--price-in", min=0, metavar="X", help="Price of a million input tokens.")
+]
 PriceOutput = Annotated[
-    float | None, typer.Option("--price-out", min=0, metavar="Y", help="Of a million tokens answered.")
+    float | None, typer.Option("--price-out", min=0, metavar="Y", help="Price of a million output tokens.")
 ]
 PriceCached = Annotated[
     float | None,
-    typer.Option("--price-cached", min=0, metavar="Z", help="Of a million tokens that a prompt cache has."),
+    typer.Option("--price-cached", min=0, metavar="Z", help="Price of a million cached input tokens."),
 ]
 
 
@@ -44,7 +46,8 @@ async def replay(
     cli: Invocation,
     conversation: ConversationArgument,
     policy: Annotated[
-        Path, typer.Option("--policy", metavar="FILE", help="The settings to try, as TOML or JSON; the rest stays.")
+        Path,
+        typer.Option("--policy", metavar="FILE", help="The settings to try, as TOML or JSON; others stay as they are."),
     ],
     window: WindowOption = ORDINARY.window,
     reserve: ReserveOption = None,
@@ -53,7 +56,7 @@ async def replay(
     price_cached: PriceCached = None,
     branch: BranchOption = None,
 ) -> None:
-    """Try a policy on this conversation's own history, beside the present one. Nothing is written."""
+    """Try a compaction policy on this conversation's history and compare it with the present one. Writes nothing."""
     changes = _read_policy(policy)
     prices = _prices(price_in, price_out, price_cached)
     budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve))
@@ -66,7 +69,7 @@ async def replay(
         ways = [_as_json(row, prices, policies.get(row.way)) for row in rows]
         cli.out.document({"conversation_id": found.id, "limit": budget.limit, "ways": ways})
     else:
-        _tell(cli, rows, prices)
+        _print(cli, rows, prices)
 
 
 async def _figures(
@@ -99,10 +102,10 @@ def _read_policy(file: Path) -> Mapping[str, Any]:
 
 
 def _prices(price_in: float | None, price_out: float | None, cached: float | None) -> Prices | None:
-    """None without prices; a cache that no price is given for saves nothing."""
+    """None without prices; without a price for cached tokens they cost as much as others."""
     if price_in is None:
         if price_out is not None or cached is not None:
-            raise typer.BadParameter("--price-out and --price-cached need --price-in beside them")
+            raise typer.BadParameter("--price-out and --price-cached require --price-in")
         return None
     return Prices(input=price_in, output=price_out or 0.0, cached=price_in if cached is None else cached)
 
@@ -117,7 +120,7 @@ def _as_json(row: Figures, prices: Prices | None, policy: CompactionPolicy | Non
     }
 
 
-def _tell(cli: Invocation, rows: list[Figures], prices: Prices | None) -> None:
+def _print(cli: Invocation, rows: list[Figures], prices: Prices | None) -> None:
     head = ["", ">tokens/turn", ">cached", ">facts kept", ">compactions", ">too long"]
     costs = [] if prices is None else [">cost/turn", ">cost"]
     cli.out.table([*head, *costs], [tuple(_cells(row, prices)) for row in rows])

@@ -11,7 +11,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.models import fetch_local, is_local_absent
+from everthread.cli.models import fetch_local_model, is_local_model_missing
 from everthread.cli.output import format_time
 from everthread.core.access import ApiKey, new_key
 from everthread.core.clock import system_clock
@@ -25,30 +25,33 @@ if TYPE_CHECKING:
 
 
 _STOP_SECONDS = 10.0
-"""Process managers kill after 10 to 30 seconds."""
+"""Process managers send SIGKILL after 10 to 30 seconds."""
 _HELLO = '{"message": "hello"}'
-key = typer.Typer(no_args_is_help=True, help="Keys of the service: who holds one speaks for an owner.")
+key = typer.Typer(no_args_is_help=True, help="API keys of the service; each acts for one owner.")
 
 
 @command(app)
 def serve(
     cli: Invocation,
     host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Where to listen; beyond 127.0.0.1 keys are needed.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="The address to listen on; beyond 127.0.0.1 API keys are required."),
     ] = None,
-    port: Annotated[int | None, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 for any.")] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 for any free one.")
+    ] = None,
     langgraph: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A langgraph.json whose graphs to serve.")
+        Path | None, typer.Option(metavar="FILE", help="Serve the graphs of this langgraph.json.")
     ] = None,
     no_worker: Annotated[
-        bool, typer.Option("--no-worker", help="Leave work that waits to `everthread worker`.")
+        bool, typer.Option("--no-worker", help="Leave background jobs to `everthread worker`.")
     ] = False,
     with_model: Annotated[
-        bool, typer.Option("--fetch-model", help="First fetch the small local model, if no other is set.")
+        bool, typer.Option("--fetch-model", help="First fetch the small local model, unless another one is set.")
     ] = False,
 ) -> None:
-    """Serve conversations over HTTP, until Ctrl-C or SIGTERM."""
-    serving = _serving()
+    """Serve conversations over HTTP until interrupted by Ctrl-C or SIGTERM."""
+    serving = _import_server()
     if with_model:
         _fetch(cli)
     given = {
@@ -65,10 +68,10 @@ async def _serve(cli: Invocation, serving: ModuleType, settings: Settings, *, wi
         if with_worker:
             et.start_worker()
         load_demo = import_module("everthread.demo.load").load
-        await serving.serve(et, settings, lambda address: _tell(cli, address), load_demo=load_demo)
+        await serving.serve(et, settings, lambda address: _print_address(cli, address), load_demo=load_demo)
 
 
-def _serving() -> ModuleType:
+def _import_server() -> ModuleType:
     try:
         return import_module("everthread.http.server")
     except ModuleNotFoundError as problem:
@@ -78,33 +81,33 @@ def _serving() -> ModuleType:
 
 
 def _fetch(cli: Invocation) -> None:
-    """Without a network all but the answers can still be served."""
+    """Without a network everything but answers can still be served."""
     try:
-        fetch_local(cli)
+        fetch_local_model(cli)
     except (ModelError, MissingExtra) as problem:
         cli.out.note(str(problem))
 
 
-def _tell(cli: Invocation, address: str) -> None:
-    """Said once it listens: programs that wait for it read this line."""
+def _print_address(cli: Invocation, address: str) -> None:
+    """Printed once it listens: programs that start the service wait for this line."""
     if cli.out.json:
         cli.out.document({"listening": address, "database": cli.shown_url})
     else:
-        cli.out.text(f"everthread serves {cli.shown_url} at {address}; Ctrl-C ends it")
+        cli.out.text(f"everthread serves {cli.shown_url} at {address}; stop with Ctrl-C")
         cli.out.text(f"open {address} in a browser")
         cli.out.text(f"or try: curl {address}/api/v1/chat -H 'Content-Type: application/json' -d '{_HELLO}'")
-        if is_local_absent(cli.settings):
-            cli.out.note("no model answers yet: everthread models fetch smollm2, or name one in EVERTHREAD_MODEL")
+        if is_local_model_missing(cli.settings):
+            cli.out.note("no model yet: run `everthread models fetch smollm2`, or set EVERTHREAD_MODEL")
     cli.out.flush()
 
 
 @command(key, "create")
 async def create_key(
     cli: Invocation,
-    name: Annotated[str, typer.Option(metavar="TEXT", help="What it is for, as lists show it.")] = "",
-    admin: Annotated[bool, typer.Option("--admin", help="It may also see and set what concerns all owners.")] = False,
+    name: Annotated[str, typer.Option(metavar="TEXT", help="A label for lists.")] = "",
+    admin: Annotated[bool, typer.Option("--admin", help="Also allow what concerns all owners.")] = False,
 ) -> None:
-    """Make a key for the owner of --owner, and print it: the only time that it can be read."""
+    """Create a key for the owner given by --owner and print it. It cannot be shown again."""
     made = new_key(cli.owner, name=name, is_admin=admin, now=system_clock())
     async with cli.open(create=True) as et:
         await et.store.api_keys.add(made.key)
@@ -112,14 +115,14 @@ async def create_key(
         cli.out.document({**_as_json(made.key), "key": made.written})
     else:
         cli.out.text(made.written)
-        cli.out.note(f"it speaks for {cli.owner!r}; only its hash is kept, so keep it yourself")
+        cli.out.note(f"it acts for {cli.owner!r}; only its hash is stored, so keep it safe")
 
 
 @command(key, "ls")
 async def list_keys(
-    cli: Invocation, everybody: Annotated[bool, typer.Option("--all", help="Of every owner.")] = False
+    cli: Invocation, everybody: Annotated[bool, typer.Option("--all", help="Keys of all owners.")] = False
 ) -> None:
-    """List keys, never their secrets."""
+    """List keys, without their secrets."""
     async with cli.open() as et:
         found = await et.store.api_keys.list(None if everybody else cli.owner)
     if cli.out.json:
@@ -144,9 +147,9 @@ async def list_keys(
 
 @command(key, "revoke")
 async def revoke_key(
-    cli: Invocation, id: Annotated[str, typer.Argument(metavar="KEY", help="Its id in `key ls`.")]
+    cli: Invocation, id: Annotated[str, typer.Argument(metavar="KEY", help="The key's id, as `key ls` shows it.")]
 ) -> None:
-    """Make a key worthless, from the next request on."""
+    """Revoke a key, from the next request on."""
     async with cli.open() as et:
         revoked = await et.store.api_keys.revoke(id)
     if cli.out.json:

@@ -22,7 +22,7 @@ from everthread.history import verify as verifying
 
 @command(app)
 async def heads(cli: Invocation) -> None:
-    """Print the end of every log, to be kept elsewhere. A line of JSON each, for `verify --against`."""
+    """Print the head of every log, to be kept elsewhere: one JSON line each, for `verify --against`."""
     async with cli.open() as et:
         for head in await et.heads():
             cli.out.document(asdict(head))
@@ -32,19 +32,19 @@ async def heads(cli: Invocation) -> None:
 async def verify(
     cli: Invocation,
     against: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Heads taken earlier: nothing of them may be missing.")
+        Path | None, typer.Option(metavar="FILE", help="Output of an earlier `heads`: nothing in it may be missing.")
     ] = None,
 ) -> None:
-    """Hash every entry anew and follow every chain. Exit code 5 when something is wrong."""
+    """Recompute every hash and follow every chain. Exit code 5 if something is wrong."""
     earlier = None if against is None else _read_heads(against)
     async with cli.open() as et:
         total = sum(info.entry_count for info in await et.store.maintenance.heads())
         with cli.out.progress("verifying", total) as step:
-            report = await verifying.verify(watched(et.store, step), earlier)
+            report = await verifying.verify(with_progress(et.store, step), earlier)
     if cli.out.json:
         cli.out.document(as_json(report, earlier))
     else:
-        tell_report(cli, report)
+        print_report(cli, report)
         if earlier is not None:
             cli.out.text(f"compared with {len(earlier)} earlier heads")
     if not report.ok:
@@ -57,7 +57,7 @@ def as_json(report: VerifyReport, earlier: Sequence[Head] | None = None) -> dict
     return {"ok": report.ok, **asdict(report), **compared}
 
 
-def tell_report(cli: Invocation, report: VerifyReport) -> None:
+def print_report(cli: Invocation, report: VerifyReport) -> None:
     """A report for people."""
     cli.out.text(
         f"{report.conversations:,} conversations, {report.entries:,} entries, {report.messages:,} messages, "
@@ -78,7 +78,7 @@ def _read_heads(file: Path) -> list[Head]:
         try:
             heads.append(_head(json.loads(line)))
         except (ValueError, TypeError) as problem:
-            raise Invalid(f"{file}, line {number} is no line of `everthread heads`: {problem}") from problem
+            raise Invalid(f"{file}, line {number} is not a line of `everthread heads`: {problem}") from problem
     return heads
 
 
@@ -87,12 +87,12 @@ def _head(fields: dict[str, Any]) -> Head:
     if not isinstance(head.count, int) or not all(
         isinstance(text, str) for text in (head.owner, head.conversation_id, head.chain)
     ):
-        raise TypeError("its fields have other types")
+        raise TypeError("its fields have the wrong types")
     return head
 
 
-class _WatchedLog:
-    """A log that tells how far its reading has come."""
+class _ProgressLog:
+    """A log that reports the progress of reading it."""
 
     def __init__(self, log: Log, step: Callable[[int], None]) -> None:
         self._log = log
@@ -107,17 +107,17 @@ class _WatchedLog:
         return page
 
 
-class _Watched:
+class _ProgressStore:
     """A store with such a log."""
 
     def __init__(self, store: Store, step: Callable[[int], None]) -> None:
         self._store = store
-        self.log = _WatchedLog(store.log, step)
+        self.log = _ProgressLog(store.log, step)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
 
-def watched(store: Store, step: Callable[[int], None]) -> Store:
+def with_progress(store: Store, step: Callable[[int], None]) -> Store:
     """The same store; `step` is called with the size of each page that is scanned."""
-    return cast(Store, _Watched(store, step))
+    return cast(Store, _ProgressStore(store, step))

@@ -1,4 +1,4 @@
-"""The command that tells why a model knew or did not know something: why."""
+"""`everthread why`: whether a model saw a text when it answered, and if not, why not."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """What became of one message that has the text, in one request."""
+class TextSighting:
+    """Where one request had a message that contains the text."""
 
     request: int
-    """1 for the first time that the model was asked in the turn."""
+    """1 for the first request of the turn."""
     seq: int
     role: str
     where: str
@@ -40,21 +40,21 @@ class Place:
 async def why(
     cli: Invocation,
     turn: Annotated[str, typer.Argument(metavar="TURN", help="The turn's id.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that were said some time.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words from the conversation.")],
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Its conversation; looked for if none.")
+        str | None, typer.Option(metavar="ID", help="Its conversation; searched for if not given.")
     ] = None,
 ) -> None:
-    """Tell whether a model saw a text when it answered: in the window, in a summary, recalled, or left out and why."""
+    """Show whether a model saw a text when it answered: in the window, summarised, recalled, or left out and why."""
     if not text.strip():
-        raise Invalid("is empty; name words that were said", field="text")
+        raise Invalid("must not be empty; give words from the conversation", field="text")
     async with cli.open() as et:
         found, row = await _turn(et, cli.owner, conversation, turn)
         seen = [await found.seen_context(id) for id in await _manifests(found, row)]
-        having = [one async for one in _having(found, text)]
-        places = [place for at, one in enumerate(seen, 1) for place in places_of(one, at, having, text)]
+        matching = [one async for one in _containing(found, text)]
+        places = [place for at, one in enumerate(seen, 1) for place in sightings_in(one, at, matching, text)]
         told = [one.summary for one in await _summaries(found, seen) if text.casefold() in one.summary.casefold()]
-    _tell(cli, row, text, len(seen), places, is_summed_up=bool(told))
+    _print(cli, row, text, len(seen), places, is_summed_up=bool(told))
 
 
 async def _turn(et: Everthread, owner: str, conversation: str | None, id: str) -> tuple[Conversation, Turn]:
@@ -67,11 +67,11 @@ async def _turn(et: Everthread, owner: str, conversation: str | None, id: str) -
             if one.id == id:
                 return await et.conversations.get(one.conversation_id, owner), one
         before = page[-1].number
-    raise NotFound(f"no turn {id!r}; `everthread chat --json` tells the ids of turns")
+    raise NotFound(f"no turn {id!r}; `everthread chat --json` prints the ids of turns")
 
 
 async def _manifests(conversation: Conversation, turn: Turn) -> Sequence[str]:
-    """What the model was shown, by the answer's own word."""
+    """The ids of the manifests, which the answer's message carries."""
     try:
         payload = (await conversation.message(turn.answer_id)).payload
     except NotFound:
@@ -80,7 +80,7 @@ async def _manifests(conversation: Conversation, turn: Turn) -> Sequence[str]:
     return [str(id) for id in about.get("manifests", ())]
 
 
-async def _having(conversation: Conversation, text: str) -> AsyncIterator[Message]:
+async def _containing(conversation: Conversation, text: str) -> AsyncIterator[Message]:
     async for message in conversation.messages(include_deleted=True):
         if text.casefold() in message.text.casefold():
             yield message
@@ -92,35 +92,35 @@ async def _summaries(conversation: Conversation, seen: Sequence[SeenContext]) ->
     return [await conversation.compaction(id) for id in ids if id not in gone]
 
 
-def places_of(seen: SeenContext, request: int, having: Sequence[Message], text: str) -> Iterator[Place]:
+def sightings_in(seen: SeenContext, request: int, matching: Sequence[Message], text: str) -> Iterator[TextSighting]:
     """Each message that has the text, and where the request has it, by its manifest."""
     manifest = seen.manifest
     window = {seq for seq, _ in (*manifest.window, *manifest.pinned, *manifest.standing)}
     recalled = {seq for seq, *_ in manifest.recalled}
     parts = {seq: part for part in seen.context.parts for seq in part.seqs}
-    for message in having:
+    for message in matching:
         seq = message.seq
         if seq in window:
-            where, reason = "window", _in_window(seen, seq, text)
+            where, reason = "window", _window_reason(seen, seq, text)
         elif seq in recalled:
-            where, reason = "recalled", "the question brought it back from before the window"
+            where, reason = "recalled", "the question recalled it from before the window"
         elif left_out := _omission(seen, seq):
             where, reason = "left_out", left_out
         elif seq > max(window, default=0):
-            where, reason = "later", "it was said after this request"
+            where, reason = "later", "said after this request"
         elif manifest.summary_ids:
             kind = parts[seq].kind if seq in parts else "summaries"
-            where, reason = "summary", f"it stands for it among the {kind}"
+            where, reason = "summary", f"covered by one of the {kind}"
         else:
-            where, reason = "left_out", "it is on another branch, or was hidden then"
-        yield Place(request=request, seq=seq, role=message.role, where=where, why=reason)
+            where, reason = "left_out", "on another branch, or hidden at that time"
+        yield TextSighting(request=request, seq=seq, role=message.role, where=where, why=reason)
 
 
-def _in_window(seen: SeenContext, seq: int, text: str) -> str:
+def _window_reason(seen: SeenContext, seq: int, text: str) -> str:
     if seq not in seen.manifest.clamped:
-        return "it was shown whole"
+        return "shown in full"
     is_shown = any(text.casefold() in str(one.get("content")).casefold() for one in seen.context.messages)
-    return f"the message was shown in part, {'with' if is_shown else 'without'} these words"
+    return f"shown in part, {'with' if is_shown else 'without'} these words"
 
 
 def _omission(seen: SeenContext, seq: int) -> str | None:
@@ -130,8 +130,8 @@ def _omission(seen: SeenContext, seq: int) -> str | None:
     return None
 
 
-def _tell(
-    cli: Invocation, turn: Turn, text: str, requests: int, places: Sequence[Place], *, is_summed_up: bool
+def _print(
+    cli: Invocation, turn: Turn, text: str, requests: int, places: Sequence[TextSighting], *, is_summed_up: bool
 ) -> None:
     if cli.out.json:
         cli.out.document(
@@ -146,11 +146,11 @@ def _tell(
             }
         )
         return
-    cli.out.text(f"turn {turn.id} ({turn.state}) asked the model {requests} times; {one_line(text)!r}:")
+    cli.out.text(f"turn {turn.id} ({turn.state}) made {requests} model requests; {one_line(text)!r}:")
     if not requests:
-        cli.out.text("what the model was shown is not known: the turn ended before an answer, or it was erased")
+        cli.out.text("no record of what the model was shown: the turn ended before an answer, or the record was erased")
     elif not places:
-        cli.out.text("no message of the conversation has these words")
+        cli.out.text("no message of the conversation contains these words")
     else:
         cli.out.table(
             (">request", ">message", "role", "where", "why"),
@@ -159,4 +159,4 @@ def _tell(
         if len(places) > _SHOWN:
             cli.out.note(f"{len(places) - _SHOWN} more; --json shows all")
     if is_summed_up:
-        cli.out.text("a summary that was shown has these words itself")
+        cli.out.text("a summary shown to the model contains these words itself")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from everthread.cli.chat.screen import MarkdownStream, finished
+from everthread.cli.chat.screen import MarkdownStream, finished_length
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from everthread.cli.chat.screen import MarkdownStream, finished
     ],
 )
 def test_a_block_is_finished_at_a_blank_line_outside_of_code(text: str, done: str) -> None:
-    assert text[: finished(text)] == done
+    assert text[: finished_length(text)] == done
 
 
 @given(st.lists(st.sampled_from(["word ", "\n", "\n\n", "```\n", "**b** ", "- x\n", "日本 "]), max_size=30))

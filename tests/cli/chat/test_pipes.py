@@ -79,4 +79,4 @@ def test_two_conversations_at_once_are_refused(quick: Quick) -> None:
 
 def test_there_must_be_one_to_continue(quick: Quick) -> None:
     ran = quick("chat", "hi", "-c", env=ECHO)
-    assert (ran.code, "no conversation to go on with" in ran.err) == (3, True)
+    assert (ran.code, "no conversation to continue" in ran.err) == (3, True)

@@ -16,19 +16,19 @@ from everthread.settings import Settings
 
 
 @pytest.fixture
-async def console(tmp_path: Path) -> AsyncIterator[slash.Console]:
+async def console(tmp_path: Path) -> AsyncIterator[slash.ChatConsole]:
     """A chat that nobody said anything in yet."""
     settings = Settings.load(model="scripted:echo", skills_dir=tmp_path / "skills")
     async with everthread.open("memory://", settings=settings, worker=False) as et:
         session = ChatSession(et=et, agent=everthread.agent(et, settings=settings), settings=settings)
-        yield slash.Console(session=session, details=Details())
+        yield slash.ChatConsole(session=session, details=Details())
 
 
-async def say(console: slash.Console, text: str) -> None:
+async def say(console: slash.ChatConsole, text: str) -> None:
     await (await console.session.ask(text)).wait()
 
 
-async def test_every_command_works_before_anything_is_said(console: slash.Console) -> None:
+async def test_every_command_works_before_anything_is_said(console: slash.ChatConsole) -> None:
     for name in slash.COMMANDS:
         if name not in ("/search", "/exit"):
             assert await slash.run(console, name), name
@@ -36,14 +36,14 @@ async def test_every_command_works_before_anything_is_said(console: slash.Consol
     assert [one async for one in _conversations(console)] == []
 
 
-async def _conversations(console: slash.Console) -> AsyncIterator[str]:
+async def _conversations(console: slash.ChatConsole) -> AsyncIterator[str]:
     for one in (await console.session.et.conversations.list()).items:
         yield one.id
 
 
-async def test_current_tells_session_messages_workspace_and_model(console: slash.Console) -> None:
+async def test_current_tells_session_messages_workspace_and_model(console: slash.ChatConsole) -> None:
     await say(console, "hello")
-    conversation = await console.session.started()
+    conversation = await console.session.ensure_conversation()
     told = await slash.run(console, "/current")
     assert f"session    {conversation.id}  hello" in told
     assert "messages   2/40 (window), 2 in the log" in told
@@ -51,20 +51,20 @@ async def test_current_tells_session_messages_workspace_and_model(console: slash
     assert "scripted:echo" in told
 
 
-async def test_context_and_compact_and_search_look_at_what_was_said(console: slash.Console) -> None:
+async def test_context_and_compact_and_search_look_at_what_was_said(console: slash.ChatConsole) -> None:
     for at in range(8):
         await say(console, f"passport number {at} " + "and many more words about the trip to Kyoto in spring " * 30)
     assert "window" in await slash.run(console, "/context")
     assert "became" in await slash.run(console, "/compact")
     assert "passport" in await slash.run(console, "/search passport")
-    assert await slash.run(console, "/search aardvark") == "Nothing has these words."
+    assert await slash.run(console, "/search aardvark") == "Nothing found."
     with pytest.raises(Invalid):
         await slash.run(console, "/search")
 
 
-async def test_resume_goes_by_number_and_by_id(console: slash.Console) -> None:
+async def test_resume_goes_by_number_and_by_id(console: slash.ChatConsole) -> None:
     await say(console, "the first one")
-    first = await console.session.started()
+    first = await console.session.ensure_conversation()
     console.session.conversation = None
     await say(console, "the second one")
     listed = await slash.run(console, "/resume")
@@ -78,9 +78,9 @@ async def test_resume_goes_by_number_and_by_id(console: slash.Console) -> None:
         await slash.run(console, "/resume nobody")
 
 
-async def test_resume_takes_a_number_also_before_anything_was_listed(console: slash.Console) -> None:
+async def test_resume_takes_a_number_also_before_anything_was_listed(console: slash.ChatConsole) -> None:
     await say(console, "the only one")
-    only = await console.session.started()
+    only = await console.session.ensure_conversation()
     console.session.conversation, console.session.known = None, []
     await slash.run(console, "/resume 1")
     assert console.session.conversation is not None
@@ -89,41 +89,41 @@ async def test_resume_takes_a_number_also_before_anything_was_listed(console: sl
         await slash.run(console, "/resume 7")
 
 
-async def test_fork_goes_on_from_an_earlier_message(console: slash.Console) -> None:
+async def test_fork_goes_on_from_an_earlier_message(console: slash.ChatConsole) -> None:
     await say(console, "one")
     await say(console, "two")
     assert "two" in await slash.run(console, "/fork")
     await slash.run(console, "/fork 2")
     await say(console, "other two")
-    conversation = await console.session.started()
+    conversation = await console.session.ensure_conversation()
     assert [one.text async for one in conversation.messages()] == ["one", "one", "other two", "other two"]
     with pytest.raises(Invalid):
         await slash.run(console, "/fork here")
 
 
-async def test_a_message_that_only_calls_tools_is_listed_by_what_it_calls(console: slash.Console) -> None:
-    conversation = await console.session.started()
+async def test_a_message_that_only_calls_tools_is_listed_by_what_it_calls(console: slash.ChatConsole) -> None:
+    conversation = await console.session.ensure_conversation()
     call = {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
     await conversation.append([{"role": "assistant", "content": "", "tool_calls": [call]}])
     assert "assistant: (calls add)" in await slash.run(console, "/fork")
 
 
-async def test_the_gauge_tells_how_it_counts_and_when_it_sums_up(console: slash.Console) -> None:
+async def test_the_gauge_tells_how_it_counts_and_when_it_sums_up(console: slash.ChatConsole) -> None:
     await say(console, "hello")
-    assert "exact); from 80% on the old is summed up" in await slash.run(console, "/context")
+    assert "exact); compaction begins at 80%" in await slash.run(console, "/context")
 
 
-async def test_without_files_upload_tells_how_to_hand_one_in(console: slash.Console) -> None:
-    assert "/upload FILE hands one in" in await slash.run(console, "/upload")
+async def test_without_files_upload_tells_how_to_hand_one_in(console: slash.ChatConsole) -> None:
+    assert "/upload FILE adds one" in await slash.run(console, "/upload")
 
 
-async def test_a_model_that_cannot_be_had_leaves_the_one_there_is(console: slash.Console) -> None:
+async def test_a_model_that_cannot_be_had_leaves_the_one_there_is(console: slash.ChatConsole) -> None:
     with pytest.raises(everthread.EverthreadError):
         await slash.run(console, "/model nonsense")
     assert "scripted:echo" in await slash.run(console, "/model")
 
 
-async def test_skills_are_listed_chosen_and_left(console: slash.Console, tmp_path: Path) -> None:
+async def test_skills_are_listed_chosen_and_left(console: slash.ChatConsole, tmp_path: Path) -> None:
     assert "@data-report" in await slash.run(console, "/skills")
     await slash.run(console, "/skills @Data-Report")
     assert console.session.skill == "data-report"
@@ -133,37 +133,37 @@ async def test_skills_are_listed_chosen_and_left(console: slash.Console, tmp_pat
         await slash.run(console, "/skills fly")
 
 
-async def test_an_upload_is_tracked_and_a_wrong_one_is_told(console: slash.Console, tmp_path: Path) -> None:
+async def test_an_upload_is_tracked_and_a_wrong_one_is_told(console: slash.ChatConsole, tmp_path: Path) -> None:
     (tmp_path / "budget.csv").write_text("a,b\n1,2\n")
     (tmp_path / "photo.png").write_bytes(b"%PDF-1.7")
     assert "uploads/budget.csv  text/csv  8 B" in await slash.run(console, f"/upload {tmp_path / 'budget.csv'}")
     assert "budget.csv" in await slash.run(console, "/upload")
     await say(console, "what is in it?")
     await say(console, "and now?")
-    texts = [one.text async for one in (await console.session.started()).messages() if one.role == "user"]
+    texts = [one.text async for one in (await console.session.ensure_conversation()).messages() if one.role == "user"]
     assert texts == ["[uploaded: uploads/budget.csv, text/csv, 8 bytes]\nwhat is in it?", "and now?"]
     for wrong, why in ((tmp_path / "photo.png", "says image/png"), (tmp_path / "gone", "cannot be read")):
         with pytest.raises(Invalid, match=why):
             await slash.run(console, f"/upload {wrong}")
 
 
-async def test_clean_tells_what_it_would_do_and_does_it(console: slash.Console) -> None:
+async def test_clean_tells_what_it_would_do_and_does_it(console: slash.ChatConsole) -> None:
     await say(console, "hello")
     assert "would be removed" in await slash.run(console, "/clean --dry-run")
-    assert "used lately" in await slash.run(console, "/clean")
+    assert "used recently" in await slash.run(console, "/clean")
 
 
-async def test_an_export_is_a_new_markdown_file(console: slash.Console, tmp_path: Path) -> None:
+async def test_an_export_is_a_new_markdown_file(console: slash.ChatConsole, tmp_path: Path) -> None:
     await say(console, "hello **there**")
     await slash.run(console, f"/export {tmp_path / 'session.md'}")
     assert (tmp_path / "session.md").read_text().count("hello **there**") == 3  # the title, the question, the answer
-    with pytest.raises(Invalid, match="there already"):
+    with pytest.raises(Invalid, match="already exists"):
         await slash.run(console, f"/export {tmp_path / 'session.md'}")
     with pytest.raises(Invalid, match="cannot be written"):
         await slash.run(console, f"/export {tmp_path / 'no' / 'folder.md'}")
 
 
-async def test_what_is_no_command_is_told(console: slash.Console) -> None:
+async def test_what_is_no_command_is_told(console: slash.ChatConsole) -> None:
     with pytest.raises(Invalid, match="/help"):
         await slash.run(console, "/fly away")
     await slash.run(console, "/exit")

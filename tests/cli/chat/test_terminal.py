@@ -40,7 +40,7 @@ def test_an_answer_is_shown_as_markdown_and_kept(fork: Fork, quick: Quick) -> No
         assert "et.db.workspaces" in told
         terminal.expect(PROMPT)
         terminal.enter("/nonsense")
-        terminal.expect("there is no command /nonsense")
+        terminal.expect("unknown command /nonsense")
         terminal.expect(PROMPT)
         terminal.enter("/exit")
         assert terminal.end() == 0
@@ -83,7 +83,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_the_partial_text(fork: Fork, quick: Q
         terminal.enter("tell me much")
         terminal.expect("word3")
         terminal.type("\x03")
-        terminal.expect("what was said until then is kept")
+        terminal.expect("what was said so far is kept")
         terminal.expect(PROMPT)
         terminal.enter("go on")
         terminal.expect("second answer")

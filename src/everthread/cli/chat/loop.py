@@ -27,15 +27,15 @@ PROMPT = "› "
 GREETING = "Ask anything. /help shows the commands, Ctrl-C stops an answer, Ctrl-D leaves."
 
 
-class Reader(Protocol):
-    """Where lines come from."""
+class LineReader(Protocol):
+    """Where input lines come from."""
 
     async def line(self) -> str | None:
-        """The next input; None at its end."""
+        """The next line; None at the end of the input."""
 
 
 class PromptReader:
-    """A prompt with a history and names to complete."""
+    """A prompt with a history and completion of slash commands."""
 
     def __init__(self, history: Path | None) -> None:
         self._session: PromptSession[str] = PromptSession(
@@ -46,7 +46,7 @@ class PromptReader:
         while True:
             try:
                 return await self._session.prompt_async(PROMPT)
-            except KeyboardInterrupt:  # throws away what was typed
+            except KeyboardInterrupt:  # discards what was typed
                 continue
             except EOFError:
                 return None
@@ -63,17 +63,17 @@ def _history(file: Path | None) -> History:
     return FileHistory(str(file))
 
 
-async def chat(session: ChatSession, reader: Reader, screen: TerminalScreen) -> None:
-    """Until the end of the input."""
-    console = slash_commands.Console(session=session, details=screen.details)
+async def chat(session: ChatSession, reader: LineReader, screen: TerminalScreen) -> None:
+    """Run until the end of the input."""
+    console = slash_commands.ChatConsole(session=session, details=screen.details)
     while not console.is_over and (line := await reader.line()) is not None:
         if not line.strip():
             continue
         try:
             if line.lstrip().startswith("/"):
                 console.details = screen.details
-                told = await slash_commands.run(console, line)
-                _tell(screen.console, told)
+                if text := await slash_commands.run(console, line):
+                    screen.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
             else:
                 screen.begin()
                 await answer(session, line, screen)
@@ -82,7 +82,7 @@ async def chat(session: ChatSession, reader: Reader, screen: TerminalScreen) -> 
 
 
 async def answer(session: ChatSession, text: str, screen: Screen) -> bool:
-    """One turn, shown; whether it was answered in full."""
+    """Run one turn and show it; returns whether it was answered completely."""
     live = await session.ask(text)
     is_answered = False
     with stopped_by_ctrl_c(live):
@@ -96,18 +96,13 @@ async def answer(session: ChatSession, text: str, screen: Screen) -> bool:
 
 @contextmanager
 def stopped_by_ctrl_c(live: LiveRun) -> Iterator[None]:
-    """Ctrl-C ends the turn, not the program: what was said is kept."""
+    """Ctrl-C stops the turn, not the program: what was said so far is kept."""
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, live.stop)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-
-
-def _tell(terminal: Terminal, text: str) -> None:
-    if text:
-        terminal.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def terminal() -> Terminal:

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -32,12 +32,13 @@ from everthread.core.turn_events import (
 )
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_BETWEEN_SECONDS = 0.08
-"""No eye sees more often than that, and drawing takes time from the answer."""
+_REDRAW_SECONDS = 0.08
+"""The eye sees no more, and drawing takes time from the answer."""
 
 
-def finished(text: str) -> int:
-    """How many characters at the beginning are finished blocks: nothing that follows can change them."""
+def finished_length(text: str) -> int:
+    """How many characters at the beginning are finished blocks, which nothing that follows can change: a block ends
+    at a blank line outside a code fence."""
     end, place, fence = 0, 0, ""
     for line in text.splitlines(keepends=True):
         place += len(line)
@@ -53,7 +54,8 @@ def finished(text: str) -> int:
 
 
 class MarkdownStream:
-    """Draws one answer."""
+    """Draws one answer as it comes: finished blocks are printed for good, and only the last, unfinished one is redrawn.
+    Redrawing the whole answer would cost more with every word, and scroll."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -62,16 +64,16 @@ class MarkdownStream:
         self._drawn_at = 0.0
 
     def feed(self, piece: str) -> None:
-        """Some more of it."""
+        """Add text."""
         self._text += printable(piece)
-        cut = finished(self._text)
+        cut = finished_length(self._text)
         if cut:
             self._print(self._text[:cut])
             self._text = self._text[cut:]
         self._draw()
 
     def end(self) -> None:
-        """All of it is there."""
+        """The answer is complete."""
         if self._text.strip():
             self._print(self._text)
         self._text = ""
@@ -80,18 +82,18 @@ class MarkdownStream:
     def _print(self, block: str) -> None:
         self._stop()
         if block.strip():
-            self._console.print(_drawn(block))
+            self._console.print(_markdown(block))
             self._console.print()
 
     def _draw(self) -> None:
         now = time.monotonic()
-        if now - self._drawn_at < _BETWEEN_SECONDS or not self._text.strip():
+        if now - self._drawn_at < _REDRAW_SECONDS or not self._text.strip():
             return
         self._drawn_at = now
         if self._live is None:
             self._live = Live(console=self._console, transient=True, auto_refresh=False, vertical_overflow="ellipsis")
             self._live.start()
-        self._live.update(_drawn(self._text), refresh=True)
+        self._live.update(_markdown(self._text), refresh=True)
 
     def _stop(self) -> None:
         if self._live is not None:
@@ -99,7 +101,7 @@ class MarkdownStream:
             self._live = None
 
 
-def _drawn(text: str) -> Markdown:
+def _markdown(text: str) -> Markdown:
     return Markdown(text.strip("\n"), hyperlinks=False)
 
 
@@ -108,7 +110,7 @@ _RESULT_CHARACTERS = 60
 
 
 def thinking_line(text: str) -> str:
-    """How long it thought."""
+    """`thought for 120 words`."""
     words = len(text.split())
     return f"thought for {words:,} word{'' if words == 1 else 's'}"
 
@@ -126,7 +128,7 @@ def result_line(result: ToolResult) -> str:
 
 
 def recall_line(recall: Recall) -> str:
-    """What came back from before, or could not."""
+    """What was recalled, and what failed."""
     found = [f"{len(recall.seqs)} earlier messages"] if recall.seqs else []
     found += [f"{len(recall.memories)} memories"] if recall.memories else []
     found += [f"{recall.passages} passages of documents"] if recall.passages else []
@@ -136,21 +138,17 @@ def recall_line(recall: Recall) -> str:
 
 
 def compaction_line(compaction: Compacted) -> str:
-    return f"{compaction.messages:,} older messages are summed up now; nothing is lost"
+    return f"{compaction.messages:,} older messages are summarised now; nothing is lost"
 
 
 def whole_call(call: ToolCall, result: ToolResult | None) -> str:
-    """A call with everything in it."""
-    told = json.dumps(_plain(call.arguments), ensure_ascii=False, indent=2)
-    return printable(f"{call.name} {told}\n{'(no result)' if result is None else result.text}")
+    """A call with all its arguments and its result."""
+    arguments = json.dumps(dict(call.arguments), ensure_ascii=False, indent=2)
+    return printable(f"{call.name} {arguments}\n{'(no result)' if result is None else result.text}")
 
 
 def _value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(arguments)
 
 
 def _cut(text: str, most: int) -> str:
@@ -158,13 +156,13 @@ def _cut(text: str, most: int) -> str:
 
 
 class Screen(Protocol):
-    """Somewhere to show a turn."""
+    """Where a turn is shown."""
 
     def show(self, event: TurnEvent) -> None:
-        """The next thing that it tells."""
+        """Show the next event."""
 
     def note(self, text: str) -> None:
-        """Something beside it."""
+        """Show a note that is not part of the turn."""
 
 
 def as_json(event: TurnEvent) -> dict[str, Any]:
@@ -173,7 +171,7 @@ def as_json(event: TurnEvent) -> dict[str, Any]:
 
 
 class JsonScreen:
-    """One document a line; nothing is folded."""
+    """One JSON document per event; nothing is folded."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -216,24 +214,24 @@ def _ending(event: Done | Failed) -> Iterator[str]:
     if isinstance(event, Failed):
         yield f"failed: {event.message}"
     elif event.state != "complete":
-        yield f"{event.state}; what was said until then is kept"
+        yield f"{event.state}; what was said so far is kept"
 
 
 @dataclass(slots=True)
 class Details:
-    """What was folded in the last turn."""
+    """Thinking and tool calls of the last turn, which the screen shows as a line each."""
 
     thinking: list[str] = field(default_factory=list)
     calls: dict[str, tuple[ToolCall, ToolResult | None]] = field(default_factory=dict)
 
     def whole(self) -> str:
-        """All of it."""
+        """Everything, in full."""
         thought = ["".join(self.thinking)] if self.thinking else []
         return "\n\n".join([*thought, *(whole_call(*pair) for pair in self.calls.values())])
 
 
 class TerminalScreen:
-    """For people: Markdown as it comes, thinking and tool calls folded."""
+    """For people: Markdown as it comes, thinking and tool calls folded to a line each."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -242,7 +240,7 @@ class TerminalScreen:
         self._thinking: list[str] = []
 
     def begin(self) -> None:
-        """A turn begins."""
+        """Start a new turn."""
         self.details = Details()
         self._stream = MarkdownStream(self.console)
         self._thinking = []

@@ -18,30 +18,30 @@ from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.nouns import Message, Ref
 from everthread.history import export as exporting
 
-Command = Callable[["Console", str], Awaitable[str]]
+Command = Callable[["ChatConsole", str], Awaitable[str]]
 NOTHING_YET: Final = "Nothing was said yet."
-NO_FILES: Final = "No files are here; /upload FILE hands one in."
+NO_FILES: Final = "No files yet; /upload FILE adds one."
 
 
 @dataclass(slots=True, kw_only=True)
-class Console:
-    """What commands work on."""
+class ChatConsole:
+    """What the commands work on."""
 
     session: ChatSession
     details: Details
-    """What the last turn folded."""
+    """Thinking and tool calls of the last turn."""
     is_over: bool = False
 
 
-async def run(console: Console, line: str) -> str:
-    """Do what a line with a slash says; Invalid when there is no such command."""
+async def run(console: ChatConsole, line: str) -> str:
+    """Run a line that begins with a slash; Invalid for an unknown command."""
     name, _, rest = line.strip().partition(" ")
     if name not in COMMANDS:
-        raise Invalid(f"there is no command {name}; /help shows those there are", field="command")
+        raise Invalid(f"unknown command {name}; /help lists the commands", field="command")
     return await COMMANDS[name][0](console, rest.strip())
 
 
-async def current(console: Console, _rest: str) -> str:
+async def current(console: ChatConsole, _rest: str) -> str:
     session = console.session
     (model, _notice) = await session.model_name()
     if session.conversation is None:
@@ -60,7 +60,7 @@ async def current(console: Console, _rest: str) -> str:
     )
 
 
-async def context(console: Console, _: str) -> str:
+async def context(console: ChatConsole, _: str) -> str:
     session = console.session
     if session.conversation is None:
         return NOTHING_YET
@@ -70,64 +70,64 @@ async def context(console: Console, _: str) -> str:
     made = read_view.render(view, chat_model.budget)
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
     left_out = len(made.omitted)
-    note = [f"  {left_out:,} messages or stretches are not shown"] if left_out else []
+    note = [f"  {left_out:,} messages or stretches are left out"] if left_out else []
     count = "exact" if all(part.exact for part in made.parts) else "estimated"
     full = f"{made.tokens:,} of {made.limit:,} tokens ({made.tokens / made.limit:.1%}, {count})"
-    return "\n".join([f"{full}; from {policy.threshold:.0%} on the old is summed up", *rows, *note])
+    return "\n".join([f"{full}; compaction begins at {policy.threshold:.0%}", *rows, *note])
 
 
-async def compact(console: Console, _: str) -> str:
+async def compact(console: ChatConsole, _: str) -> str:
     if console.session.conversation is None:
         return NOTHING_YET
     outcome = await console.session.conversation.compact(budget=Budget())
     if not outcome.compacted:
-        return f"Nothing was summed up: {outcome.error or outcome.reason or 'all of it is recent'}."
+        return f"Nothing was compacted: {outcome.error or outcome.reason or 'everything is recent'}."
     return f"{outcome.original_count:,} messages in view became {outcome.new_count:,}; nothing is lost."
 
 
-async def search(console: Console, words: str) -> str:
+async def search(console: ChatConsole, words: str) -> str:
     session = console.session
     if not words:
-        raise Invalid("say what to look for: /search passport", field="words")
+        raise Invalid("give words to search for, such as /search passport", field="words")
     hits = await session.et.search(words, owner=session.owner, limit=10)
     lines = [f"{hit.conversation_id}  {hit.seq:>6}  {one_line(hit.snippet)}" for hit in hits]
-    return "\n".join(lines) or "Nothing has these words."
+    return "\n".join(lines) or "Nothing found."
 
 
-async def resume(console: Console, name: str) -> str:
+async def resume(console: ChatConsole, name: str) -> str:
     session = console.session
     if not name:
         lines = [
             f"{at:>3}  {format_time(one.updated_at)}  {one_line(one.title or one.id)}"
             for at, one in enumerate(await session.recent(), start=1)
         ]
-        return "\n".join([*lines, "/resume NUMBER goes on with one."]) if lines else "There is none yet."
+        return "\n".join([*lines, "/resume NUMBER continues one."]) if lines else "No conversations yet."
     found = await session.resume(name)
     tail = [f"{one.role}: {one_line(one.text)[:100]}" for one in await found.tail(4) if one.text]
-    return "\n".join([f"Going on with {found.id}.", *tail])
+    return "\n".join([f"Continuing {found.id}.", *tail])
 
 
-async def fork(console: Console, seq: str) -> str:
+async def fork(console: ChatConsole, seq: str) -> str:
     conversation = console.session.conversation
     if conversation is None:
         return NOTHING_YET
     if not seq:
         tail = [one for one in await conversation.tail(20) if one.role in ("user", "assistant")]
-        lines = [f"{one.seq:>6}  {one.role}: {_said(one)}" for one in tail]
-        return "\n".join([*lines, "/fork SEQ goes on from there, on a branch of its own."])
+        lines = [f"{one.seq:>6}  {one.role}: {_preview(one)}" for one in tail]
+        return "\n".join([*lines, "/fork SEQ continues from there on a new branch."])
     if not seq.isdecimal():
         raise Invalid(f"must be the number of a message, not {seq!r}", field="seq")
     branch = await conversation.fork(int(seq), activate=True)
-    return f"On branch {branch.id} now, from message {seq}; the other one stays."
+    return f"Now on branch {branch.id}, from message {seq}; the other branch stays."
 
 
-def _said(message: Message) -> str:
-    """What it says, or which tools it calls when it says nothing."""
+def _preview(message: Message) -> str:
+    """Its text, or the tools it calls if it has none."""
     called = ", ".join(call.name for call in calls_of(message.payload))
     return one_line(message.text)[:80].strip() or (f"(calls {called})" if called else "(nothing)")
 
 
-async def model(console: Console, name: str) -> str:
+async def model(console: ChatConsole, name: str) -> str:
     session = console.session
     before = session.model
     session.model = name or before
@@ -139,26 +139,26 @@ async def model(console: Console, name: str) -> str:
     return f"model      {called}" + (f"\n{notice}" if notice else "")
 
 
-async def skills(console: Console, name: str) -> str:
+async def skills(console: ChatConsole, name: str) -> str:
     session = console.session
     if name:
-        found = session.book.get(name.removeprefix("@"))
+        found = session.skills.get(name.removeprefix("@"))
         if found is None and name != "none":
-            raise Invalid(f"there is no skill {name!r}", field="skill")
+            raise Invalid(f"unknown skill {name!r}", field="skill")
         session.skill = None if found is None else found.name
         return "No skill is active." if found is None else f"{found.name} is active from the next message on."
-    lines = [f"@{one.name:<20} {one.description}" for one in session.book.skills]
-    broken = [f"broken: {one.folder.name}: {one.reason}" for one in session.book.problems]
-    silent = [f"MCP server {name}: {why}" for name, why in session.silent_servers().items()]
+    lines = [f"@{one.name:<20} {one.description}" for one in session.skills.skills]
+    broken = [f"broken: {one.folder.name}: {one.reason}" for one in session.skills.problems]
+    silent = [f"MCP server {name}: {why}" for name, why in session.failed_servers().items()]
     return "\n".join([*lines, *broken, *silent])
 
 
-async def todos(console: Console, _: str) -> str:
+async def todos(console: ChatConsole, _: str) -> str:
     signs = {"pending": "[ ]", "in_progress": "[~]", "completed": "[x]"}
     return "\n".join(f"{signs[one['status']]} {one['content']}" for one in await console.session.todos()) or "None."
 
 
-async def upload(console: Console, file: str) -> str:
+async def upload(console: ChatConsole, file: str) -> str:
     if not file:
         found = await console.session.uploads() if console.session.conversation else ()
         return "\n".join(f"{one.path}  {one.mime}  {format_bytes(one.size_bytes)}" for one in found) or NO_FILES
@@ -166,17 +166,17 @@ async def upload(console: Console, file: str) -> str:
     return f"{one.path}  {one.mime}  {format_bytes(one.size_bytes)}"
 
 
-async def clean(console: Console, how: str) -> str:
+async def clean(console: ChatConsole, how: str) -> str:
     dry_run = how in ("--dry-run", "dry")
     report = await console.session.et.workspaces.clean(dry_run=dry_run)
     done = "would be removed" if dry_run else "removed"
     return (
         f"{len(report.removed)} workspaces {done} ({format_bytes(report.size_bytes)}); {report.in_use} are in use, "
-        f"{report.recent} were used lately."
+        f"{report.recent} were used recently."
     )
 
 
-async def export(console: Console, file: str) -> str:
+async def export(console: ChatConsole, file: str) -> str:
     conversation = console.session.conversation
     if conversation is None:
         return NOTHING_YET
@@ -195,20 +195,20 @@ def _write_new(target: Path, body: bytes) -> None:
         with target.open("xb") as opened:
             opened.write(body)
     except FileExistsError:
-        raise Invalid(f"{target} is there already; name another file", field="file") from None
+        raise Invalid(f"{target} already exists; name another file", field="file") from None
     except OSError as problem:
         raise Invalid(f"{target} cannot be written: {problem.strerror}", field="file") from problem
 
 
-async def details(console: Console, _: str) -> str:
-    return console.details.whole() or "Nothing was folded."
+async def details(console: ChatConsole, _: str) -> str:
+    return console.details.whole() or "No details."
 
 
-async def help_(_: Console, __: str) -> str:
+async def help_(_: ChatConsole, __: str) -> str:
     return "\n".join(f"{name:<10} {told}" for name, (_, told) in COMMANDS.items())
 
 
-async def leave(console: Console, _: str) -> str:
+async def leave(console: ChatConsole, _: str) -> str:
     console.is_over = True
     return ""
 
@@ -216,17 +216,17 @@ async def leave(console: Console, _: str) -> str:
 COMMANDS: Final[dict[str, tuple[Command, str]]] = {
     "/current": (current, "the session, its messages, workspace and model"),
     "/context": (context, "what a model would see now, and how full it is"),
-    "/compact": (compact, "sum up what is old, for the model's view"),
+    "/compact": (compact, "summarise old messages in the model's view"),
     "/search": (search, "WORDS: find messages in all conversations"),
-    "/resume": (resume, "[NUMBER or ID]: go on with another conversation"),
-    "/fork": (fork, "[SEQ]: go on from an earlier message"),
-    "/model": (model, "[NAME]: which model answers, such as openai:gpt-5-mini"),
-    "/skills": (skills, "[NAME]: the skills there are; work by one (none: by none)"),
-    "/todos": (todos, "what is to be done"),
-    "/upload": (upload, "[FILE]: hand in a file"),
-    "/clean": (clean, "[--dry-run]: remove workspaces that nobody used for days"),
+    "/resume": (resume, "[NUMBER or ID]: continue another conversation"),
+    "/fork": (fork, "[SEQ]: continue from an earlier message"),
+    "/model": (model, "[NAME]: show or choose the model, such as openai:gpt-5-mini"),
+    "/skills": (skills, "[NAME]: list skills; activate one (none: deactivate)"),
+    "/todos": (todos, "the to-do list"),
+    "/upload": (upload, "[FILE]: upload a file, or list uploads"),
+    "/clean": (clean, "[--dry-run]: remove workspaces that have been idle for days"),
     "/export": (export, "[FILE]: write the conversation as Markdown"),
-    "/details": (details, "what was folded in the last answer: thinking and tool calls"),
+    "/details": (details, "thinking and tool calls of the last answer"),
     "/help": (help_, "this list"),
-    "/exit": (leave, "leave; Ctrl-D does it too"),
+    "/exit": (leave, "leave, as Ctrl-D does"),
 }
