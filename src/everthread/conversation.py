@@ -381,12 +381,22 @@ class Conversation:
         )
 
     async def tail(
-        self, count: int, *, branch: Branch | BranchName = None, include_deleted: bool = False
+        self,
+        count: int,
+        *,
+        before: int | None = None,
+        branch: Branch | BranchName = None,
+        include_deleted: bool = False,
     ) -> list[Message]:
-        """The newest messages of a branch, in their order."""
+        """The newest messages of a branch, or the newest before a seq, in their order."""
         check_count(count, "count")
         return await read.tail(
-            self._store.log, self._ref, count, branch=check_branch(branch), include_deleted=include_deleted
+            self._store.log,
+            self._ref,
+            count,
+            before=before if before is None else check_count(before, "before"),
+            branch=check_branch(branch),
+            include_deleted=include_deleted,
         )
 
     async def message(self, id: str) -> Message:

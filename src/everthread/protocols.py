@@ -143,7 +143,12 @@ class ConversationProtocol(Protocol):
     ) -> AsyncIterator[Message]: ...
 
     async def tail(
-        self, count: int, *, branch: Branch | BranchName = None, include_deleted: bool = False
+        self,
+        count: int,
+        *,
+        before: int | None = None,
+        branch: Branch | BranchName = None,
+        include_deleted: bool = False,
     ) -> list[Message]: ...
 
     async def message(self, id: str) -> Message: ...

@@ -53,9 +53,11 @@ async def log(log: Log, ref: Ref) -> AsyncIterator[Entry]:
         after = page[-1].seq
 
 
-async def tail(log: Log, ref: Ref, count: int, *, branch: BranchName, include_deleted: bool) -> list[Message]:
-    """The newest messages of a path, in order."""
-    query = PathQuery(branch=branch, limit=count, newest_first=True, include_deleted=include_deleted)
+async def tail(
+    log: Log, ref: Ref, count: int, *, before: int | None = None, branch: BranchName, include_deleted: bool
+) -> list[Message]:
+    """The newest messages of a path, or the newest before a seq, in order."""
+    query = PathQuery(branch=branch, before=before, limit=count, newest_first=True, include_deleted=include_deleted)
     return _newest((await log.path(ref, query))[::-1])
 
 

@@ -27,7 +27,6 @@ from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Message, Ref
-from everthread.core.ports import PathQuery
 from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Thinking, Token, TurnEvent
 from everthread.core.turns import Turn
 from everthread.http.protocol.event_log import RunEvent
@@ -91,7 +90,7 @@ class BuiltinAssistant:
                 last = event.number
                 frames = list(encoder.frames(event))
                 if isinstance(event, Done) and encoder.wants_state:
-                    frames.append(encoder.state_frame((await state_from_log(self._et, conversation))["values"]))
+                    frames.append(encoder.state_frame((await state_from_log(conversation))["values"]))
                 events += (RunEvent(last, frame.event, dumps(frame.data)) for frame in frames if last > after)
             if events:
                 yield events
@@ -261,7 +260,7 @@ STATE_MESSAGES = 200
 _LANGCHAIN_TYPES = {"user": "human", "assistant": "ai"}
 
 
-async def state_from_log(et: Everthread, conversation: Conversation, cursor: str | None = None) -> JsonObject:
+async def state_from_log(conversation: Conversation, cursor: str | None = None) -> JsonObject:
     """The newest messages, or those before a cursor, in the shape of a graph's state.
 
     A conversation that did not come in through a graph has no checkpoint; so clients of the protocol can read it too.
@@ -269,9 +268,8 @@ async def state_from_log(et: Everthread, conversation: Conversation, cursor: str
     if cursor is not None and (not cursor.isdecimal() or len(cursor) > 15):
         raise Invalid("must be the `older_cursor` of a state; omit it to start with the newest", field="cursor")
     before = None if cursor is None else int(cursor)
-    ref = Ref(conversation.owner, conversation.id)
-    pairs = await et.store.log.path(ref, PathQuery(before=before, limit=STATE_MESSAGES + 1, newest_first=True))
-    newest = [Message(entry, place) for place, entry in pairs[:STATE_MESSAGES]][::-1]
+    tail = await conversation.tail(STATE_MESSAGES + 1, before=before)
+    newest = tail[-STATE_MESSAGES:]
     return {
         "values": {"messages": [_langchain_message(message) for message in newest]} if newest else {},
         "next": [],
@@ -283,7 +281,7 @@ async def state_from_log(et: Everthread, conversation: Conversation, cursor: str
         "interrupts": [],
         "checkpoint_id": None,
         "parent_checkpoint_id": None,
-        "older_cursor": str(newest[0].seq) if len(pairs) > STATE_MESSAGES else None,
+        "older_cursor": str(newest[0].seq) if len(tail) > STATE_MESSAGES else None,
     }
 
 

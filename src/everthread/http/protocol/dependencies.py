@@ -16,7 +16,7 @@ from everthread.http.dependencies import CallerDep, PathId
 from everthread.http.protocol.app_state import ProtocolState
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_engine import RunEngine
-from everthread.http.protocol.run_intents import HIDDEN, RUN_KIND
+from everthread.http.protocol.run_intents import is_visible_run
 from everthread.http.protocol.serialization import dumps
 
 
@@ -66,7 +66,7 @@ async def _run(thread_id: PathId, run_id: PathId, graphs: GraphsDep, owner: Owne
     """Reads the row, not the conversation: a stateless run deletes its thread, and its followers may come back."""
     ref = Ref(owner, check_id(thread_id, "thread_id"))
     turn = await graphs.et.store.turns.get(ref, check_id(run_id, "run_id"))
-    if turn.kind != RUN_KIND or turn.metadata.get(HIDDEN):
+    if not is_visible_run(turn):
         raise NotFound(f"no run {run_id!r} of thread {thread_id!r}")
     return turn
 

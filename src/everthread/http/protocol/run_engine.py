@@ -26,7 +26,7 @@ from everthread.http.protocol.builtin_assistant import NAME, BuiltinAssistant, i
 from everthread.http.protocol.event_log import RunEvent, RunEventLog, read_stored_events
 from everthread.http.protocol.graph_stream import END, ERROR, error_body, run_graph
 from everthread.http.protocol.graphs import OpenGraphs
-from everthread.http.protocol.run_intents import ROLLBACK, RUN_KIND, BeginRun, StartRun, StopRun
+from everthread.http.protocol.run_intents import ROLLBACK, RUN_KIND, BeginRun, HideRun, StartRun, StopRun
 from everthread.http.protocol.run_request import RunRequest
 from everthread.http.protocol.serialization import dumps
 from everthread.runs.close import close_run
@@ -210,6 +210,10 @@ class RunEngine:
             await self.stop(ref, turn.id)
         for turn in found:
             await self.wait_for_end(ref, turn.id)
+
+    async def hide(self, ref: Ref, id: str) -> None:
+        """Take a run that has ended off every list."""
+        await self._store.log.write(ref, HideRun(id=id))
 
     def _cancel(self, id: str) -> None:
         if self._builtin is not None:

@@ -42,6 +42,11 @@ ROLLBACK = "rolls_back"
 """In the metadata of a row whose checkpoints are to be deleted when it has stopped."""
 
 
+def is_visible_run(turn: Turn) -> bool:
+    """Whether a row is a run, and neither deleted nor rolled back."""
+    return turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)
+
+
 def run_out(turn: Turn) -> dict[str, Any]:
     """A run, as the protocol shows it."""
     request = turn.metadata

@@ -35,7 +35,7 @@ from everthread.http.protocol.event_log import RunEvent
 from everthread.http.protocol.graph_stream import END, ERROR, METADATA
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_engine import RunEngine
-from everthread.http.protocol.run_intents import HIDDEN, RUN_KIND, STATES_OF, HideRun, RunStatus, run_out
+from everthread.http.protocol.run_intents import RUN_KIND, STATES_OF, RunStatus, is_visible_run, run_out
 from everthread.http.protocol.run_request import Mode, RunBody, RunRequest, parse_run_request
 from everthread.http.protocol.serialization import dumps
 from everthread.http.sse import EventStreamResponse, encode_frame
@@ -295,22 +295,19 @@ async def list_runs(
     states = STATES_OF.get(status, ()) if status is not None else ()
     if status is not None and not states:
         return LangGraphResponse([])
-    found = await _visible_runs(graphs, thread, states, offset + limit)
+    found = await _visible_runs(thread, states, offset + limit)
     rows = [run_out(turn) for turn in found[offset:]]
     return LangGraphResponse(rows if not select else [{name: row[name] for name in select} for row in rows])
 
 
-async def _visible_runs(
-    graphs: OpenGraphs, thread: Conversation, states: Sequence[TurnState], count: int
-) -> list[Turn]:
+async def _visible_runs(thread: Conversation, states: Sequence[TurnState], count: int) -> list[Turn]:
     found: list[Turn] = []
-    before = None
+    cursor = None
     while len(found) < count:
-        page = await graphs.et.store.turns.list(TurnQuery(thread.owner, thread.id, states, before, count))
-        found += [turn for turn in page if turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)]
-        if len(page) < count:
+        page = await thread.turns(states=states, cursor=cursor, limit=count)
+        found += filter(is_visible_run, page.items)
+        if (cursor := page.next_cursor) is None:
             break
-        before = page[-1].number
     return found[:count]
 
 
@@ -321,11 +318,11 @@ async def get_run(run: RunDep) -> Response:
 
 
 @router.delete("/threads/{thread_id}/runs/{run_id}", status_code=204, response_class=Response)
-async def delete_run(run: RunDep, graphs: GraphsDep, owner: OwnerDep) -> None:
+async def delete_run(run: RunDep, engine: EngineDep, owner: OwnerDep) -> None:
     """Delete a run that has ended."""
     if not run.state.is_final:
         raise Conflict(f"run {run.id!r} is still running; cancel it first")
-    await graphs.et.store.log.write(Ref(owner, run.conversation_id), HideRun(id=run.id))
+    await engine.hide(Ref(owner, run.conversation_id), run.id)
 
 
 Action = Annotated[Literal["interrupt", "rollback"], Query(description="`rollback` also deletes its checkpoints.")]

@@ -92,7 +92,7 @@ async def read_state(
 ) -> JsonObject:
     """The state of a thread; without a graph, its messages from the log."""
     if graph_id_of(graphs, thread) is None:
-        return await state_from_log(graphs.et, thread)
+        return await state_from_log(thread)
     config = checkpoint_config(thread, checkpoint)
     return state_out(await snapshot(graphs, thread, config, subgraphs=subgraphs))
 
@@ -108,7 +108,7 @@ async def get_state(
     if cursor is not None:
         if graph_id_of(graphs, thread) is not None:
             raise Invalid("only allowed for threads that no graph has run on", field="cursor")
-        return LangGraphResponse(await state_from_log(graphs.et, thread, cursor))
+        return LangGraphResponse(await state_from_log(thread, cursor))
     return LangGraphResponse(await read_state(graphs, thread, subgraphs=subgraphs))
 
 

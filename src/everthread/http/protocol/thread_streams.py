@@ -24,7 +24,7 @@ from everthread.conversation import Conversation
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
-from everthread.core.turns import Turn, TurnQuery, TurnState
+from everthread.core.turns import Turn, TurnState
 from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.protocol.dependencies import (
     EngineDep,
@@ -36,9 +36,8 @@ from everthread.http.protocol.dependencies import (
 )
 from everthread.http.protocol.event_log import RunEvent
 from everthread.http.protocol.graph_stream import END, ERROR, INTERRUPTS, METADATA, NAMESPACE, TIMESTAMP, VERSION_2
-from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_engine import RunEngine
-from everthread.http.protocol.run_intents import HIDDEN, RUN_KIND
+from everthread.http.protocol.run_intents import is_visible_run
 from everthread.http.protocol.run_request import RunBody
 from everthread.http.protocol.runs import LastEventId, start_run
 from everthread.http.protocol.serialization import JsonObject, dumps
@@ -63,7 +62,6 @@ class EventPosition(NamedTuple):
 @router.get("/threads/{thread_id}/stream", tags=["LangGraph: runs"])
 async def join_thread(
     thread: ThreadDep,
-    graphs: GraphsDep,
     engine: EngineDep,
     last_event_id: LastEventId = None,
     stream_mode: Annotated[
@@ -71,11 +69,10 @@ async def join_thread(
     ] = ["run_modes"],  # noqa: B006
 ) -> Response:
     """Stream a thread until you disconnect: the current runs and those to come; or the rest after `Last-Event-ID`."""
-    ref = Ref(thread.owner, thread.id)
     since = _position(last_event_id)
 
     async def frames() -> AsyncIterator[bytes]:
-        async for run, event in _follow_runs(graphs, engine, ref, since):
+        async for run, event in _follow_runs(engine, thread, since):
             if _is_in_modes(event.kind, stream_mode):
                 yield encode_frame(event.kind, event.data, f"{run}-{event.number}")
 
@@ -99,17 +96,17 @@ def _is_in_modes(kind: str, modes: list[ThreadMode]) -> bool:
 
 
 async def _follow_runs(
-    graphs: OpenGraphs, engine: RunEngine, ref: Ref, since: EventPosition | None
+    engine: RunEngine, thread: Conversation, since: EventPosition | None
 ) -> AsyncIterator[tuple[int, RunEvent]]:
     """The events of runs, each with the number of its run."""
     last = EventPosition(0, 0) if since is None else since
     skips_ended = since is None
     while True:
-        waiting = await _runs(graphs, ref, last)
+        waiting = await _runs(thread, last)
         for turn in waiting:
             after = last.event if turn.number == last.run else 0
             if not (skips_ended and turn.state.is_final):
-                async for batch in engine.follow(ref, turn.id, after):
+                async for batch in engine.follow(Ref(thread.owner, thread.id), turn.id, after):
                     for event in batch:
                         yield turn.number, event
             last = EventPosition(turn.number + 1, 0)
@@ -118,17 +115,16 @@ async def _follow_runs(
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _runs(graphs: OpenGraphs, ref: Ref, since: EventPosition) -> list[Turn]:
+async def _runs(thread: Conversation, since: EventPosition) -> list[Turn]:
     """The thread's runs from a number on, oldest first. Usually there is no new one, and one page is read."""
     found: list[Turn] = []
-    before = None
+    cursor = None
     while len(found) < _MAX_RUNS:
-        page = await graphs.et.store.turns.list(TurnQuery(ref.owner, ref.id, (), before, _PAGE))
-        found += (turn for turn in page if turn.number >= since.run)
-        if len(page) < _PAGE or page[-1].number <= since.run:
+        page = await thread.turns(cursor=cursor, limit=_PAGE)
+        found += (turn for turn in page.items if turn.number >= since.run)
+        if (cursor := page.next_cursor) is None or page.items[-1].number <= since.run:
             break
-        before = page[-1].number
-    return [turn for turn in reversed(found) if turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)]
+    return [turn for turn in reversed(found) if is_visible_run(turn)]
 
 
 Channel = Literal["values", "updates", "messages", "tools", "custom", "lifecycle", "input", "tasks", "checkpoints"]
@@ -206,26 +202,25 @@ def _interrupt_answers(params: JsonObject) -> JsonObject:
 
 
 @router.post("/threads/{thread_id}/stream/events", tags=["LangGraph: events"])
-async def stream_events(thread: ThreadDep, body: EventsQuery, graphs: GraphsDep, engine: EngineDep) -> Response:
+async def stream_events(thread: ThreadDep, body: EventsQuery, engine: EngineDep) -> Response:
     """The events of all version 2 runs of a thread, from the first or after `since`, until you disconnect."""
 
     async def frames() -> AsyncIterator[bytes]:
-        async for event in _thread_events(graphs, engine, thread):
+        async for event in _thread_events(engine, thread):
             if body.matches(event):
                 yield encode_frame(event["method"], dumps(event), str(event["seq"]))
 
     return EventStreamResponse(frames())
 
 
-async def _thread_events(graphs: OpenGraphs, engine: RunEngine, thread: Conversation) -> AsyncIterator[JsonObject]:
+async def _thread_events(engine: RunEngine, thread: Conversation) -> AsyncIterator[JsonObject]:
     seq = 0
     seen: set[str] = set()
-    ref = Ref(thread.owner, thread.id)
     while True:
-        waiting = [turn for turn in await _runs_v2(graphs, ref) if turn.id not in seen]
+        waiting = [turn for turn in await _runs_v2(thread) if turn.id not in seen]
         for turn in waiting:
             seen.add(turn.id)
-            async for method, params in _run_events(graphs, engine, ref, turn):
+            async for method, params in _run_events(engine, thread, turn):
                 seq += 1
                 event_id = f"{turn.id}:{seq}"
                 yield {"type": "event", "event_id": event_id, "seq": seq, "method": method, "params": params}
@@ -233,27 +228,26 @@ async def _thread_events(graphs: OpenGraphs, engine: RunEngine, thread: Conversa
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _runs_v2(graphs: OpenGraphs, ref: Ref) -> list[Turn]:
+async def _runs_v2(thread: Conversation) -> list[Turn]:
     """The thread's version 2 runs, oldest first."""
-    found = await graphs.et.store.turns.list(TurnQuery(ref.owner, ref.id, (), None, 1000))
-    visible = [turn for turn in found if turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)]
-    return [turn for turn in reversed(visible) if turn.metadata.get("kwargs", {}).get("version") == 2]
+    found = (await thread.turns(limit=_MAX_RUNS)).items
+    return [
+        turn for turn in reversed(found) if is_visible_run(turn) and turn.metadata.get("kwargs", {}).get("version") == 2
+    ]
 
 
-async def _run_events(
-    graphs: OpenGraphs, engine: RunEngine, ref: Ref, turn: Turn
-) -> AsyncIterator[tuple[str, JsonObject]]:
+async def _run_events(engine: RunEngine, thread: Conversation, turn: Turn) -> AsyncIterator[tuple[str, JsonObject]]:
     """The events of one run: that it runs, what its graph streams, its interrupts, and how it ended."""
     began = int((turn.started_at or turn.received_at).timestamp() * 1000)
     name = turn.metadata.get("metadata", {}).get("graph_id") or turn.metadata["kwargs"].get("graph_id")
     yield "lifecycle", _params(began, {"event": "running", "graph_name": name})
     interrupts: list[JsonObject] = []
-    async for batch in engine.follow(ref, turn.id):
+    async for batch in engine.follow(Ref(thread.owner, thread.id), turn.id):
         for event in batch:
             if event.kind.startswith(VERSION_2):
                 method, params, interrupts = _event(event, interrupts)
                 yield method, params
-    ended = await graphs.et.store.turns.get(ref, turn.id)
+    ended = await thread.turn(turn.id)
     now = int((ended.ended_at or ended.received_at).timestamp() * 1000)
     for interrupt in interrupts:
         yield "input.requested", _params(now, {"interrupt_id": interrupt["id"], "payload": interrupt["value"]})

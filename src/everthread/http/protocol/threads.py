@@ -17,7 +17,7 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Ref
-from everthread.core.turns import Turn, TurnQuery, TurnState
+from everthread.core.turns import Turn, TurnState
 from everthread.http.dependencies import RequestModel
 from everthread.http.protocol import thread_state
 from everthread.http.protocol.assistants import contains
@@ -107,7 +107,7 @@ def thread_row(thread: Conversation) -> JsonObject:
 
 async def thread_out(graphs: OpenGraphs, thread: Conversation) -> JsonObject:
     """A thread with its status, its values and its interrupts."""
-    run = await newest_run(graphs, thread)
+    run = await newest_run(thread)
     state = await thread_state.read_state(graphs, thread)
     interrupts = {task["id"]: task["interrupts"] for task in state["tasks"] if task["interrupts"]}
     kwargs = {} if run is None else run.metadata.get("kwargs", {})
@@ -121,12 +121,11 @@ async def thread_out(graphs: OpenGraphs, thread: Conversation) -> JsonObject:
     }
 
 
-async def newest_run(graphs: OpenGraphs, thread: Conversation) -> Turn | None:
+async def newest_run(thread: Conversation) -> Turn | None:
     """The run that determines the thread's status: a running one, or else the newest."""
     busy = (TurnState.RUNNING, TurnState.RECEIVED)
     for wanted in (busy, ()):
-        found = await graphs.et.store.turns.list(TurnQuery(thread.owner, thread.id, wanted, None, 1))
-        if found:
+        if found := (await thread.turns(states=wanted, limit=1)).items:
             return found[0]
     return None
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation
+from everthread.conversation import MAX_QUERY_CHARACTERS
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
-from everthread.core.log import BranchName
-from everthread.core.nouns import Message, Ref
-from everthread.core.ports import PathQuery
-from everthread.history.arguments import check_branch
 from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, Limit, PathId, RequestModel
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import MessageOut, MessagePage, Receipts, message_out, receipt_out
-from everthread.instance import Everthread
 
 router = APIRouter(tags=["messages"], prefix="/conversations/{conversation_id}/messages")
 search_router = APIRouter(tags=["search"])
@@ -61,7 +57,6 @@ class Edit(RequestModel):
 @router.get("", response_model=MessagePage)
 async def list_messages(
     conversation: ConversationDep,
-    et: EverthreadDep,
     limit: Limit = 50,
     after: After = None,
     before: Before = None,
@@ -71,43 +66,20 @@ async def list_messages(
     """A page of messages of a branch, oldest first: from the beginning, after a seq, or before one."""
     if after is not None and before is not None:
         raise Invalid("cannot be combined with `after`", field="before")
-    page = _Page(et, conversation, check_branch(branch), include_deleted)
-    return JsonResponse(await (page.before(before, limit) if before is not None else page.after(after or 0, limit)))
-
-
-class _Page:
-    """Pages by place, so that a message that is added or deleted meanwhile neither doubles nor hides another."""
-
-    def __init__(self, et: Everthread, conversation: Conversation, branch: BranchName, include_deleted: bool) -> None:
-        self._store = et.store
-        self._ref = Ref(conversation.owner, conversation.id)
-        self._branch = branch
-        self._include_deleted = include_deleted
-
-    async def after(self, seq: int, limit: int) -> dict[str, Any]:
-        found = await self._read(after=seq, before=None, limit=limit + 1)
-        older = bool(seq) and bool(await self._read(after=0, before=seq + 1, limit=1))
-        return _shown(found[:limit], has_older=older, has_newer=len(found) > limit)
-
-    async def before(self, seq: int, limit: int) -> dict[str, Any]:
-        found = await self._read(after=0, before=seq, limit=limit + 1, newest_first=True)
-        newer = bool(await self._read(after=seq - 1, before=None, limit=1))
-        return _shown(found[:limit][::-1], has_older=len(found) > limit, has_newer=newer)
-
-    async def _read(self, *, after: int, before: int | None, limit: int, newest_first: bool = False) -> list[Message]:
-        query = PathQuery(
-            branch=self._branch,
-            after=after,
-            before=before,
-            limit=limit,
-            newest_first=newest_first,
-            include_deleted=self._include_deleted,
-        )
-        return [Message(newest, place) for place, newest in await self._store.log.path(self._ref, query)]
-
-
-def _shown(messages: list[Message], *, has_older: bool, has_newer: bool) -> dict[str, Any]:
-    return {"items": [message_out(one) for one in messages], "has_older": has_older, "has_newer": has_newer}
+    read = partial(conversation.messages, branch=branch, include_deleted=include_deleted)
+    tail = partial(conversation.tail, branch=branch, include_deleted=include_deleted)
+    # By position, so that a message that is added or deleted meanwhile neither repeats nor hides another.
+    if before is not None:
+        found = await tail(limit + 1, before=before)
+        items, has_older = found[-limit:], len(found) > limit
+        has_newer = bool([message async for message in read(after=before - 1, limit=1)])
+    else:
+        found = [message async for message in read(after=after or 0, limit=limit + 1)]
+        items, has_newer = found[:limit], len(found) > limit
+        has_older = bool(after) and bool(await tail(1, before=(after or 0) + 1))
+    return JsonResponse(
+        {"items": [message_out(message) for message in items], "has_older": has_older, "has_newer": has_newer}
+    )
 
 
 @router.post("", status_code=201, response_model=Receipts)
