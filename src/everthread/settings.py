@@ -335,7 +335,7 @@ def _environment() -> Iterator[_Source]:
     head = f"{PREFIX}{COMPACTION}_".upper()
     for variable in sorted(name for name in present if name.startswith(head)):
         if variable.removeprefix(head).lower() not in SETTING_NAMES:
-            raise Invalid(f"is no setting of compaction; there are: {', '.join(sorted(SETTING_NAMES))}", field=variable)
+            raise Invalid(f"unknown compaction setting; available: {', '.join(sorted(SETTING_NAMES))}", field=variable)
     for name in SETTING_NAMES:
         if text := present.get(f"{PREFIX}{COMPACTION}_{name}".upper()):
             plain[f"{COMPACTION}.{name}"] = parse_setting(name, text)

@@ -138,7 +138,7 @@ def test_a_variable_is_read_as_what_its_field_is(
         ("MAX_MESSAGE_HISTORY", "9", "compaction.max_message_history: 9 is not allowed; choose from 10 to 100"),
         ("EVERTHREAD_LOG_FORMAT", "xml", "'log_format' cannot be taken"),
         ("EVERTHREAD_COMPACTION", "{}", "one by one"),
-        ("EVERTHREAD_COMPACTION_KEEP_RECNET", "5", "is no setting of compaction; there are: breaker_failures"),
+        ("EVERTHREAD_COMPACTION_KEEP_RECNET", "5", "unknown compaction setting; available: breaker_failures"),
     ],
 )
 def test_a_bad_variable_is_refused_by_its_name_with_what_is_allowed(
@@ -157,7 +157,7 @@ def test_a_bad_variable_is_refused_by_its_name_with_what_is_allowed(
         ("threshold = 7", "compaction.threshold: 7 is not allowed; choose from 0.05 to 1.0"),
         ("threshold = true", "compaction.threshold: True is not allowed"),
         ("keep_recent = '5'", "compaction.keep_recent: '5' is not allowed; choose from 1 to 39"),
-        ("keep_recnet = 5", "compaction.keep_recnet: is no setting of compaction; there are: breaker_failures"),
+        ("keep_recnet = 5", "compaction.keep_recnet: unknown compaction setting; available: breaker_failures"),
         (
             "keep_recent = 30\nmax_message_history = 20",
             "compaction.keep_recent: 30 is not allowed; choose from 1 to 19",

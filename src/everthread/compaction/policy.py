@@ -116,7 +116,7 @@ def apply_settings(policy: CompactionPolicy, changes: Mapping[str, Any]) -> Comp
     known = {field.name for field in fields(CompactionPolicy)}
     for name in changes:
         if name not in known:
-            raise Invalid(f"is no setting of compaction; there are: {', '.join(sorted(known))}", field=name)
+            raise Invalid(f"unknown compaction setting; available: {', '.join(sorted(known))}", field=name)
     return replace(policy, **changes)
 
 

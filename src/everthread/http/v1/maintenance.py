@@ -21,7 +21,7 @@ from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import EraseOut, erase_out
 from everthread.instance import Everthread
 
-router = APIRouter(tags=["keeping"])
+router = APIRouter(tags=["maintenance"])
 _PAGE = 1000
 _ADDRESS_FIELDS = ("owner", "conversation_id")
 
