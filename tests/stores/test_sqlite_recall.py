@@ -120,6 +120,6 @@ async def test_a_word_in_many_conversations_takes_no_more_questions(tmp_path: Pa
     asked: list[str] = []
     with closing(connect(tmp_path / "et.db", lambda: None)) as connection:
         connection.set_trace_callback(asked.append)
-        found = search.word_places(connection, "ann", None, [Term(token="harbour")], 100)
+        found = search.read_postings(connection, "ann", None, [Term(token="harbour")], 100)
     assert len(found.of[Term(token="harbour")]) == talks
     assert len([one for one in asked if "conversations" in one]) == 3

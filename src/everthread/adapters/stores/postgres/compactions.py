@@ -1,4 +1,4 @@
-"""Compactions over a connection: the few that a view or an intent needs, however many there are.
+"""Compactions in PostgreSQL: the few that a view or an intent needs, however many there are.
 
 A path's row is read by walking: at each place the highest summary that begins there, then where that one ends. So
 nothing has to be noted about which summaries are in use, and nothing can be noted wrongly.

@@ -57,7 +57,16 @@ class PostgresConversations:
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
         now = self._database.now()
-        return await self._database.pool.write(lambda c: _update(c, ref, changes, now))
+
+        async def work(connection: Connection) -> ConversationInfo:
+            for column, value in changes.items():
+                if column not in sql.UPDATE_CONVERSATION:
+                    raise Invalid("cannot be set", field=column)
+                stored = to_micros(value) if isinstance(value, datetime) else value
+                await connection.execute(sql.UPDATE_CONVERSATION[column], stored, now, *ref)
+            return await _get(connection, ref)
+
+        return await self._database.pool.write(work)
 
 
 async def _create(connection: Connection, new: NewConversation, now: int) -> ConversationInfo:
@@ -100,12 +109,3 @@ async def _get(connection: Connection, ref: Ref) -> ConversationInfo:
     if row is None:
         raise NotFound(f"no conversation {ref.id!r}")
     return info_from_row(row)
-
-
-async def _update(connection: Connection, ref: Ref, changes: Mapping[str, Any], now: int) -> ConversationInfo:
-    for column, value in changes.items():
-        if column not in sql.UPDATE_CONVERSATION:
-            raise Invalid("cannot be set", field=column)
-        stored = to_micros(value) if isinstance(value, datetime) else value
-        await connection.execute(sql.UPDATE_CONVERSATION[column], stored, now, *ref)
-    return await _get(connection, ref)

@@ -1,4 +1,4 @@
-"""The log over a connection: show an intent what it needs, write what it decides, read paths.
+"""The log in PostgreSQL: show an intent what it needs, write what it decides, read paths.
 
 A write is five round trips, six when messages bring their own ids: begin, lock and look, (ids), entries with
 their words, head with its branch, commit. One that calls tools is one more, to count them.
@@ -45,6 +45,42 @@ _BATCH_BYTES = 8 << 20
 _OFFLOAD_BYTES = 1 << 18
 """From this size on words are found in a thread: those of 10 MB take about a second."""
 _MOST_ROWS = SEQ_MASK
+
+
+class PostgresLog:
+    """`store.log` of core/ports.py."""
+
+    counts_later = False
+
+    def __init__(self, database: PostgresDatabase, jobs: PostgresJobs) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def write(self, ref: Ref, intent: Intent[R]) -> R:
+        now = self._database.now()
+        decision = await self._database.pool.write(lambda c: write(c, ref, intent, now, self._database.blobs))
+        if decision.jobs:
+            self._jobs.ring(decision.jobs)
+        return decision.result
+
+    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
+        return await filled_pairs(await self._database.pool.read(lambda c: path(c, ref, query)), self._database.blobs)
+
+    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
+        return await filled(await self._database.pool.read(lambda c: find(c, ref, ids, seqs)), self._database.blobs)
+
+    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+        return await filled(await self._database.pool.read(lambda c: scan(c, ref, after, limit)), self._database.blobs)
+
+    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
+        return await filled(await self._database.pool.read(lambda c: framework_entries(c, ref)), self._database.blobs)
+
+    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
+        async def work(connection: Connection) -> tuple[Sequence[BranchRow], int]:
+            key, head, _ = await living_head(connection, ref)
+            return await all_branches(connection, key), head.active
+
+        return await self._database.pool.read(work)
 
 
 async def write(
@@ -310,39 +346,3 @@ async def find(connection: Connection, ref: Ref, ids: Sequence[str], seqs: Seque
     found = {entry.seq: entry for entry in await by_id(connection, key, ids)}
     found.update({entry.seq: entry for entry in await by_seq(connection, key, seqs) if entry.kind != Kind.MARK})
     return [found[seq] for seq in sorted(found)]
-
-
-class PostgresLog:
-    """`store.log` of core/ports.py."""
-
-    counts_later = False
-
-    def __init__(self, database: PostgresDatabase, jobs: PostgresJobs) -> None:
-        self._database = database
-        self._jobs = jobs
-
-    async def write(self, ref: Ref, intent: Intent[R]) -> R:
-        now = self._database.now()
-        decision = await self._database.pool.write(lambda c: write(c, ref, intent, now, self._database.blobs))
-        if decision.jobs:
-            self._jobs.ring(decision.jobs)
-        return decision.result
-
-    async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
-        return await filled_pairs(await self._database.pool.read(lambda c: path(c, ref, query)), self._database.blobs)
-
-    async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
-        return await filled(await self._database.pool.read(lambda c: find(c, ref, ids, seqs)), self._database.blobs)
-
-    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
-        return await filled(await self._database.pool.read(lambda c: scan(c, ref, after, limit)), self._database.blobs)
-
-    async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
-        return await filled(await self._database.pool.read(lambda c: framework_entries(c, ref)), self._database.blobs)
-
-    async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
-        async def work(connection: Connection) -> tuple[Sequence[BranchRow], int]:
-            key, head, _ = await living_head(connection, ref)
-            return await all_branches(connection, key), head.active
-
-        return await self._database.pool.read(work)

@@ -1,4 +1,4 @@
-"""Notes over a connection: what they are changed and found by, each statement by name. Their tokens are a column."""
+"""Notes in PostgreSQL (memories, documents and their passages). Their tokens are a column of the table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
 from everthread.adapters.stores.nearest import nearest
-from everthread.adapters.stores.postgres import notes
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.core.notes import (
@@ -136,12 +135,83 @@ FORGET_USES = "DELETE FROM uses WHERE owner = $1 AND conversation = ANY($2::bigi
 """Take out the counts of erased conversations."""
 
 
-async def _change(connection: Connection, owner: str, wanted: NoteChange[R], now: int) -> R:
-    """Look, decide, write: all inside one transaction, one owner's changes one after the other."""
-    await connection.execute(LOCK, owner)
-    decision = wanted.decide(await _seen(connection, owner, wanted.needs()), now)
-    await _apply(connection, owner, decision)
-    return decision.result
+class PostgresNotes:
+    """`store.notes` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def change(self, owner: str, change: NoteChange[R]) -> R:
+        now = self._database.now()
+
+        async def work(connection: Connection) -> R:
+            await connection.execute(LOCK, owner)  # one owner's changes come one after the other
+            decision = change.decide(await _seen(connection, owner, change.needs()), now)
+            await _apply(connection, owner, decision)
+            return decision.result
+
+        return await self._database.pool.write(work)
+
+    async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        async def work(connection: Connection) -> Sequence[Note]:
+            if query.keys is not None:
+                return _read(await connection.fetch(BY_KEY, owner, *_columns(query.keys)))
+            rows = await connection.fetch(
+                PINNED if query.pinned_only else LISTING,
+                owner,
+                int(query.kind),
+                1 << 62 if query.before is None else query.before,
+                [int(state) for state in query.states],
+                None if query.shelves is None else list(query.shelves),
+                query.limit,
+            )
+            return _read(rows)
+
+        return await self._database.pool.read(work)
+
+    async def owners(self) -> Sequence[str]:
+        return [row[0] for row in await self._database.pool.read(lambda c: c.fetch(OWNERS))]
+
+    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+        async def work(connection: Connection) -> Mapping[str, int]:
+            return {row[0]: row[1] for row in await connection.fetch(SHELVES, owner, int(kind))}
+
+        return await self._database.pool.read(work)
+
+    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
+        async def work(connection: Connection) -> NotesFound:
+            on = list(shelves)
+            found = _read(await connection.fetch(MATCH, owner, on, tsquery(query, any_term=any_word), cap + 1))
+            singles = [tsquery(Query(groups=(Group(terms=(term,)),))) for term in query.terms]
+            counts = [row[0] for row in await connection.fetch(FREQUENCIES, owner, on, singles)]
+            return NotesFound(
+                found=found[:cap],
+                truncated=len(found) > cap,
+                frequencies={term.token: count for term, count in zip(query.terms, counts, strict=True)},
+                total=await connection.fetchval(COUNT_ON, owner, on),
+            )
+
+        return await self._database.pool.read(work)
+
+    async def nearest(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]:
+        async def work(connection: Connection) -> Sequence[tuple[Note, float]]:
+            rows = [(row[0], row[1]) for row in await connection.fetch(VECTORS, owner, list(shelves), model)]
+            best = nearest(rows, vector, limit)
+            found = {
+                note.number: note
+                for note in _read(await connection.fetch(FOUND, owner, [number for number, _ in best]))
+            }
+            return [(found[number], score) for number, score in best if number in found]
+
+        return await self._database.pool.read(work)
+
+    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        async def work(connection: Connection) -> Sequence[UseCount]:
+            return [UseCount._make(row) for row in await connection.fetch(USES, owner, limit)]
+
+        return await self._database.pool.read(work)
 
 
 async def _seen(connection: Connection, owner: str, needs: NoteNeeds) -> NotesSeen:
@@ -195,91 +265,8 @@ async def erase_memory(connection: Connection, owner: str, id: str) -> str:
     return str(await connection.execute(DELETE, owner, [int(NoteKind.MEMORY)], [id]))
 
 
-async def listed(connection: Connection, owner: str, query: NoteQuery) -> list[Note]:
-    """Those that a query names, newest first."""
-    if query.keys is not None:
-        return _read(await connection.fetch(BY_KEY, owner, *_columns(query.keys)))
-    rows = await connection.fetch(
-        PINNED if query.pinned_only else LISTING,
-        owner,
-        int(query.kind),
-        1 << 62 if query.before is None else query.before,
-        [int(state) for state in query.states],
-        None if query.shelves is None else list(query.shelves),
-        query.limit,
-    )
-    return _read(rows)
-
-
-async def shelves(connection: Connection, owner: str, kind: int) -> dict[str, int]:
-    """How many live notes of a kind lie on each shelf."""
-    return {row[0]: row[1] for row in await connection.fetch(SHELVES, owner, int(kind))}
-
-
-async def find(
-    connection: Connection, owner: str, where: Sequence[str], query: Query, cap: int, any_word: bool
-) -> NotesFound:
-    """At most `cap` live notes on these shelves that match, newest first."""
-    on = list(where)
-    found = _read(await connection.fetch(MATCH, owner, on, tsquery(query, any_term=any_word), cap + 1))
-    singles = [tsquery(Query(groups=(Group(terms=(term,)),))) for term in query.terms]
-    counts = [row[0] for row in await connection.fetch(FREQUENCIES, owner, on, singles)]
-    return NotesFound(
-        found=found[:cap],
-        truncated=len(found) > cap,
-        frequencies={term.token: count for term, count in zip(query.terms, counts, strict=True)},
-        total=await connection.fetchval(COUNT_ON, owner, on),
-    )
-
-
-async def near(
-    connection: Connection, owner: str, where: Sequence[str], model: str, vector: bytes, limit: int
-) -> list[tuple[Note, float]]:
-    """The nearest live notes on these shelves, best first."""
-    rows = [(row[0], row[1]) for row in await connection.fetch(VECTORS, owner, list(where), model)]
-    best = nearest(rows, vector, limit)
-    found = {note.number: note for note in _read(await connection.fetch(FOUND, owner, [number for number, _ in best]))}
-    return [(found[number], score) for number, score in best if number in found]
-
-
 async def count_uses(connection: Connection, key: ConversationKey, counts: Mapping[Use, int], now: int) -> None:
     """Note what was used in a conversation."""
     used = sorted(counts)
     columns = ([use.kind for use in used], [use.name for use in used], [counts[use] for use in used])
     await connection.execute(COUNT_USES, *key, *columns, now)
-
-
-async def uses(connection: Connection, owner: str, limit: int) -> list[UseCount]:
-    """What an owner uses most."""
-    return [UseCount._make(row) for row in await connection.fetch(USES, owner, limit)]
-
-
-class PostgresNotes:
-    """`store.notes` of core/ports.py."""
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-
-    async def change(self, owner: str, change: NoteChange[R]) -> R:
-        now = self._database.now()
-        return await self._database.pool.write(lambda c: _change(c, owner, change, now))
-
-    async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
-        return await self._database.pool.read(lambda c: listed(c, owner, query))
-
-    async def owners(self) -> Sequence[str]:
-        return [row[0] for row in await self._database.pool.read(lambda c: c.fetch(notes.OWNERS))]
-
-    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
-        return await self._database.pool.read(lambda c: shelves(c, owner, kind))
-
-    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
-        return await self._database.pool.read(lambda c: find(c, owner, shelves, query, cap, any_word))
-
-    async def nearest(
-        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
-    ) -> Sequence[tuple[Note, float]]:
-        return await self._database.pool.read(lambda c: near(c, owner, shelves, model, vector, limit))
-
-    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
-        return await self._database.pool.read(lambda c: uses(c, owner, limit))

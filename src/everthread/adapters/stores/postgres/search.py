@@ -68,6 +68,51 @@ class _Sample(NamedTuple):
         return _WALK_COST * walked <= _LOOK_UP_COST * max(self.hits * self.share, _LEAST_GATHERED)
 
 
+class PostgresSearch:
+    """`store.search` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def candidates(
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
+    ) -> Candidates:
+        found = await self._database.pool.read(
+            lambda c: candidates(c, owner, conversation, query, cap, any_word, basis)
+        )
+        whole = await filled([one.entry for one in found.found], self._database.blobs)
+        return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
+
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
+        async def work(connection: Connection) -> Postings:
+            queries = [tsquery(_only(term)) for term in terms]
+            async with connection.transaction(readonly=True):
+                await connection.execute(sql.SEARCH_SETTINGS)
+                if conversation is not None:
+                    key, head, _ = await living_head(connection, Ref(owner, conversation))
+                    total = head.entry_count
+                    rows = await connection.fetch(sql.TERM_PLACES_WALK, queries, *key, cap)
+                    found = [list(row[1]) for row in rows]
+                else:
+                    total = await connection.fetchval(sql.INDEX_SIZE) or 0
+                    mine = [tsquery(_only(term), [owner_scope(owner)]) for term in terms]
+                    found = [
+                        [row[0] for row in await connection.fetch(sql.TERM_PLACES_LOOK_UP, one, cap)] for one in mine
+                    ]
+            by_term = {term: keys[::-1] for term, keys in zip(terms, found, strict=True)}
+            most = max(map(len, found), default=0)
+            return Postings(by_term, max(total, most), most >= cap)
+
+        return await self._database.pool.read(work)
+
+    async def messages(
+        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+    ) -> Sequence[PlacedMessage]:
+        found = await self._database.pool.read(lambda c: read_messages(c, owner, orders, named))
+        whole = await filled([one.entry for one in found], self._database.blobs)
+        return [one._replace(entry=entry) for one, entry in zip(found, whole, strict=True)]
+
+
 async def candidates(
     connection: Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool, basis: object
 ) -> Candidates:
@@ -99,28 +144,7 @@ async def candidates(
     )
 
 
-async def word_places(
-    connection: Connection, owner: str, conversation: str | None, terms: Sequence[Term], cap: int
-) -> Postings:
-    """Of each term the entries of this owner, or of one of its conversations, that have it."""
-    queries = [tsquery(_only(term)) for term in terms]
-    async with connection.transaction(readonly=True):
-        await connection.execute(sql.SEARCH_SETTINGS)
-        if conversation is not None:
-            key, head, _ = await living_head(connection, Ref(owner, conversation))
-            total = head.entry_count
-            rows = await connection.fetch(sql.TERM_PLACES_WALK, queries, *key, cap)
-            found = [list(row[1]) for row in rows]
-        else:
-            total = await connection.fetchval(sql.INDEX_SIZE) or 0
-            mine = [tsquery(_only(term), [owner_scope(owner)]) for term in terms]
-            found = [[row[0] for row in await connection.fetch(sql.TERM_PLACES_LOOK_UP, one, cap)] for one in mine]
-    by_term = {term: keys[::-1] for term, keys in zip(terms, found, strict=True)}
-    most = max(map(len, found), default=0)
-    return Postings(by_term, max(total, most), most >= cap)
-
-
-async def placed(
+async def read_messages(
     connection: Connection, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
 ) -> list[PlacedMessage]:
     """Messages by order, or by conversation and seq."""
@@ -152,29 +176,3 @@ def _only(term: Term) -> Query:
 
 def _candidate(row: Sequence[object]) -> Candidate:
     return Candidate(str(row[0]), Entry._make(row[2:]), int(str(row[1])))
-
-
-class PostgresSearch:
-    """`store.search` of core/ports.py."""
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-
-    async def candidates(
-        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
-    ) -> Candidates:
-        found = await self._database.pool.read(
-            lambda c: candidates(c, owner, conversation, query, cap, any_word, basis)
-        )
-        whole = await filled([one.entry for one in found.found], self._database.blobs)
-        return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
-
-    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
-        return await self._database.pool.read(lambda c: word_places(c, owner, conversation, terms, cap))
-
-    async def messages(
-        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
-    ) -> Sequence[PlacedMessage]:
-        found = await self._database.pool.read(lambda c: placed(c, owner, orders, named))
-        whole = await filled([one.entry for one in found], self._database.blobs)
-        return [one._replace(entry=entry) for one, entry in zip(found, whole, strict=True)]

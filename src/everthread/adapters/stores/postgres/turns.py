@@ -1,4 +1,4 @@
-"""Turns over a connection."""
+"""Turns and their events in PostgreSQL. Rows are written by intents (`apply`), like the log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from everthread.adapters.stores.postgres import turn_statements as sql
-from everthread.adapters.stores.postgres import turns
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.adapters.stores.turn_rows import STATES, packed, turn_from_row, turn_values, unpacked, without
@@ -18,6 +17,62 @@ from everthread.core.nouns import Ref
 from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 _NEWEST = 1 << 62
+
+
+class PostgresTurns:
+    """`store.turns` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def get(self, ref: Ref, id: str) -> Turn:
+        return await self._database.pool.read(lambda c: read(c, ref, id))
+
+    async def list(self, query: TurnQuery) -> Sequence[Turn]:
+        async def work(connection: Connection) -> Sequence[Turn]:
+            before = _NEWEST if query.before is None else query.before
+            states = [STATES.index(state) for state in query.states]
+            rows = await connection.fetch(sql.LISTED, query.owner, query.conversation, before, states, query.limit)
+            return [turn_from_row(row) for row in rows]
+
+        return await self._database.pool.read(work)
+
+    async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
+        async def work(connection: Connection) -> Sequence[tuple[Ref, Turn]]:
+            found = [(row[0], turn_from_row(tuple(row)[1:])) for row in await connection.fetch(sql.UNFINISHED)]
+            return [(Ref(owner, turn.conversation_id), turn) for owner, turn in found]
+
+        return await self._database.pool.read(work)
+
+    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
+        async def work(connection: Connection) -> Sequence[str]:
+            await connection.execute(sql.RENEW, to_micros(until), holder)
+            return [row[0] for row in await connection.fetch(sql.TO_STOP, holder)]
+
+        return await self._database.pool.write(work)
+
+    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
+        now = self._database.now()
+
+        async def work(connection: Connection) -> None:
+            values = (batch.first, batch.last, packed(batch), now)
+            await connection.execute(sql.ADD_EVENTS, *values, *ref, batch.turn_id, holder)
+
+        await self._database.pool.write(work)
+
+    async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
+        async def work(connection: Connection) -> Sequence[StoredEvent]:
+            number = (await read(connection, ref, id)).number
+            return unpacked(await connection.fetch(sql.EVENTS, ref.owner, number, after, limit), after)
+
+        return await self._database.pool.read(work)
+
+    async def prune_events(self, before: datetime) -> int:
+        async def work(connection: Connection) -> int:
+            status = await connection.execute(sql.PRUNE_EVENTS, to_micros(before))
+            return int(status.rpartition(" ")[2])
+
+        return await self._database.pool.write(work)
 
 
 async def look(connection: Connection, key: ConversationKey, needs: TurnNeeds) -> list[Turn]:
@@ -39,38 +94,6 @@ async def read(connection: Connection, ref: Ref, id: str) -> Turn:
     if row is None:
         raise NotFound(f"no turn {id!r} in conversation {ref.id!r}")
     return turn_from_row(row)
-
-
-async def listed(connection: Connection, query: TurnQuery) -> list[Turn]:
-    before = _NEWEST if query.before is None else query.before
-    states = [STATES.index(state) for state in query.states]
-    rows = await connection.fetch(sql.LISTED, query.owner, query.conversation, before, states, query.limit)
-    return [turn_from_row(row) for row in rows]
-
-
-async def unfinished(connection: Connection) -> list[tuple[Ref, Turn]]:
-    found = [(row[0], turn_from_row(tuple(row)[1:])) for row in await connection.fetch(sql.UNFINISHED)]
-    return [(Ref(owner, turn.conversation_id), turn) for owner, turn in found]
-
-
-async def renew(connection: Connection, holder: str, until: datetime) -> list[str]:
-    await connection.execute(sql.RENEW, to_micros(until), holder)
-    return [row[0] for row in await connection.fetch(sql.TO_STOP, holder)]
-
-
-async def add_events(connection: Connection, ref: Ref, holder: str, batch: EventBatch, now: int) -> None:
-    values = (batch.first, batch.last, packed(batch), now)
-    await connection.execute(sql.ADD_EVENTS, *values, *ref, batch.turn_id, holder)
-
-
-async def events(connection: Connection, ref: Ref, id: str, after: int, limit: int) -> list[StoredEvent]:
-    number = (await read(connection, ref, id)).number
-    return unpacked(await connection.fetch(sql.EVENTS, ref.owner, number, after, limit), after)
-
-
-async def prune(connection: Connection, before: datetime) -> int:
-    status = await connection.execute(sql.PRUNE_EVENTS, to_micros(before))
-    return int(status.rpartition(" ")[2])
 
 
 async def forget(connection: Connection, owner: str, numbers: Sequence[int], reached: dict[str, int]) -> None:
@@ -105,32 +128,3 @@ async def forget_message(
             question = None if is_question else cleaned.question
             await connection.execute(sql.PUT, owner, row[0], *turn_values(replace(cleaned, question=question)))
             reached["turns"] += 1
-
-
-class PostgresTurns:
-    """`store.turns` of core/ports.py."""
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-
-    async def get(self, ref: Ref, id: str) -> Turn:
-        return await self._database.pool.read(lambda c: read(c, ref, id))
-
-    async def list(self, query: TurnQuery) -> Sequence[Turn]:
-        return await self._database.pool.read(lambda c: listed(c, query))
-
-    async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
-        return await self._database.pool.read(turns.unfinished)
-
-    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
-        return await self._database.pool.write(lambda c: renew(c, holder, until))
-
-    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
-        now = self._database.now()
-        await self._database.pool.write(lambda c: add_events(c, ref, holder, batch, now))
-
-    async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
-        return await self._database.pool.read(lambda c: events(c, ref, id, after, limit))
-
-    async def prune_events(self, before: datetime) -> int:
-        return await self._database.pool.write(lambda c: prune(c, before))

@@ -1,4 +1,4 @@
-"""What views are made from, over a connection: compactions, their settings, and what models were shown."""
+"""What views are made from, in PostgreSQL: compactions, their settings, and what models were shown."""
 
 from __future__ import annotations
 
@@ -21,6 +21,96 @@ from everthread.core.ports import CompactionPosition, PolicyChange, ViewInputs
 
 _SERVER = ConversationKey("", 0)
 """What no conversation goes by: the server's own settings."""
+
+
+class PostgresViews:
+    """`store.views` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase, jobs: PostgresJobs) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
+        found = await self._database.pool.read(lambda c: read_inputs(c, ref, branch))
+        return replace(found, pinned=await filled_pairs(found.pinned, self._database.blobs)) if found.pinned else found
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        async def work(connection: Connection) -> Sequence[Compaction]:
+            return await compactions.found(connection, (await log.living_head(connection, ref))[0], query)
+
+        return await self._database.pool.read(work)
+
+    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
+        async def work(connection: Connection) -> Sequence[Compaction]:
+            return await compactions.page(connection, (await log.living_head(connection, ref))[0], after, limit)
+
+        return await self._database.pool.read(work)
+
+    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
+        async def work(connection: Connection) -> None:
+            await connection.execute(sql.LOCK_POLICIES)
+            key = await _key(connection, ref)
+            found = await _policies(connection, key)
+            policy = change(found.get(_SERVER.number), found.get(key.number))
+            if policy is None:
+                await connection.execute(sql.DELETE_POLICY, key.owner, [key.number])
+            else:
+                await connection.execute(sql.SET_POLICY, *key, policy)
+            await connection.execute(sql.SET_LOOK_AT, *key, 1)
+
+        await self._database.pool.write(work)
+
+    async def policy(self, ref: Ref | None) -> bytes | None:
+        async def work(connection: Connection) -> bytes | None:
+            key = await _key(connection, ref)
+            return (await _policies(connection, key)).get(key.number)
+
+        return await self._database.pool.read(work)
+
+    async def keep_manifest(
+        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
+    ) -> None:
+        now = self._database.now()
+
+        async def work(connection: Connection) -> None:
+            key = await _key(connection, ref)
+            await connection.execute(sql.KEEP_MANIFEST, *key, id, manifest, now)
+            await connection.execute(sql.KEEP_PROMPTS, *key, list(shared), list(shared.values()))
+            await put(connection, key.number, ref, jobs, now)
+
+        await self._database.pool.write(work)
+        if jobs:
+            self._jobs.ring(jobs)
+
+    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+        async def work(connection: Connection) -> Mapping[str, bytes]:
+            rows = await connection.fetch(sql.PROMPTS, *await _key(connection, ref), list(digests))
+            return {row[0]: row[1] for row in rows}
+
+        return await self._database.pool.read(work)
+
+    async def manifest(self, ref: Ref, id: str) -> bytes:
+        async def work(connection: Connection) -> bytes:
+            found: bytes | None = await connection.fetchval(sql.MANIFEST, *await _key(connection, ref), id)
+            if found is None:
+                raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
+            return found
+
+        return await self._database.pool.read(work)
+
+
+class PostgresCalibrations:
+    """`store.calibrations` of core/ports.py."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def get(self, model: str) -> tuple[float, int] | None:
+        found = await self._database.pool.read(lambda c: c.fetchrow(sql.CALIBRATION, model))
+        return None if found is None else (found[0], found[1])
+
+    async def keep(self, model: str, factor: float, samples: int) -> None:
+        await self._database.pool.write(lambda c: c.execute(sql.KEEP_CALIBRATION, model, factor, samples))
 
 
 async def read_inputs(connection: Connection, ref: Ref, branch: BranchName) -> ViewInputs:
@@ -50,108 +140,6 @@ async def _key(connection: Connection, ref: Ref | None) -> ConversationKey:
     return _SERVER if ref is None else (await log.living_head(connection, ref))[0]
 
 
-async def change_policy(connection: Connection, ref: Ref | None, change: PolicyChange) -> None:
-    await connection.execute(sql.LOCK_POLICIES)
-    key = await _key(connection, ref)
-    found = await _policies(connection, key)
-    policy = change(found.get(_SERVER.number), found.get(key.number))
-    if policy is None:
-        await connection.execute(sql.DELETE_POLICY, key.owner, [key.number])
-    else:
-        await connection.execute(sql.SET_POLICY, *key, policy)
-    await connection.execute(sql.SET_LOOK_AT, *key, 1)
-
-
-async def policy(connection: Connection, ref: Ref | None) -> bytes | None:
-    key = await _key(connection, ref)
-    return (await _policies(connection, key)).get(key.number)
-
-
 async def _policies(connection: Connection, key: ConversationKey) -> dict[int, bytes]:
     """Those of the server and of one conversation, as far as they are set."""
     return {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, *key)}
-
-
-async def keep_manifest(
-    connection: Connection,
-    ref: Ref,
-    id: str,
-    manifest: bytes,
-    shared: Mapping[str, bytes],
-    jobs: Sequence[NewJob],
-    now: int,
-) -> None:
-    key = await _key(connection, ref)
-    await connection.execute(sql.KEEP_MANIFEST, *key, id, manifest, now)
-    await connection.execute(sql.KEEP_PROMPTS, *key, list(shared), list(shared.values()))
-    await put(connection, key.number, ref, jobs, now)
-
-
-async def prompts(connection: Connection, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
-    rows = await connection.fetch(sql.PROMPTS, *await _key(connection, ref), list(digests))
-    return {row[0]: row[1] for row in rows}
-
-
-async def manifest(connection: Connection, ref: Ref, id: str) -> bytes:
-    found: bytes | None = await connection.fetchval(sql.MANIFEST, *await _key(connection, ref), id)
-    if found is None:
-        raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
-    return found
-
-
-class PostgresViews:
-    """`store.views` of core/ports.py."""
-
-    def __init__(self, database: PostgresDatabase, jobs: PostgresJobs) -> None:
-        self._database = database
-        self._jobs = jobs
-
-    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
-        found = await self._database.pool.read(lambda c: read_inputs(c, ref, branch))
-        return replace(found, pinned=await filled_pairs(found.pinned, self._database.blobs)) if found.pinned else found
-
-    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
-        async def work(connection: Connection) -> Sequence[Compaction]:
-            return await compactions.found(connection, (await log.living_head(connection, ref))[0], query)
-
-        return await self._database.pool.read(work)
-
-    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
-        async def work(connection: Connection) -> Sequence[Compaction]:
-            return await compactions.page(connection, (await log.living_head(connection, ref))[0], after, limit)
-
-        return await self._database.pool.read(work)
-
-    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
-        await self._database.pool.write(lambda c: change_policy(c, ref, change))
-
-    async def policy(self, ref: Ref | None) -> bytes | None:
-        return await self._database.pool.read(lambda c: policy(c, ref))
-
-    async def keep_manifest(
-        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
-    ) -> None:
-        now = self._database.now()
-        await self._database.pool.write(lambda c: keep_manifest(c, ref, id, manifest, shared, jobs, now))
-        if jobs:
-            self._jobs.ring(jobs)
-
-    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
-        return await self._database.pool.read(lambda c: prompts(c, ref, digests))
-
-    async def manifest(self, ref: Ref, id: str) -> bytes:
-        return await self._database.pool.read(lambda c: manifest(c, ref, id))
-
-
-class PostgresCalibrations:
-    """`store.calibrations` of core/ports.py."""
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-
-    async def get(self, model: str) -> tuple[float, int] | None:
-        found = await self._database.pool.read(lambda c: c.fetchrow(sql.CALIBRATION, model))
-        return None if found is None else (found[0], found[1])
-
-    async def keep(self, model: str, factor: float, samples: int) -> None:
-        await self._database.pool.write(lambda c: c.execute(sql.KEEP_CALIBRATION, model, factor, samples))

@@ -63,7 +63,16 @@ class SqliteConversations:
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
         now = self._database.now()
-        return await self._database.engine.write(lambda c: _update(c, ref, changes, now))
+
+        def work(connection: sqlite3.Connection) -> ConversationInfo:
+            for column, value in changes.items():
+                if column not in _COLUMNS:
+                    raise Invalid("cannot be set", field=column)
+                stored = to_micros(value) if isinstance(value, datetime) else value
+                connection.execute(sql.UPDATE_CONVERSATION.format(column=column), (stored, now, *ref))
+            return _get(connection, ref)
+
+        return await self._database.engine.write(work)
 
 
 def _create(connection: sqlite3.Connection, new: NewConversation, now: int) -> ConversationInfo:
@@ -102,12 +111,3 @@ def conversation_infos(rows: Sequence[Any]) -> Sequence[ConversationInfo]:
         return [info_from_row(row) for row in rows]
     except (ValueError, TypeError, OverflowError) as problem:
         raise StoreDamaged(f"the row of a conversation cannot be read ({problem}): restore a backup") from problem
-
-
-def _update(connection: sqlite3.Connection, ref: Ref, changes: Mapping[str, Any], now: int) -> ConversationInfo:
-    for column, value in changes.items():
-        if column not in _COLUMNS:
-            raise Invalid("cannot be set", field=column)
-        stored = to_micros(value) if isinstance(value, datetime) else value
-        connection.execute(sql.UPDATE_CONVERSATION.format(column=column), (stored, now, *ref))
-    return _get(connection, ref)

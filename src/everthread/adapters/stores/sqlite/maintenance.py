@@ -103,14 +103,13 @@ class SqliteMaintenance:
         return 0 if kept is None else await self._database.engine.write(lambda c: blobs.delete_unused(c, kept, names))
 
     async def backup(self, target: Path) -> None:
-        await self._database.engine.read(lambda c: _backup(c, target))
+        def work(connection: sqlite3.Connection) -> None:
+            if target.exists():
+                raise Conflict(f"{target} exists already; nothing was written: choose another name")
+            copy = sqlite3.connect(target)
+            try:
+                connection.backup(copy)
+            finally:
+                copy.close()
 
-
-def _backup(connection: sqlite3.Connection, target: Path) -> None:
-    if target.exists():
-        raise Conflict(f"{target} exists already; nothing was written: choose another name")
-    copy = sqlite3.connect(target)
-    try:
-        connection.backup(copy)
-    finally:
-        copy.close()
+        await self._database.engine.read(work)

@@ -1,4 +1,4 @@
-"""Notes over an open connection: what they are changed and found by, each statement by name."""
+"""Notes in SQLite (memories, documents and their passages): what they are changed and found by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import orjson
 
 from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
 from everthread.adapters.stores.nearest import nearest
-from everthread.adapters.stores.sqlite import notes
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.notes import (
     Note,
@@ -129,11 +128,85 @@ FORGET_USES = "DELETE FROM uses WHERE conversation = ?"
 """Take out the counts of an erased conversation."""
 
 
-def _change(connection: sqlite3.Connection, owner: str, wanted: NoteChange[R], now: int) -> R:
-    """Look, decide, write: all inside the writer's transaction, so nobody comes between."""
-    decision = wanted.decide(_seen(connection, owner, wanted.needs()), now)
-    _apply(connection, owner, decision)
-    return decision.result
+class SqliteNotes:
+    """`store.notes` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def change(self, owner: str, change: NoteChange[R]) -> R:
+        now = self._database.now()
+
+        def work(connection: sqlite3.Connection) -> R:
+            decision = change.decide(_seen(connection, owner, change.needs()), now)
+            _apply(connection, owner, decision)
+            return decision.result
+
+        return await self._database.engine.write(work)
+
+    async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
+        def work(connection: sqlite3.Connection) -> Sequence[Note]:
+            if query.keys is not None:
+                named = (_one(connection, owner, key) for key in query.keys)
+                return [note for note in named if note is not None]
+            base = PINNED if query.pinned_only else LISTING
+            statement = base + (ON_SHELVES if query.shelves is not None else "") + NEWEST_FIRST
+            values = {
+                "owner": owner,
+                "kind": int(query.kind),
+                "before": 1 << 62 if query.before is None else query.before,
+                "states": _array(map(int, query.states)),
+                "shelves": _array(query.shelves or ()),
+                "limit": query.limit,
+            }
+            return list(map(Note._make, connection.execute(statement, values)))
+
+        return await self._database.engine.read(work)
+
+    async def owners(self) -> Sequence[str]:
+        return [row[0] for row in await self._database.engine.read(lambda c: c.execute(OWNERS).fetchall())]
+
+    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+        def work(connection: sqlite3.Connection) -> Mapping[str, int]:
+            return dict(connection.execute(SHELVES, (owner, int(kind))).fetchall())
+
+        return await self._database.engine.read(work)
+
+    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
+        def work(connection: sqlite3.Connection) -> NotesFound:
+            scopes = [shelf_scope(owner, shelf) for shelf in shelves]
+            total = sum(connection.execute(COUNT_ON, (_on_shelf(scope),)).fetchone()[0] for scope in scopes)
+            if not total:
+                return NotesFound(
+                    found=(), truncated=False, frequencies={term.token: 0 for term in query.terms}, total=0
+                )
+            numbers = sorted(_numbers(connection, scopes, query, cap, any_word), reverse=True)
+            rows = (connection.execute(FOUND, (number, owner)).fetchone() for number in numbers[:cap])
+            return NotesFound(
+                found=[Note._make(row) for row in rows if row is not None],
+                truncated=len(numbers) > cap,
+                frequencies=_frequencies(connection, scopes, query),
+                total=total,
+            )
+
+        return await self._database.engine.read(work)
+
+    async def nearest(
+        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+    ) -> Sequence[tuple[Note, float]]:
+        def work(connection: sqlite3.Connection) -> Sequence[tuple[Note, float]]:
+            values = {"owner": owner, "shelves": _array(shelves), "model": model}
+            best = nearest(connection.execute(VECTORS, values).fetchall(), vector, limit)
+            rows = ((connection.execute(FOUND, (number, owner)).fetchone(), score) for number, score in best)
+            return [(Note._make(row), score) for row, score in rows if row is not None]
+
+        return await self._database.engine.read(work)
+
+    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
+        def work(connection: sqlite3.Connection) -> Sequence[UseCount]:
+            return list(map(UseCount._make, connection.execute(USES, (owner, limit))))
+
+        return await self._database.read_indexed(work)
 
 
 def _seen(connection: sqlite3.Connection, owner: str, needs: NoteNeeds) -> NotesSeen:
@@ -217,49 +290,8 @@ def erase_memory(connection: sqlite3.Connection, owner: str, id: str) -> int:
     return 0 if note is None else delete(connection, owner, [note])
 
 
-def listed(connection: sqlite3.Connection, owner: str, query: NoteQuery) -> list[Note]:
-    """Those that a query names, newest first."""
-    if query.keys is not None:
-        named = (_one(connection, owner, key) for key in query.keys)
-        return [note for note in named if note is not None]
-    base = PINNED if query.pinned_only else LISTING
-    statement = base + (ON_SHELVES if query.shelves is not None else "") + NEWEST_FIRST
-    values = {
-        "owner": owner,
-        "kind": int(query.kind),
-        "before": 1 << 62 if query.before is None else query.before,
-        "states": _array(map(int, query.states)),
-        "shelves": _array(query.shelves or ()),
-        "limit": query.limit,
-    }
-    return list(map(Note._make, connection.execute(statement, values)))
-
-
 def _array(values: Iterable[object]) -> str:
     return orjson.dumps(list(values)).decode()
-
-
-def shelves(connection: sqlite3.Connection, owner: str, kind: int) -> dict[str, int]:
-    """How many live notes of a kind lie on each shelf."""
-    return dict(connection.execute(SHELVES, (owner, int(kind))).fetchall())
-
-
-def find(
-    connection: sqlite3.Connection, owner: str, where: Sequence[str], query: Query, cap: int, any_word: bool
-) -> NotesFound:
-    """At most `cap` live notes on these shelves that match, newest first."""
-    scopes = [shelf_scope(owner, shelf) for shelf in where]
-    total = sum(connection.execute(COUNT_ON, (_on_shelf(scope),)).fetchone()[0] for scope in scopes)
-    if not total:
-        return NotesFound(found=(), truncated=False, frequencies={term.token: 0 for term in query.terms}, total=0)
-    numbers = sorted(_numbers(connection, scopes, query, cap, any_word), reverse=True)
-    rows = (connection.execute(FOUND, (number, owner)).fetchone() for number in numbers[:cap])
-    return NotesFound(
-        found=[Note._make(row) for row in rows if row is not None],
-        truncated=len(numbers) > cap,
-        frequencies=_frequencies(connection, scopes, query),
-        total=total,
-    )
 
 
 def _on_shelf(scope: str) -> str:
@@ -281,49 +313,3 @@ def _frequencies(connection: sqlite3.Connection, scopes: Sequence[str], query: Q
             match = fts5_match(Query(groups=(Group(terms=(term,)),)), [scope])
             counts[term.token] += connection.execute(MATCH_COUNT, (match,)).fetchone()[0]
     return counts
-
-
-def near(
-    connection: sqlite3.Connection, owner: str, where: Sequence[str], model: str, vector: bytes, limit: int
-) -> list[tuple[Note, float]]:
-    """The nearest live notes on these shelves, best first."""
-    values = {"owner": owner, "shelves": _array(where), "model": model}
-    best = nearest(connection.execute(VECTORS, values).fetchall(), vector, limit)
-    rows = ((connection.execute(FOUND, (number, owner)).fetchone(), score) for number, score in best)
-    return [(Note._make(row), score) for row, score in rows if row is not None]
-
-
-def uses(connection: sqlite3.Connection, owner: str, limit: int) -> list[UseCount]:
-    """What an owner uses most."""
-    return list(map(UseCount._make, connection.execute(USES, (owner, limit))))
-
-
-class SqliteNotes:
-    """`store.notes` of core/ports.py."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
-
-    async def change(self, owner: str, change: NoteChange[R]) -> R:
-        now = self._database.now()
-        return await self._database.engine.write(lambda c: _change(c, owner, change, now))
-
-    async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
-        return await self._database.engine.read(lambda c: listed(c, owner, query))
-
-    async def owners(self) -> Sequence[str]:
-        return [row[0] for row in await self._database.engine.read(lambda c: c.execute(notes.OWNERS).fetchall())]
-
-    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
-        return await self._database.engine.read(lambda c: shelves(c, owner, kind))
-
-    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
-        return await self._database.engine.read(lambda c: find(c, owner, shelves, query, cap, any_word))
-
-    async def nearest(
-        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
-    ) -> Sequence[tuple[Note, float]]:
-        return await self._database.engine.read(lambda c: near(c, owner, shelves, model, vector, limit))
-
-    async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
-        return await self._database.read_indexed(lambda c: uses(c, owner, limit))

@@ -1,4 +1,4 @@
-"""Finding candidates by words in the FTS5 index, over an open connection; ranking is history/search.py's and recall's.
+"""Finding candidates by words in the FTS5 index; ranking is history/search.py's and recall's.
 
 The cap comes after the owner. A token in each entry stands for its owner, so that one with few messages among many is
 found at once; but to match the token of one who owns most of them costs a walk through all of those (10 ms in a
@@ -33,27 +33,58 @@ COUNT_CAP = 10_000
 """Words are counted up to this: beyond it one is simply common."""
 
 
-def candidates(
-    connection: sqlite3.Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool
-) -> Candidates:
-    """At most `cap` matches of this owner, or of one of its conversations, newest first."""
-    first, last = _span(connection, owner, conversation)
-    scope = [] if conversation is not None or _is_large(connection, owner) else [owner_scope(owner)]
-    matching = connection.execute(sql.MATCH, (fts5_match(query, scope, any_term=any_word), first, last))
-    keys = list(islice(_owned(connection, owner, (row[0] for row in matching)), cap + 1))
-    rows = (connection.execute(sql.CANDIDATE, (key, owner)).fetchone() for key in keys[:cap])
-    return Candidates(
-        found=[Candidate(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
-        truncated=len(keys) > cap,
-        frequencies={
-            term.token: _count(connection, fts5_match(Query(groups=(Group(terms=(term,)),)), scope), first, last)
-            for term in query.terms
-        },
-        total=connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0],
-    )
+class SqliteSearch:
+    """`store.search` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def candidates(
+        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
+    ) -> Candidates:
+        def work(connection: sqlite3.Connection) -> Candidates:
+            first, last = _span(connection, owner, conversation)
+            scope = [] if conversation is not None or _is_large(connection, owner) else [owner_scope(owner)]
+            matching = connection.execute(sql.MATCH, (fts5_match(query, scope, any_term=any_word), first, last))
+            keys = list(islice(_owned(connection, owner, (row[0] for row in matching)), cap + 1))
+            rows = (connection.execute(sql.CANDIDATE, (key, owner)).fetchone() for key in keys[:cap])
+            return Candidates(
+                found=[Candidate(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
+                truncated=len(keys) > cap,
+                frequencies={
+                    term.token: _count(
+                        connection, fts5_match(Query(groups=(Group(terms=(term,)),)), scope), first, last
+                    )
+                    for term in query.terms
+                },
+                total=connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0],
+            )
+
+        return await self._database.read_indexed(work)
+
+    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
+        def work(connection: sqlite3.Connection) -> Postings:
+            return read_postings(connection, owner, conversation, terms, cap)
+
+        if conversation is None:
+            return await self._database.read_indexed(work)
+        ref = Ref(owner, conversation)
+        return await self._database.read_indexed(work, lambda c: indexing.is_far_behind(c, ref))
+
+    async def messages(
+        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+    ) -> Sequence[PlacedMessage]:
+        def work(connection: sqlite3.Connection) -> Sequence[PlacedMessage]:
+            numbers = {id: connection.execute(sql.NUMBER, (owner, id)).fetchone() for id in {id for id, _ in named}}
+            keys = {*orders, *(entry_key(row[0], seq) for id, seq in named if (row := numbers[id]) is not None)}
+            rows = connection.execute(sql.PLACED, (json.dumps(sorted(keys)), owner))
+            found = (PlacedMessage(row[0], row[1], row[2], row[3], counted(Entry._make(row[4:]))) for row in rows)
+            return list({one.order: one for one in found}.values())
+
+        return await self._database.engine.read(work)
 
 
-def word_places(
+def read_postings(
     connection: sqlite3.Connection, owner: str, conversation: str | None, terms: Sequence[Term], cap: int
 ) -> Postings:
     """Of each term the entries of this owner, or of one of its conversations, that have it; in a conversation those too
@@ -77,17 +108,6 @@ def word_places(
         keys += [key for key, words in tail.words if has_term(term, words)]
         del keys[:-cap]
     return Postings(found, total, any(len(having) >= cap for having in found.values()))
-
-
-def placed(
-    connection: sqlite3.Connection, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
-) -> list[PlacedMessage]:
-    """Messages by order, or by conversation and seq."""
-    numbers = {id: connection.execute(sql.NUMBER, (owner, id)).fetchone() for id in {id for id, _ in named}}
-    keys = {*orders, *(entry_key(row[0], seq) for id, seq in named if (row := numbers[id]) is not None)}
-    rows = connection.execute(sql.PLACED, (json.dumps(sorted(keys)), owner))
-    found = (PlacedMessage(row[0], row[1], row[2], row[3], counted(Entry._make(row[4:]))) for row in rows)
-    return list({one.order: one for one in found}.values())
 
 
 def _span(connection: sqlite3.Connection, owner: str, conversation: str | None) -> tuple[int, int]:
@@ -125,29 +145,3 @@ def _owned_of(connection: sqlite3.Connection, owner: str, found: dict[Term, list
 def _count(connection: sqlite3.Connection, match: str, first: int, last: int) -> int:
     count: int = connection.execute(sql.MATCH_COUNT, (match, first, last, COUNT_CAP)).fetchone()[0]
     return count
-
-
-class SqliteSearch:
-    """`store.search` of core/ports.py."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
-
-    async def candidates(
-        self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
-    ) -> Candidates:
-        return await self._database.read_indexed(lambda c: candidates(c, owner, conversation, query, cap, any_word))
-
-    async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
-        def work(connection: sqlite3.Connection) -> Postings:
-            return word_places(connection, owner, conversation, terms, cap)
-
-        if conversation is None:
-            return await self._database.read_indexed(work)
-        ref = Ref(owner, conversation)
-        return await self._database.read_indexed(work, lambda c: indexing.is_far_behind(c, ref))
-
-    async def messages(
-        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
-    ) -> Sequence[PlacedMessage]:
-        return await self._database.engine.read(lambda c: placed(c, owner, orders, named))

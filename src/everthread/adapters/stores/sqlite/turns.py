@@ -1,4 +1,4 @@
-"""Turns over an open connection."""
+"""Turns and their events in SQLite. Rows are written by intents (`apply`), like the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from everthread.adapters.stores.sqlite import turn_statements as sql
-from everthread.adapters.stores.sqlite import turns
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.adapters.stores.turn_rows import STATES, packed, turn_from_row, turn_values, unpacked, without
 from everthread.core.clock import to_micros
@@ -20,6 +19,71 @@ from everthread.core.nouns import Ref
 from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 _NEWEST = 1 << 62
+
+
+class SqliteTurns:
+    """`store.turns` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def get(self, ref: Ref, id: str) -> Turn:
+        return await self._database.engine.read(lambda c: read(c, ref, id))
+
+    async def list(self, query: TurnQuery) -> Sequence[Turn]:
+        def work(connection: sqlite3.Connection) -> Sequence[Turn]:
+            values = {
+                "owner": query.owner,
+                "conversation": query.conversation,
+                "before": _NEWEST if query.before is None else query.before,
+                "states": json.dumps([STATES.index(state) for state in query.states]),
+                "limit": query.limit,
+            }
+            statement = sql.OF_OWNER if query.conversation is None else sql.OF_CONVERSATION
+            return [turn_from_row(row) for row in connection.execute(statement, values)]
+
+        return await self._database.engine.read(work)
+
+    async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
+        def work(connection: sqlite3.Connection) -> Sequence[tuple[Ref, Turn]]:
+            found = [(row[0], turn_from_row(row[1:])) for row in connection.execute(sql.UNFINISHED)]
+            return [(Ref(owner, turn.conversation_id), turn) for owner, turn in found]
+
+        return await self._database.engine.read(work)
+
+    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
+        def work(connection: sqlite3.Connection) -> Sequence[str]:
+            connection.execute(sql.RENEW, (to_micros(until), holder))
+            return [row[0] for row in connection.execute(sql.TO_STOP, (holder,))]
+
+        return await self._database.engine.write(work)
+
+    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
+        now = self._database.now()
+
+        def work(connection: sqlite3.Connection) -> None:
+            values = (batch.first, batch.last, packed(batch), now)
+            connection.execute(sql.ADD_EVENTS, (*values, *ref, batch.turn_id, holder))
+
+        await self._database.engine.write(work)
+
+    async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
+        def work(connection: sqlite3.Connection) -> Sequence[StoredEvent]:
+            found: list[StoredEvent] = []
+            number = read(connection, ref, id).number
+            for row in connection.execute(sql.EVENTS, (number, number, after)):
+                found += unpacked([row], after)
+                if len(found) >= limit:
+                    break
+            return found
+
+        return await self._database.engine.read(work)
+
+    async def prune_events(self, before: datetime) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            return connection.execute(sql.PRUNE_EVENTS, (to_micros(before),)).rowcount
+
+        return await self._database.engine.write(work)
 
 
 def look(connection: sqlite3.Connection, number: int, needs: TurnNeeds) -> list[Turn]:
@@ -42,47 +106,6 @@ def read(connection: sqlite3.Connection, ref: Ref, id: str) -> Turn:
     return turn_from_row(row)
 
 
-def listed(connection: sqlite3.Connection, query: TurnQuery) -> list[Turn]:
-    values = {
-        "owner": query.owner,
-        "conversation": query.conversation,
-        "before": _NEWEST if query.before is None else query.before,
-        "states": json.dumps([STATES.index(state) for state in query.states]),
-        "limit": query.limit,
-    }
-    statement = sql.OF_OWNER if query.conversation is None else sql.OF_CONVERSATION
-    return [turn_from_row(row) for row in connection.execute(statement, values)]
-
-
-def unfinished(connection: sqlite3.Connection) -> list[tuple[Ref, Turn]]:
-    found = [(row[0], turn_from_row(row[1:])) for row in connection.execute(sql.UNFINISHED)]
-    return [(Ref(owner, turn.conversation_id), turn) for owner, turn in found]
-
-
-def renew(connection: sqlite3.Connection, holder: str, until: datetime) -> list[str]:
-    connection.execute(sql.RENEW, (to_micros(until), holder))
-    return [row[0] for row in connection.execute(sql.TO_STOP, (holder,))]
-
-
-def add_events(connection: sqlite3.Connection, ref: Ref, holder: str, batch: EventBatch, now: int) -> None:
-    values = (batch.first, batch.last, packed(batch), now)
-    connection.execute(sql.ADD_EVENTS, (*values, *ref, batch.turn_id, holder))
-
-
-def events(connection: sqlite3.Connection, ref: Ref, id: str, after: int, limit: int) -> list[StoredEvent]:
-    found: list[StoredEvent] = []
-    number = read(connection, ref, id).number
-    for row in connection.execute(sql.EVENTS, (number, number, after)):
-        found += unpacked([row], after)
-        if len(found) >= limit:
-            break
-    return found
-
-
-def prune(connection: sqlite3.Connection, before: datetime) -> int:
-    return connection.execute(sql.PRUNE_EVENTS, (to_micros(before),)).rowcount
-
-
 def forget(connection: sqlite3.Connection, number: int, reached: Counter[str]) -> None:
     """Destroy the turns of a conversation."""
     reached["run_events"] += connection.execute(sql.DELETE_EVENTS_OF, (number,)).rowcount
@@ -101,32 +124,3 @@ def forget_message(
             question = None if is_question else cleaned.question
             connection.execute(sql.PUT, (number, *turn_values(replace(cleaned, question=question))))
             reached["turns"] += 1
-
-
-class SqliteTurns:
-    """`store.turns` of core/ports.py."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
-
-    async def get(self, ref: Ref, id: str) -> Turn:
-        return await self._database.engine.read(lambda c: read(c, ref, id))
-
-    async def list(self, query: TurnQuery) -> Sequence[Turn]:
-        return await self._database.engine.read(lambda c: listed(c, query))
-
-    async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
-        return await self._database.engine.read(turns.unfinished)
-
-    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
-        return await self._database.engine.write(lambda c: renew(c, holder, until))
-
-    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
-        now = self._database.now()
-        await self._database.engine.write(lambda c: add_events(c, ref, holder, batch, now))
-
-    async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
-        return await self._database.engine.read(lambda c: events(c, ref, id, after, limit))
-
-    async def prune_events(self, before: datetime) -> int:
-        return await self._database.engine.write(lambda c: prune(c, before))

@@ -1,4 +1,4 @@
-"""What views are made from, over an open connection: compactions, their settings, and what models were shown."""
+"""What views are made from, in SQLite: compactions, their settings, and what models were shown."""
 
 from __future__ import annotations
 
@@ -22,6 +22,95 @@ _SERVER = 0
 """The number no conversation has: the server's own settings."""
 
 
+class SqliteViews:
+    """`store.views` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase, jobs: SqliteJobs) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
+        return await self._database.engine.read(lambda c: read_inputs(c, ref, branch))
+
+    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
+        return await self._database.engine.read(lambda c: compactions.found(c, log.living_head(c, ref)[0], query))
+
+    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
+        return await self._database.engine.read(lambda c: compactions.page(c, log.living_head(c, ref)[0], after, limit))
+
+    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            number = _SERVER if ref is None else log.living_head(connection, ref)[0]
+            found: dict[int, bytes] = dict(connection.execute(sql.POLICIES, (number,)).fetchall())
+            policy = change(found.get(_SERVER), found.get(number))
+            if policy is None:
+                connection.execute(sql.DELETE_POLICY, (number,))
+            else:
+                connection.execute(sql.SET_POLICY, (number, policy))
+            connection.execute(sql.SET_LOOK_AT, (1, number))
+
+        await self._database.engine.write(work)
+
+    async def policy(self, ref: Ref | None) -> bytes | None:
+        def work(connection: sqlite3.Connection) -> bytes | None:
+            number = _SERVER if ref is None else log.living_head(connection, ref)[0]
+            found: bytes | None = dict(connection.execute(sql.POLICIES, (number,)).fetchall()).get(number)
+            return found
+
+        return await self._database.engine.read(work)
+
+    async def keep_manifest(
+        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
+    ) -> None:
+        now = self._database.now()
+
+        def work(connection: sqlite3.Connection) -> None:
+            number = log.living_head(connection, ref)[0]
+            connection.execute(sql.KEEP_MANIFEST, (number, id, manifest, now))
+            for digest, text in shared.items():
+                if connection.execute(sql.USE_PROMPT, (number, digest)).rowcount:
+                    connection.execute(sql.KEEP_PROMPT, (ref.owner, digest, text))
+            put(connection, number, jobs, now)
+
+        await self._database.engine.write(work)
+        if jobs:
+            self._jobs.ring(jobs)
+
+    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
+        def work(connection: sqlite3.Connection) -> Mapping[str, bytes]:
+            number = log.living_head(connection, ref)[0]
+            found = (
+                (digest, connection.execute(sql.PROMPT, (ref.owner, number, digest)).fetchone()) for digest in digests
+            )
+            return {digest: row[0] for digest, row in found if row is not None}
+
+        return await self._database.engine.read(work)
+
+    async def manifest(self, ref: Ref, id: str) -> bytes:
+        def work(connection: sqlite3.Connection) -> bytes:
+            row = connection.execute(sql.MANIFEST, (log.living_head(connection, ref)[0], id)).fetchone()
+            if row is None:
+                raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
+            found: bytes = row[0]
+            return found
+
+        return await self._database.engine.read(work)
+
+
+class SqliteCalibrations:
+    """`store.calibrations` of core/ports.py."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def get(self, model: str) -> tuple[float, int] | None:
+        found = await self._database.engine.read(lambda c: c.execute(sql.CALIBRATION, (model,)).fetchone())
+        return None if found is None else (found[0], found[1])
+
+    async def keep(self, model: str, factor: float, samples: int) -> None:
+        await self._database.engine.write(lambda c: c.execute(sql.KEEP_CALIBRATION, (model, factor, samples)))
+
+
 def read_inputs(connection: sqlite3.Connection, ref: Ref, branch: BranchName) -> ViewInputs:
     """Everything a view of a path needs but the messages."""
     number, head, active = log.living_head(connection, ref)
@@ -42,102 +131,3 @@ def read_inputs(connection: sqlite3.Connection, ref: Ref, branch: BranchName) ->
         pinned=log.pinned(connection, number),
         policies=(policies.get(_SERVER), policies.get(number)),
     )
-
-
-def change_policy(connection: sqlite3.Connection, ref: Ref | None, change: PolicyChange) -> None:
-    number = _SERVER if ref is None else log.living_head(connection, ref)[0]
-    found: dict[int, bytes] = dict(connection.execute(sql.POLICIES, (number,)).fetchall())
-    policy = change(found.get(_SERVER), found.get(number))
-    if policy is None:
-        connection.execute(sql.DELETE_POLICY, (number,))
-    else:
-        connection.execute(sql.SET_POLICY, (number, policy))
-    connection.execute(sql.SET_LOOK_AT, (1, number))
-
-
-def policy(connection: sqlite3.Connection, ref: Ref | None) -> bytes | None:
-    number = _SERVER if ref is None else log.living_head(connection, ref)[0]
-    found: bytes | None = dict(connection.execute(sql.POLICIES, (number,)).fetchall()).get(number)
-    return found
-
-
-def keep_manifest(
-    connection: sqlite3.Connection,
-    ref: Ref,
-    id: str,
-    manifest: bytes,
-    shared: Mapping[str, bytes],
-    jobs: Sequence[NewJob],
-    now: int,
-) -> None:
-    number = log.living_head(connection, ref)[0]
-    connection.execute(sql.KEEP_MANIFEST, (number, id, manifest, now))
-    for digest, text in shared.items():
-        if connection.execute(sql.USE_PROMPT, (number, digest)).rowcount:
-            connection.execute(sql.KEEP_PROMPT, (ref.owner, digest, text))
-    put(connection, number, jobs, now)
-
-
-def prompts(connection: sqlite3.Connection, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
-    number = log.living_head(connection, ref)[0]
-    found = ((digest, connection.execute(sql.PROMPT, (ref.owner, number, digest)).fetchone()) for digest in digests)
-    return {digest: row[0] for digest, row in found if row is not None}
-
-
-def manifest(connection: sqlite3.Connection, ref: Ref, id: str) -> bytes:
-    row = connection.execute(sql.MANIFEST, (log.living_head(connection, ref)[0], id)).fetchone()
-    if row is None:
-        raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
-    found: bytes = row[0]
-    return found
-
-
-class SqliteViews:
-    """`store.views` of core/ports.py."""
-
-    def __init__(self, database: SqliteDatabase, jobs: SqliteJobs) -> None:
-        self._database = database
-        self._jobs = jobs
-
-    async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
-        return await self._database.engine.read(lambda c: read_inputs(c, ref, branch))
-
-    async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
-        return await self._database.engine.read(lambda c: compactions.found(c, log.living_head(c, ref)[0], query))
-
-    async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
-        return await self._database.engine.read(lambda c: compactions.page(c, log.living_head(c, ref)[0], after, limit))
-
-    async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
-        await self._database.engine.write(lambda c: change_policy(c, ref, change))
-
-    async def policy(self, ref: Ref | None) -> bytes | None:
-        return await self._database.engine.read(lambda c: policy(c, ref))
-
-    async def keep_manifest(
-        self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
-    ) -> None:
-        now = self._database.now()
-        await self._database.engine.write(lambda c: keep_manifest(c, ref, id, manifest, shared, jobs, now))
-        if jobs:
-            self._jobs.ring(jobs)
-
-    async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
-        return await self._database.engine.read(lambda c: prompts(c, ref, digests))
-
-    async def manifest(self, ref: Ref, id: str) -> bytes:
-        return await self._database.engine.read(lambda c: manifest(c, ref, id))
-
-
-class SqliteCalibrations:
-    """`store.calibrations` of core/ports.py."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
-
-    async def get(self, model: str) -> tuple[float, int] | None:
-        found = await self._database.engine.read(lambda c: c.execute(sql.CALIBRATION, (model,)).fetchone())
-        return None if found is None else (found[0], found[1])
-
-    async def keep(self, model: str, factor: float, samples: int) -> None:
-        await self._database.engine.write(lambda c: c.execute(sql.KEEP_CALIBRATION, (model, factor, samples)))
