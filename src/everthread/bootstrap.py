@@ -13,11 +13,10 @@ from urllib.parse import unquote
 from everthread.adapters.blobs import blobs_at
 from everthread.adapters.documents import read_document
 from everthread.adapters.embedders import AUTO, embedder_from, embedder_named
-from everthread.adapters.models.choosing import NamedSummariser, summariser_from
+from everthread.adapters.models.named_summariser import NamedSummariser, as_summariser
 from everthread.adapters.observability import LogsAndMetrics
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.vectors import vectors_from
-from everthread.adapters.workspaces import FolderWorkspaces, TemporaryWorkspaces
 from everthread.compaction.policy import CompactionPolicy, policy_from_environment
 from everthread.compaction.sources import Redact
 from everthread.compaction.summarise import Summariser
@@ -33,6 +32,7 @@ from everthread.instance import Everthread
 from everthread.recall.policy import RecallPolicy
 from everthread.runtime import Runtime
 from everthread.text.secrets import redact_secrets
+from everthread.workspaces import FolderWorkspaces, TemporaryWorkspaces
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -104,7 +104,7 @@ def open(
         blobs=kept,
         workspaces=_workspaces(str(address), workspaces, settings, clock),
         policy=policy if summariser is None else replace(policy, summary_model=None),
-        summariser=None if summariser is None else summariser_from(summariser, address_of_models),
+        summariser=None if summariser is None else as_summariser(summariser, address_of_models),
         summariser_named=partial(NamedSummariser, base_url=address_of_models),
         titler=_titler(settings),
         read=read_document,

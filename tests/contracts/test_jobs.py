@@ -12,7 +12,7 @@ import pytest
 import everthread
 from everthread import Conversation, Everthread, HeadMoved, Job, JobState, NotFound, Pace
 from everthread.compaction.policy import CompactionPolicy
-from everthread.core.jobs import COMPACT, Gathering, NewJob, pause_before_next
+from everthread.core.jobs import COMPACT, NewJob, WakeFilter, pause_before_next
 from tests.contracts.errands import QUICK, Diary, put, settled, the_job, until, working
 from tests.contracts.talk import appended, says
 
@@ -162,11 +162,11 @@ async def test_jobs_that_gather_are_begun_when_they_are_due_though_nobody_looks(
 
 def test_of_jobs_that_gather_the_first_wakes_the_worker() -> None:
     patient, hasty = NewJob(kind="embed", gather_seconds=60), NewJob(kind="compact")
-    gathering = Gathering()
-    assert gathering.is_news([patient])
-    assert not gathering.is_news([patient])
-    assert gathering.is_news([hasty, patient])
-    assert gathering.is_news([])
+    gathering = WakeFilter()
+    assert gathering.should_wake([patient])
+    assert not gathering.should_wake([patient])
+    assert gathering.should_wake([hasty, patient])
+    assert gathering.should_wake([])
 
 
 async def _is(state: bool) -> bool:
@@ -452,7 +452,7 @@ async def test_a_job_that_ends_the_task_it_runs_in_does_not_end_the_worker(
         await put(et, conv)
         await until(lambda: _has(diary, conv.id))
     if not url.startswith("postgres"):  # there each job has a task of its own
-        assert "a lane of the worker ended, another is begun: it was cancelled" in caplog.text
+        assert "a loop of the worker ended, another is begun: it was cancelled" in caplog.text
 
 
 async def _has(diary: Diary, id: str) -> bool:

@@ -12,7 +12,7 @@ from everthread import CompactionPolicy, Conversation, Everthread, Pace, Summari
 from everthread.agent_tools import forget, remember
 from everthread.compaction.sources import ConversationKind
 from everthread.core.jobs import REMEMBER
-from everthread.jobs.handlers import chores
+from everthread.jobs.handlers import job_handlers
 from tests.contracts.errands import settled
 from tests.contracts.talk import says
 from tests.contracts.test_erase import everything_kept, traces
@@ -84,7 +84,7 @@ async def test_only_a_message_that_tells_something_makes_work(et: Everthread, co
 async def test_reading_twice_remembers_once(et: Everthread, conv: Conversation) -> None:
     await conv.append([says("call me Max")])
     (job,) = (await et.jobs()).jobs
-    work = chores(et._runtime)[REMEMBER]
+    work = job_handlers(et._runtime)[REMEMBER]
     await work(job)
     (memory,) = (await et.memories.list("local")).items
     await et.memories.forget("local", memory.id)
@@ -102,7 +102,7 @@ async def test_the_words_of_others_are_not_remembered(et: Everthread, conv: Conv
     await conv.append([says("I live in Rome", id="m")])
     await conv.delete_message("m")
     (job,) = (await et.jobs()).jobs
-    await chores(et._runtime)[REMEMBER](job)
+    await job_handlers(et._runtime)[REMEMBER](job)
     assert [one.text for one in (await et.memories.list("local")).items] == ["The user wants to be called Ann."]
 
 
@@ -110,7 +110,7 @@ async def test_a_revised_message_tells_what_it_says_now(et: Everthread, conv: Co
     await conv.append([says("call me Max", id="m")])
     await conv.append([says("call me Moritz", id="m")])
     (job,) = (await et.jobs()).jobs
-    await chores(et._runtime)[REMEMBER](job)
+    await job_handlers(et._runtime)[REMEMBER](job)
     (memory,) = (await et.memories.list("local")).items
     assert (memory.text, memory.source) == ("The user wants to be called Moritz.", (conv.id, 1))
 
@@ -175,10 +175,10 @@ async def test_a_job_that_comes_late_remembers_nothing_of_what_was_erased(et: Ev
     await conv.append([says("call me Max", id="m")])
     (job,) = (await et.jobs()).jobs
     await et.erase(conversation=conv.id, message="m")
-    await chores(et._runtime)[REMEMBER](job)
+    await job_handlers(et._runtime)[REMEMBER](job)
     assert (await et.memories.list("local")).items == []
     await et.erase(conversation=conv.id)
-    await chores(et._runtime)[REMEMBER](job)
+    await job_handlers(et._runtime)[REMEMBER](job)
 
 
 # -- by an agent ---------------------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from everthread.adapters.models.weights import State, named, state_of
+from everthread.adapters.models.weights import WeightsState, state_of, weights_by_name
 from tests.conftest import MODELS
 
 
 def _fetched(name: str) -> Path:
-    if state_of(MODELS, named(name)) is not State.PRESENT:
+    if state_of(MODELS, weights_by_name(name)) is not WeightsState.PRESENT:
         pytest.skip(f"needs the weights: everthread models fetch {name}")
     return MODELS
 

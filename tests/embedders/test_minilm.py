@@ -46,10 +46,10 @@ def embedder(models: Path) -> BertEmbedder:
 
 
 def _linked(source: Path, target: Path) -> Path:
-    folder = weights.folder_of(target, weights.named("minilm"))
+    folder = weights.folder_of(target, weights.weights_by_name("minilm"))
     folder.mkdir(parents=True)
-    for file in weights.named("minilm").files:
-        os.symlink(weights.folder_of(source, weights.named("minilm")) / file.name, folder / file.name)
+    for file in weights.weights_by_name("minilm").files:
+        os.symlink(weights.folder_of(source, weights.weights_by_name("minilm")) / file.name, folder / file.name)
     return target
 
 
@@ -58,7 +58,7 @@ def _numbers(vector: bytes) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
 
 
 async def test_its_vectors_are_those_of_the_published_model(embedder: BertEmbedder, models: Path) -> None:
-    folder = weights.folder_of(models, weights.named("minilm"))
+    folder = weights.folder_of(models, weights.weights_by_name("minilm"))
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(256)
@@ -103,14 +103,14 @@ async def test_a_question_does_not_wait_behind_a_backlog(embedder: BertEmbedder)
 
 
 def test_the_graph_is_the_same_on_every_machine(models: Path) -> None:
-    folder = weights.folder_of(models, weights.named("minilm"))
+    folder = weights.folder_of(models, weights.weights_by_name("minilm"))
     graph = bert_graph.build(read_weights(folder / MINILM.file), heads=MINILM.heads, max_tokens=MAX_TOKENS)
     assert sha256(graph).hexdigest() == MINILM.graph_sha256
 
 
 async def test_the_graph_is_built_once_and_a_damaged_one_is_built_again(embedder: BertEmbedder, models: Path) -> None:
     await embedder.query("build")
-    graph = weights.folder_of(models, weights.named("minilm")) / GRAPH_FILE
+    graph = weights.folder_of(models, weights.weights_by_name("minilm")) / GRAPH_FILE
     whole = graph.read_bytes()
     graph.write_bytes(whole[:1000])
     expected = await embedder.query(TEXTS[1])
@@ -120,7 +120,7 @@ async def test_the_graph_is_built_once_and_a_damaged_one_is_built_again(embedder
 
 async def test_damaged_weights_are_refused_and_say_how_to_mend(minilm_models: Path, tmp_path: Path) -> None:
     models = _linked(minilm_models, tmp_path)
-    folder = weights.folder_of(models, weights.named("minilm"))
+    folder = weights.folder_of(models, weights.weights_by_name("minilm"))
     tokenizer = folder / "tokenizer.json"
     content = tokenizer.read_bytes()
     tokenizer.unlink()
@@ -138,7 +138,7 @@ async def test_missing_weights_are_refused_and_say_how_to_get_them(tmp_path: Pat
 
 async def test_a_folder_that_cannot_be_written_is_used_all_the_same(minilm_models: Path, tmp_path: Path) -> None:
     models = _linked(minilm_models, tmp_path)
-    folder = weights.folder_of(models, weights.named("minilm"))
+    folder = weights.folder_of(models, weights.weights_by_name("minilm"))
     (folder / GRAPH_FILE).mkdir()  # root may write anywhere, but not over a folder
     assert len(await BertEmbedder(MINILM, models).query("x")) == 1536
     shutil.rmtree(folder / GRAPH_FILE)
@@ -147,7 +147,7 @@ async def test_a_folder_that_cannot_be_written_is_used_all_the_same(minilm_model
 
 async def test_the_one_for_chinese_is_the_published_model_too(m3e_models: Path) -> None:
     embedder = BertEmbedder(M3E, m3e_models)
-    folder = weights.folder_of(m3e_models, weights.named("m3e"))
+    folder = weights.folder_of(m3e_models, weights.weights_by_name("m3e"))
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     reference = Reference(read_weights(folder / M3E.file), heads=M3E.heads)

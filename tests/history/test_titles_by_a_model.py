@@ -13,7 +13,7 @@ from everthread.compaction.policy import CompactionPolicy
 from everthread.core.clock import system_clock
 from everthread.core.jobs import TITLE, Job, JobState
 from everthread.core.nouns import Ref
-from everthread.jobs.handlers import chores
+from everthread.jobs.handlers import job_handlers
 from everthread.settings import Settings
 
 KEY = "sk-ant-api03-" + "a1B2" * 20
@@ -52,7 +52,7 @@ async def named(et: Everthread, model: Model, title: str | None = None) -> str |
         due_at=None,
         put_at=system_clock(),
     )
-    await chores(runtime)[TITLE](job)
+    await job_handlers(runtime)[TITLE](job)
     return (await et.conversations.get(conv.id)).title
 
 

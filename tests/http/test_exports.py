@@ -82,7 +82,7 @@ async def test_a_pdf_that_could_only_show_boxes_is_refused(kept: None, bare: htt
 
 async def test_chinese_is_set_in_a_pdf(et: Everthread, kept: None, tmp_path: Path) -> None:
     models = Path(os.environ.get("EVERTHREAD_MODELS_DIR") or data_folder() / "models")
-    if weights.state_of(models, weights.named(FONT)) is not weights.State.PRESENT:
+    if weights.state_of(models, weights.weights_by_name(FONT)) is not weights.WeightsState.PRESENT:
         pytest.skip(f"needs the font: everthread models fetch {FONT}")
     app = create_app(et, Settings(database="memory://", models_dir=models))
     made = tmp_path / "made.pdf"

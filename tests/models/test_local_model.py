@@ -18,7 +18,7 @@ pytest.importorskip("xllamacpp", reason="needs everthread[agent]")
 import everthread
 from everthread import Conversation
 from everthread.adapters.models.local import TOY_NOTICE
-from everthread.adapters.models.weights import State, named, state_of
+from everthread.adapters.models.weights import WeightsState, state_of, weights_by_name
 from everthread.core.turn_events import Done, Token
 from everthread.settings import Settings
 from everthread.turn import Agent, run_turn
@@ -39,7 +39,7 @@ asyncio.run(main())
 
 @pytest.fixture(autouse=True)
 def weights() -> None:
-    if state_of(Settings.load().models_dir, named("smollm2")) is not State.PRESENT:
+    if state_of(Settings.load().models_dir, weights_by_name("smollm2")) is not WeightsState.PRESENT:
         pytest.skip("needs the weights: everthread models fetch smollm2")
 
 

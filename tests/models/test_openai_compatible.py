@@ -14,7 +14,7 @@ pytest.importorskip("langchain_openai", reason="needs langchain-openai")
 
 import everthread
 from everthread import Conversation, Everthread, ModelKeyMissing, TurnEvent, TurnState
-from everthread.adapters.models.voices import Patience
+from everthread.adapters.models.chat_model import RetryPolicy
 from everthread.core.turn_events import Accepted, Done, Failed, Token, ToolCall, ToolResult
 from everthread.models import named_models, resolve
 from everthread.settings import Settings
@@ -24,7 +24,7 @@ from tests.models.provider import Fails, Provider, Says
 from tests.turn.turns import add, of, only, said, told
 
 HELLO = Says(pieces=["Hel", "lo ", "there", "."], input_tokens=321)
-QUICK = Patience(pause_seconds=0.001, silence_seconds=5)
+QUICK = RetryPolicy(pause_seconds=0.001, silence_seconds=5)
 
 
 @pytest.fixture
@@ -44,11 +44,11 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def agent_over(et: Everthread, provider: Provider, patience: Patience = QUICK) -> AsyncIterator[Agent]:
+async def agent_over(et: Everthread, provider: Provider, retry: RetryPolicy = QUICK) -> AsyncIterator[Agent]:
     """An agent whose model is that server's."""
     async with listening(provider.app()) as address:
         settings = Settings(model="openai:small", model_base_url=f"{address}/v1")
-        models = replace(named_models(settings), patience=patience)
+        models = replace(named_models(settings), retry=retry)
         yield everthread.agent(et, settings=settings, models=models, tools=_tools)
 
 
@@ -85,10 +85,10 @@ async def test_usage_that_the_server_reports_is_recorded(et: Everthread, conv: C
 async def test_a_servers_own_vocabulary_is_not_taken_for_ours(et: Everthread, conv: Conversation) -> None:
     text = "a sentence that is long enough to be worth counting, again and again. " * 40
     async with agent_over(et, Provider([Says(pieces=["ok"], input_tokens=4_000)])) as agent:
-        voice = await agent.models.get(None, None)
-        assert voice.budget.factor == 1.3
+        model = await agent.models.get(None, None)
+        assert model.budget.factor == 1.3
         await told(conv, text, agent)
-        assert voice.budget.factor > 1.3
+        assert model.budget.factor > 1.3
 
 
 async def test_calls_that_come_in_pieces_are_made_and_answered(et: Everthread, conv: Conversation) -> None:
@@ -149,8 +149,8 @@ async def test_a_busy_server_is_asked_again_after_a_pause_that_grows(
     et: Everthread, conv: Conversation, status: int
 ) -> None:
     provider = Provider([Fails(status=status), Fails(status=status), HELLO])
-    patience = Patience(pause_seconds=0.1, silence_seconds=5)
-    events = await answered(et, conv, provider, patience=patience)
+    retry = RetryPolicy(pause_seconds=0.1, silence_seconds=5)
+    events = await answered(et, conv, provider, retry=retry)
     assert only(events, Done).text == "Hello there."
     first, second, third = provider.asked_at
     assert second - first >= 0.08
@@ -222,7 +222,7 @@ async def test_a_server_that_falls_silent_is_given_up_and_what_it_said_is_kept(
     et: Everthread, conv: Conversation
 ) -> None:
     provider = Provider([Says(pieces=HELLO.pieces, hang_after=2)])
-    events = await answered(et, conv, provider, patience=Patience(attempts=1, silence_seconds=0.5))
+    events = await answered(et, conv, provider, retry=RetryPolicy(attempts=1, silence_seconds=0.5))
     assert only(events, Failed).code == "model_timeout"
     assert await said(conv) == [("user", "hello?"), ("assistant", "Hello ")]
 
@@ -239,7 +239,7 @@ async def test_a_server_that_is_not_there_says_so(et: Everthread, conv: Conversa
     async with listening(Provider([]).app()) as address:
         gone = f"{address}/v1"
     settings = Settings(model="openai:small", model_base_url=gone)
-    agent = everthread.agent(et, settings=settings, models=replace(named_models(settings), patience=QUICK))
+    agent = everthread.agent(et, settings=settings, models=replace(named_models(settings), retry=QUICK))
     failed = only(await told(conv, "hello?", agent), Failed)
     assert (failed.code, failed.retryable) == ("model_unreachable", True)
     assert "base_url" in failed.message

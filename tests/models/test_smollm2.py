@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 import everthread
 from everthread import CompactionPolicy
-from everthread.adapters.models.weights import State, folder_of, named, state_of
+from everthread.adapters.models.weights import WeightsState, folder_of, state_of, weights_by_name
 from tests.conftest import MODELS
 from tests.contracts.views import check, tell
 
@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def smollm2() -> Runnable[Any, Any]:
     runner = pytest.importorskip("xllamacpp", reason="needs a runner of GGUF files: pip install xllamacpp")
-    weights, models = named("smollm2"), MODELS
-    if state_of(models, weights) is not State.PRESENT:
+    weights, models = weights_by_name("smollm2"), MODELS
+    if state_of(models, weights) is not WeightsState.PRESENT:
         pytest.skip("needs the weights: everthread models fetch smollm2")
     params = runner.CommonParams()
     params.model.path = str(folder_of(models, weights) / weights.files[0].name)

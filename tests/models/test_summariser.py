@@ -18,8 +18,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 import everthread
 from everthread import CompactionPolicy, Conversation, Everthread, Invalid, MissingExtra, ModelError
-from everthread.adapters.models import choosing
-from everthread.adapters.models.summariser import ModelSummariser, built
+from everthread.adapters.models.named_summariser import as_summariser
+from everthread.adapters.models.summariser import ModelSummariser, summariser_by_name
 from everthread.testing import Reply, ScriptedModel
 from tests.contracts.views import check, tell, tight
 from tests.text.test_secrets import SECRETS
@@ -211,7 +211,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> dict[str, ScriptedModel]:
     def init(name: str) -> BaseChatModel:
         return known[name]
 
-    built.cache_clear()
+    summariser_by_name.cache_clear()
     monkeypatch.setattr("everthread.adapters.models.summariser.init_chat_model", init)
     return known
 
@@ -272,7 +272,7 @@ async def test_without_langchain_the_error_names_the_extra(monkeypatch: pytest.M
 async def test_a_provider_whose_package_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROQ_API_KEY", "x")
     with pytest.raises(MissingExtra, match="langchain-groq"):
-        choosing.summariser_from("groq:llama")
+        as_summariser("groq:llama")
 
 
 # --- a call of its own ---

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from everthread import Everthread
-from everthread.adapters.models.failing import translated
+from everthread.adapters.models.providers import translate_error
 from everthread.core.turn_events import Failed
 from everthread.testing.scripted import Reply, ScriptedModel, Step
 from tests.turn.turns import agent_for, explode, of, told
@@ -55,6 +55,6 @@ async def test_i23_no_secret_is_in_logs_traces_or_errors(
 def test_i23_of_a_providers_error_only_its_kind_is_told(status: int | None) -> None:
     problem = ProviderError(f"bad request with {SECRET}: {AIMessage('text')}")
     problem.status_code = status  # type: ignore[assignment]
-    ours = translated(problem, "openai:gpt-5-mini")
+    ours = translate_error(problem, "openai:gpt-5-mini")
     assert SECRET not in str(ours)
     assert "ProviderError" in str(ours)

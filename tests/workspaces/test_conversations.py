@@ -10,12 +10,12 @@ import pytest
 
 import everthread
 from everthread import Everthread, Invalid, NotFound
-from everthread.adapters.workspaces import FolderWorkspaces
 from everthread.core.nouns import Ref
 from everthread.core.workspaces import Workspace
 from everthread.settings import Settings
 from everthread.testing import Reply, ScriptedModel
 from everthread.turn import begin_turn
+from everthread.workspaces import FolderWorkspaces
 
 TEXT = b"a text that an erase must reach"
 

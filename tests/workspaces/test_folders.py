@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from everthread import Conflict, Invalid, NotFound
-from everthread.adapters.workspaces import FolderWorkspaces, TemporaryWorkspaces
-from everthread.adapters.workspaces.folders import FolderWorkspace
 from everthread.core.nouns import Ref
 from everthread.core.workspaces import Quota
+from everthread.workspaces import FolderWorkspaces, TemporaryWorkspaces
+from everthread.workspaces.folders import FolderWorkspace
 
 HERE = Ref("local", "trip")
 SECRET = b"what nobody in a workspace may read"
@@ -266,7 +266,7 @@ def test_one_that_is_open_is_in_use_and_not_removed(place: FolderWorkspaces) -> 
 def test_one_that_another_process_has_open_is_in_use_until_it_dies(place: FolderWorkspaces) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from everthread.adapters.workspaces import FolderWorkspaces; from everthread.core.nouns import Ref\n"
+        "from everthread.workspaces import FolderWorkspaces; from everthread.core.nouns import Ref\n"
         f"held = FolderWorkspaces(Path({str(place.root)!r})).open(Ref('local', 'trip'))\n"
         "print('open', flush=True); sys.stdin.read()"
     )

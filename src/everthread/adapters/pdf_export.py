@@ -90,7 +90,7 @@ def _typeset(data: dict[str, Any], models: Path) -> bytes:
 
 
 def _font_folders(models: Path, *, needed: bool, typst: Any) -> Sequence[Path]:
-    folder = weights.folder_of(models, weights.named(FONT))
+    folder = weights.folder_of(models, weights.weights_by_name(FONT))
     if folder.is_dir():
         return (folder,)
     if needed and "Noto Sans CJK SC" not in typst.Fonts().families():

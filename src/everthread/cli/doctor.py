@@ -128,10 +128,10 @@ def check_weights(models: Path) -> Iterator[Check]:
 
     for model in weights.CATALOGUE.values():
         state = weights.state_of(models, model)
-        is_damaged = state is weights.State.DAMAGED
+        is_damaged = state is weights.WeightsState.DAMAGED
         advice = {
-            weights.State.ABSENT: f"if you need it: everthread models fetch {model.name}",
-            weights.State.DAMAGED: f"everthread models fetch {model.name}",
+            weights.WeightsState.ABSENT: f"if you need it: everthread models fetch {model.name}",
+            weights.WeightsState.DAMAGED: f"everthread models fetch {model.name}",
         }
         yield Check(
             name=f"model {model.name}",

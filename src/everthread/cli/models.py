@@ -31,7 +31,7 @@ def fetch(
     """Download weights, verified by hash, with this machine's pip or uv. What is already there stays."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
-    chosen = [weights.named(name) for name in names] if names else weights.for_everybody()
+    chosen = [weights.weights_by_name(name) for name in names] if names else weights.for_everybody()
     for model in chosen:
         is_new = weights.fetch(cli.settings.models_dir, model, say=cli.out.note)
         folder = weights.folder_of(cli.settings.models_dir, model)
@@ -45,7 +45,9 @@ def is_local_model_missing(settings: Settings) -> bool:
     """Whether the small local model is to answer but its weights were never fetched."""
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
-    return settings.model is None and not weights.folder_of(settings.models_dir, weights.named(LOCAL)).is_dir()
+    return (
+        settings.model is None and not weights.folder_of(settings.models_dir, weights.weights_by_name(LOCAL)).is_dir()
+    )
 
 
 def fetch_local_model(cli: Invocation) -> None:
@@ -54,7 +56,7 @@ def fetch_local_model(cli: Invocation) -> None:
 
     if is_local_model_missing(cli.settings):
         cli.out.note("no model is set: fetching a small local one (set EVERTHREAD_MODEL for a better one)")
-        weights.fetch(cli.settings.models_dir, weights.named(LOCAL), say=cli.out.note)
+        weights.fetch(cli.settings.models_dir, weights.weights_by_name(LOCAL), say=cli.out.note)
 
 
 @command(models, "ls")

@@ -92,13 +92,13 @@ class JobReport:
     """The dead ones first, then those that run, then those that wait, each kind in the order they are taken."""
 
 
-Work = Callable[[Job], Awaitable[None]]
-"""Does a job. What it raises is the job's error."""
+JobHandler = Callable[[Job], Awaitable[None]]
+"""Runs a job. What it raises is the job's error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How a worker works."""
+    """How a worker takes jobs: how many at once, how often it looks, how long it waits."""
 
     concurrency: int = 2
     """How many jobs run at once, each of another conversation."""
@@ -125,15 +125,15 @@ class Pace:
         return self.lease_seconds / 4
 
 
-class Gathering:
-    """Whether a worker need hear of jobs that were put. Of those that gather only the first wakes it: it looks again
-    when that one is due, and finds the others. To be woken for each would cost more than the work."""
+class WakeFilter:
+    """Whether a worker must be woken for jobs that were put. Of those that gather only the first wakes it: when that
+    one is due, it finds the others too. Waking it for each would cost more than the work."""
 
     def __init__(self) -> None:
         self._until = 0.0
 
-    def is_news(self, jobs: Sequence[NewJob]) -> bool:
-        """Asked once for what was put together; one without a job is always news."""
+    def should_wake(self, jobs: Sequence[NewJob]) -> bool:
+        """Called once for the jobs of one commit; a call without jobs always wakes."""
         seconds = min((job.gather_seconds for job in jobs), default=0.0)
         now = time.monotonic()
         if seconds and now < self._until:
@@ -168,7 +168,7 @@ class Jobs(Protocol):
     async def is_any_left(self) -> bool:
         """Whether one waits or runs, whoever wrote it."""
 
-    async def run(self, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event) -> None:
+    async def run(self, work: Mapping[str, JobHandler], pace: Pace, stop: asyncio.Event) -> None:
         """Take jobs of these kinds and do them, until `stop` is set. What runs then has `stop_seconds` to end."""
 
     async def report(self, limit: int) -> JobReport:
@@ -178,8 +178,8 @@ class Jobs(Protocol):
         """Let a dead one wait again, as if it were new; NotFound when there is none by this id."""
 
 
-class Shelf(Protocol):
-    """Where jobs lie when the loop that takes them is ours (`working.serve`)."""
+class JobQueue(Protocol):
+    """A queue of jobs, where the loop that takes them is ours (`jobs/worker.py`)."""
 
     async def claim(self, kinds: Sequence[str], pace: Pace) -> Job | None:
         """The next one, now ours for the time of a lease."""

@@ -11,23 +11,23 @@ from everthread.compaction.due import DueCompaction
 from everthread.context.read_view import effective_policy
 from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
-from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, Work
+from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, JobHandler
 from everthread.core.nouns import Message
 from everthread.history.titles import title_by_model, title_by_rules
 from everthread.recall.embedding import SemanticIndex, catch_up
 from everthread.recall.memory_extraction import ExtractionOptions, Extractor, extract_memories
 from everthread.runtime import Runtime
 
-_FIRST = 20
-"""Among so many messages a first question is looked for."""
+_FIRST_MESSAGES = 20
+"""Among so many messages the first question is looked for."""
 _EXCHANGE = 4
 _BEGINNING = 2000
 """So many messages, and characters of each, a model is shown to name a conversation."""
 
 
-def chores(runtime: Runtime) -> Mapping[str, Work]:
+def job_handlers(runtime: Runtime) -> Mapping[str, JobHandler]:
     """The kinds of jobs that can be done here; what needs an embedder waits for a process that has one."""
-    every: dict[str, Work] = {
+    every: dict[str, JobHandler] = {
         COMPACT: partial(_compact, runtime),
         REMEMBER: partial(_remember, runtime),
         TITLE: partial(_title, runtime),
@@ -50,7 +50,9 @@ async def _title(runtime: Runtime, job: Job) -> None:
         conv = Conversation(runtime, await runtime.store.conversations.get(job.ref))
         if conv.title is not None:
             return
-        first = [message async for message in conv.messages(limit=_FIRST) if message.role in ("user", "assistant")]
+        first = [
+            message async for message in conv.messages(limit=_FIRST_MESSAGES) if message.role in ("user", "assistant")
+        ]
         title = await _title_by_model(runtime, first) or _title_by_rules(first)
         if title is not None:
             await conv.update(title=title)

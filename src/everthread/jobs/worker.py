@@ -1,5 +1,5 @@
-"""Doing what waits: the loop that takes jobs from a shelf, and the worker that an open database starts when it needs
-one. What a job does is `chores`' business.
+"""The loop that takes jobs from a queue and runs them, and the worker that an open database starts when it needs one.
+What each kind of job does is in `handlers.py`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from contextlib import suppress
 
 from everthread.core.cancellation import cancel_count
 from everthread.core.errors import EverthreadError, StoreError
-from everthread.core.jobs import Job, Jobs, Pace, Shelf, Work, error_text, pause_before_next
+from everthread.core.jobs import Job, JobHandler, JobQueue, Jobs, Pace, error_text, pause_before_next
 
 _LOG = logging.getLogger("everthread.worker")
 
-LONGEST_PAUSE_SECONDS = 30.0
-"""While the database cannot be reached, it is tried again at least this often."""
-_PAUSE_AFTER_A_DEFECT_SECONDS = 1.0
-"""Before a lane that ended by a defect is begun again, so that one at every start burns no processor."""
+MAX_PAUSE_SECONDS = 30.0
+"""While the database cannot be reached, it is retried at least this often."""
+_RESTART_SECONDS = 1.0
+"""Before a loop that ended by a bug is restarted, so that one that fails at once does not spin."""
 
 
 class Worker:
-    """The background of one open database. It starts when a job is written or found, so that opening stays cheap."""
+    """The background worker of one open database. It starts with the first job, so that opening stays cheap."""
 
-    def __init__(self, jobs: Jobs, work: Mapping[str, Work], pace: Pace) -> None:
+    def __init__(self, jobs: Jobs, work: Mapping[str, JobHandler], pace: Pace) -> None:
         self._jobs = jobs
         self._work = work
         self._pace = pace
@@ -56,91 +56,98 @@ class Worker:
             await running
 
 
-async def serve(shelf: Shelf, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event, bell: asyncio.Event) -> None:
-    """Take jobs and do them until `stop` is set. `bell` rings when one was put in this process."""
+async def run_jobs(
+    queue: JobQueue, work: Mapping[str, JobHandler], pace: Pace, stop: asyncio.Event, wakeup: asyncio.Event
+) -> None:
+    """Take jobs and do them until `stop` is set. `wakeup` is set when one was put in this process."""
 
-    def begun(pause: float = 0.0) -> asyncio.Task[None]:
-        return asyncio.create_task(_lane(shelf, work, pace, stop, bell, pause))
+    def start_loop(pause: float = 0.0) -> asyncio.Task[None]:
+        return asyncio.create_task(_loop(queue, work, pace, stop, wakeup, pause))
 
-    lanes = {begun() for _ in range(pace.concurrency)}
+    loops = {start_loop() for _ in range(pace.concurrency)}
     stopped = asyncio.create_task(stop.wait())
     try:
         while not stop.is_set():
-            ended, _ = await asyncio.wait({stopped, *lanes}, return_when=asyncio.FIRST_COMPLETED)
-            for lane in lanes & ended if not stop.is_set() else ():
-                _LOG.error("a lane of the worker ended, another is begun: %s", _ending(lane))
-                lanes = {begun(_PAUSE_AFTER_A_DEFECT_SECONDS), *lanes - {lane}}
-        await asyncio.wait(lanes, timeout=pace.stop_seconds)
+            ended, _ = await asyncio.wait({stopped, *loops}, return_when=asyncio.FIRST_COMPLETED)
+            for loop in loops & ended if not stop.is_set() else ():
+                _LOG.error("a loop of the worker ended, another is begun: %s", _describe_end(loop))
+                loops = {start_loop(_RESTART_SECONDS), *loops - {loop}}
+        await asyncio.wait(loops, timeout=pace.stop_seconds)
     finally:
-        for task in (stopped, *lanes):
+        for task in (stopped, *loops):
             task.cancel()
-        await asyncio.gather(stopped, *lanes, return_exceptions=True)
+        await asyncio.gather(stopped, *loops, return_exceptions=True)
 
 
-def _ending(lane: asyncio.Task[None]) -> str:
-    problem = None if lane.cancelled() else lane.exception()
+def _describe_end(loop: asyncio.Task[None]) -> str:
+    problem = None if loop.cancelled() else loop.exception()
     return "it was cancelled" if problem is None else error_text(problem)
 
 
-async def _lane(
-    shelf: Shelf, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event, bell: asyncio.Event, pause: float = 0.0
+async def _loop(
+    queue: JobQueue,
+    work: Mapping[str, JobHandler],
+    pace: Pace,
+    stop: asyncio.Event,
+    wakeup: asyncio.Event,
+    pause: float = 0.0,
 ) -> None:
     """One job after the other."""
     failures = 0
     if pause:
-        await _either(stop, bell, pause)
+        await _wait_for_any(stop, wakeup, pause)
     while not stop.is_set():
         try:
-            bell.clear()  # before the look: what is put after it rings again
-            job = await shelf.claim(list(work), pace)
+            wakeup.clear()  # cleared before looking: what is put after it sets it again
+            job = await queue.claim(list(work), pace)
             if job is not None:
-                await _attempt(shelf, job, work[job.kind], pace)
+                await _run_job(queue, job, work[job.kind], pace)
                 wait = 0.0
             else:
-                due = await shelf.next_due()
+                due = await queue.next_due()
                 wait = pace.poll_seconds if due is None else min(max(due, 0.01), pace.poll_seconds)
             failures = 0
         except EverthreadError as problem:  # the database is away or full: nothing is lost by waiting
             failures += 1
-            wait = min(LONGEST_PAUSE_SECONDS, 2.0**failures / 10)
+            wait = min(MAX_PAUSE_SECONDS, 2.0**failures / 10)
             _LOG.warning("cannot take jobs, trying again in %.1f s: %s", wait, problem)
         if wait:
-            await _either(stop, bell, wait)
+            await _wait_for_any(stop, wakeup, wait)
 
 
-async def _attempt(shelf: Shelf, job: Job, do: Work, pace: Pace) -> None:
+async def _run_job(queue: JobQueue, job: Job, do: JobHandler, pace: Pace) -> None:
     """Do a job and say how it ended; when cancelled, give it back."""
-    beating = asyncio.create_task(_beat(shelf, job, pace))
+    heartbeats = asyncio.create_task(_send_heartbeats(queue, job, pace))
     before = cancel_count()
     try:
         await do(job)
     except asyncio.CancelledError as problem:
         if cancel_count() > before:
             with suppress(EverthreadError):  # the lease will run out
-                await asyncio.shield(shelf.give_back(job))
+                await asyncio.shield(queue.give_back(job))
             raise
-        await _failed(shelf, job, problem, pace)  # nobody cancelled us: the job raised it by itself
+        await _fail_job(queue, job, problem, pace)  # nobody cancelled us: the job raised it by itself
     except Exception as problem:  # noqa: BLE001 - the worker loop: whatever a job raises is its error, and the next one's turn
-        await _failed(shelf, job, problem, pace)
+        await _fail_job(queue, job, problem, pace)
     else:
-        await shelf.done(job)
+        await queue.done(job)
     finally:
-        beating.cancel()
+        heartbeats.cancel()
 
 
-async def _failed(shelf: Shelf, job: Job, problem: BaseException, pace: Pace) -> None:
+async def _fail_job(queue: JobQueue, job: Job, problem: BaseException, pace: Pace) -> None:
     _LOG.warning("job %s of %r failed: %s", job.kind, job.ref.id, type(problem).__name__)
-    await shelf.fail(job, error_text(problem), pause_before_next(job.attempts, pace))
+    await queue.fail(job, error_text(problem), pause_before_next(job.attempts, pace))
 
 
-async def _beat(shelf: Shelf, job: Job, pace: Pace) -> None:
+async def _send_heartbeats(queue: JobQueue, job: Job, pace: Pace) -> None:
     while True:
         await asyncio.sleep(pace.heartbeat_seconds)
         with suppress(EverthreadError):  # the next one may get through; without any the lease runs out
-            await shelf.heartbeat(job, pace)
+            await queue.heartbeat(job, pace)
 
 
-async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
+async def _wait_for_any(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
     """Until one of them is set, or the time is over."""
     waiting = [asyncio.create_task(one.wait()), asyncio.create_task(other.wait())]
     try:

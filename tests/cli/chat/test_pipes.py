@@ -64,7 +64,11 @@ def test_a_model_that_fails_is_an_error_and_the_question_is_kept(quick: Quick, t
 
 @pytest.mark.parametrize(
     ("model", "why"),
-    [("nonsense", "names no model"), ("scripted:gone.json", "no script"), ("openai:gpt-5-mini", "OPENAI_API_KEY")],
+    [
+        ("nonsense", "is not a model's name"),
+        ("scripted:gone.json", "no script"),
+        ("openai:gpt-5-mini", "OPENAI_API_KEY"),
+    ],
 )
 def test_a_model_that_cannot_be_had_is_told_with_what_to_do(quick: Quick, model: str, why: str) -> None:
     ran = quick("chat", "hi", "--model", model)

@@ -39,7 +39,7 @@ class BertEmbedder:
         """MissingExtra if the extra or the weights are missing."""
         if any(find_spec(module) is None for module in MODULES):
             raise MissingExtra(f"the embedder {self.model.model} needs an extra: pip install 'everthread[meaning]'")
-        weights.located(self._models, self.model.model)
+        weights.weights_folder(self._models, self.model.model)
 
     async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
         """A vector for each text; of a long text, for its first 256 tokens."""

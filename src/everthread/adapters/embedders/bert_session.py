@@ -36,7 +36,7 @@ class BertSession:
 
     def __init__(self, model: BertModel, models: Path) -> None:
         self._name = model.model
-        folder = weights.located(models, model.model)
+        folder = weights.weights_folder(models, model.model)
         graph = _read_graph(model, folder) or _convert(model, models)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
@@ -73,7 +73,7 @@ def _read_graph(model: BertModel, folder: Path) -> bytes | None:
 def _convert(model: BertModel, models: Path) -> bytes:
     from everthread.adapters.embedders.onnx_conversion import bert_graph  # noqa: PLC0415 - once per machine
 
-    folder = weights.check(models, model.model)
+    folder = weights.check_weights(models, model.model)
     tensors = bert_graph.read_weights(folder / model.file)
     graph = bert_graph.build(tensors, heads=model.heads, max_tokens=MAX_TOKENS)
     if sha256(graph).hexdigest() == model.graph_sha256:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from langchain.embeddings import init_embeddings
 from langchain_core.embeddings import Embeddings
 
-from everthread.adapters.models.summariser import kind_of
+from everthread.adapters.models.providers import error_kind
 from everthread.core.embeddings import same_dimension, unit
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 
@@ -53,7 +53,7 @@ class LangChainEmbedder:
         """A provider's client may raise anything, and quote a key: only the kind of the error is repeated."""
         (found,) = await asyncio.gather(call, return_exceptions=True)
         if isinstance(found, BaseException):
-            raise ModelError(f"{self.name} failed: {kind_of(found)}") from found
+            raise ModelError(f"{self.name} failed: {error_kind(found)}") from found
         return found
 
 

@@ -40,7 +40,7 @@ class WordLlama:
         """MissingExtra if the extra or the weights are missing."""
         if any(find_spec(module) is None for module in MODULES):
             raise MissingExtra("the embedder wordllama needs an extra: pip install 'everthread[meaning]'")
-        weights.located(self._models, MODEL)
+        weights.weights_folder(self._models, MODEL)
 
     async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
         """A vector for each text."""
@@ -66,5 +66,5 @@ class WordLlama:
             raise ModelError(str(problem)) from problem
         from everthread.adapters.embedders.static_matrix import StaticMatrix  # noqa: PLC0415 - an extra
 
-        folder = weights.check(self._models, MODEL)
+        folder = weights.check_weights(self._models, MODEL)
         return StaticMatrix(folder / "l2_supercat_256.safetensors", folder / "tokenizer.json")

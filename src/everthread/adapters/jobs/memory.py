@@ -1,4 +1,4 @@
-"""Jobs in memory, for the store that is: the reference of what a shelf does. Nothing survives the process."""
+"""Jobs in memory, for the store that is: the reference of what a queue does. Nothing survives the process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from everthread.core.clock import from_micros
 from everthread.core.errors import NotFound
 from everthread.core.ids import new_id
-from everthread.core.jobs import LOST, Gathering, Job, JobReport, JobState, NewJob, Pace, Work
+from everthread.core.jobs import LOST, Job, JobHandler, JobReport, JobState, NewJob, Pace, WakeFilter
 from everthread.core.nouns import Ref
-from everthread.jobs.worker import serve
+from everthread.jobs.worker import run_jobs
 
 _ORDER = (JobState.DEAD, JobState.RUNNING, JobState.WAITING)
 
@@ -31,9 +31,9 @@ class MemoryJobs:
 
     _kept: dict[int, _Kept] = field(default_factory=dict)
     _count: int = 0
-    _bell: asyncio.Event | None = None
+    _wakeup: asyncio.Event | None = None
     _wake: Callable[[], None] | None = None
-    _gathering: Gathering = field(default_factory=Gathering)
+    _wake_filter: WakeFilter = field(default_factory=WakeFilter)
 
     # -- written and erased by the store -------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ class MemoryJobs:
             self.ring(jobs)
 
     def put(self, ref: Ref, new: NewJob, now: int) -> None:
-        waiting = self._one(ref, new.kind, JobState.WAITING)
+        waiting = self._find(ref, new.kind, JobState.WAITING)
         if waiting is not None:
             job = waiting.job
             waiting.job = replace(
@@ -71,10 +71,10 @@ class MemoryJobs:
 
     def ring(self, jobs: Sequence[NewJob] = ()) -> None:
         """Jobs were committed."""
-        if not self._gathering.is_news(jobs):
+        if not self._wake_filter.should_wake(jobs):
             return
-        if self._bell is not None:
-            self._bell.set()
+        if self._wakeup is not None:
+            self._wakeup.set()
         if self._wake is not None:
             self._wake()
 
@@ -95,9 +95,9 @@ class MemoryJobs:
     async def is_any_left(self) -> bool:
         return any(kept.job.state is not JobState.DEAD for kept in self._kept.values())
 
-    async def run(self, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event) -> None:
-        self._bell = asyncio.Event()
-        await serve(self, work, pace, stop, self._bell)
+    async def run(self, work: Mapping[str, JobHandler], pace: Pace, stop: asyncio.Event) -> None:
+        self._wakeup = asyncio.Event()
+        await run_jobs(self, work, pace, stop, self._wakeup)
 
     async def report(self, limit: int) -> JobReport:
         jobs = sorted(
@@ -118,7 +118,7 @@ class MemoryJobs:
         self._wait_again(kept, replace(kept.job, attempts=0, error=None), 0.0)
         self.ring()
 
-    # -- the shelf -----------------------------------------------------------------------------------------
+    # -- the queue -----------------------------------------------------------------------------------------
 
     async def claim(self, kinds: Sequence[str], pace: Pace) -> Job | None:
         now = time.time()
@@ -179,13 +179,13 @@ class MemoryJobs:
         kept = self._kept.get(job.id)
         return [kept] if kept is not None and kept.job.token == job.token else []
 
-    def _one(self, ref: Ref, kind: str, state: JobState) -> _Kept | None:
+    def _find(self, ref: Ref, kind: str, state: JobState) -> _Kept | None:
         alike = (kept for kept in self._kept.values() if (kept.job.ref, kept.job.kind) == (ref, kind))
         return next((kept for kept in alike if kept.job.state is state), None)
 
     def _wait_again(self, kept: _Kept, job: Job, due: float) -> None:
         """Back to those that wait, unless one like it waits there already."""
-        if self._one(job.ref, job.kind, JobState.WAITING) is not None:
+        if self._find(job.ref, job.kind, JobState.WAITING) is not None:
             del self._kept[job.id]
             return
         self._wait_until(kept, job, due)
@@ -196,6 +196,6 @@ class MemoryJobs:
         kept.due = due
 
     def _bury(self, job: Job) -> None:
-        dead = self._one(job.ref, job.kind, JobState.DEAD)
+        dead = self._find(job.ref, job.kind, JobState.DEAD)
         if dead is not None:
             del self._kept[dead.job.id]

@@ -2,7 +2,7 @@
 caused them; taken and done by its worker.
 
 `lock` keeps a conversation to one job at a time, `queueing_lock` keeps one of a kind waiting. Ours is what it leaves
-to its users: errors that are kept, second attempts, and taking back what a dead worker held (`procrastinating`).
+to its users: errors that are kept, second attempts, and taking back what a dead worker held (`procrastinate_worker`).
 Its tables are in a schema of their own (migration 0009).
 """
 
@@ -22,9 +22,9 @@ from everthread.adapters.jobs import postgres_statements as sql
 from everthread.core.clock import from_micros
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.jobs import Job, JobReport, JobState, NewJob, Pace, Work
+from everthread.core.jobs import Job, JobHandler, JobReport, JobState, NewJob, Pace
 from everthread.core.nouns import Ref
-from everthread.jobs.worker import LONGEST_PAUSE_SECONDS
+from everthread.jobs.worker import MAX_PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from everthread.adapters.stores.postgres.pool import Connection, Pool, Row
@@ -79,19 +79,19 @@ class PostgresJobs:
     async def is_any_left(self) -> bool:
         return bool(await self._pool().read(lambda c: c.fetchval(sql.IS_ANY_LEFT)))
 
-    async def run(self, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event) -> None:
-        from everthread.adapters.jobs.procrastinating import run_once  # noqa: PLC0415 - only where work is done
+    async def run(self, work: Mapping[str, JobHandler], pace: Pace, stop: asyncio.Event) -> None:
+        from everthread.adapters.jobs.procrastinate_worker import run_worker  # noqa: PLC0415 - only where work is done
 
         failures = 0
         while not stop.is_set():
             try:
-                await run_once(self._pool(), work, pace, stop)
+                await run_worker(self._pool(), work, pace, stop)
                 failures = 0
             except Exception as problem:  # noqa: BLE001 - the worker loop: a server that went away comes back
                 failures += 1
                 _LOG.warning("the worker stopped (%s), and begins again", type(problem).__name__)
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(LONGEST_PAUSE_SECONDS, 2.0**failures / 10)):
+                async with asyncio.timeout(min(MAX_PAUSE_SECONDS, 2.0**failures / 10)):
                     await stop.wait()
 
     async def report(self, limit: int) -> JobReport:

@@ -16,9 +16,9 @@ from everthread.core.clock import from_micros
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.ids import new_id
-from everthread.core.jobs import LOST, Gathering, Job, JobReport, JobState, NewJob, Pace, Work
+from everthread.core.jobs import LOST, Job, JobHandler, JobReport, JobState, NewJob, Pace, WakeFilter
 from everthread.core.nouns import Ref
-from everthread.jobs.worker import serve
+from everthread.jobs.worker import run_jobs
 
 if TYPE_CHECKING:
     from everthread.adapters.stores.sqlite.engine import Engine
@@ -132,16 +132,16 @@ class SqliteJobs:
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
-        self._bell: asyncio.Event | None = None
+        self._wakeup: asyncio.Event | None = None
         self._wake: Callable[[], None] | None = None
-        self._gathering = Gathering()
+        self._wake_filter = WakeFilter()
 
     def ring(self, jobs: Sequence[NewJob] = ()) -> None:
         """Jobs were committed by this process."""
-        if not self._gathering.is_news(jobs):
+        if not self._wake_filter.should_wake(jobs):
             return
-        if self._bell is not None:
-            self._bell.set()
+        if self._wakeup is not None:
+            self._wakeup.set()
         if self._wake is not None:
             self._wake()
 
@@ -151,9 +151,9 @@ class SqliteJobs:
     async def is_any_left(self) -> bool:
         return bool(await self._engine().read(lambda c: c.execute(IS_ANY_LEFT).fetchone()[0]))
 
-    async def run(self, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event) -> None:
-        self._bell = asyncio.Event()
-        await serve(self, work, pace, stop, self._bell)
+    async def run(self, work: Mapping[str, JobHandler], pace: Pace, stop: asyncio.Event) -> None:
+        self._wakeup = asyncio.Event()
+        await run_jobs(self, work, pace, stop, self._wakeup)
 
     async def report(self, limit: int) -> JobReport:
         return await self._engine().read(lambda c: _report(c, limit))
@@ -162,7 +162,7 @@ class SqliteJobs:
         await self._engine().write(lambda c: _revive(c, id))
         self.ring()
 
-    # -- the shelf -----------------------------------------------------------------------------------------
+    # -- the queue -----------------------------------------------------------------------------------------
 
     async def claim(self, kinds: Sequence[str], pace: Pace) -> Job | None:
         due = {"now": _micros()}

@@ -43,11 +43,11 @@ Piece = Mapping[str, Any] | BaseException | None
 class Runner(Protocol):
     """The part of xllamacpp's server that we use."""
 
-    def handle_chat_completions(self, request: Any, heard: Callable[[Any], bool]) -> object: ...
+    def handle_chat_completions(self, request: Any, on_piece: Callable[[Any], bool]) -> object: ...
 
 
 @lru_cache(maxsize=2)
-def runner_of(path: Path, window: int) -> Runner:
+def load_runner(path: Path, window: int) -> Runner:
     """The weights, loaded once per process."""
     try:
         import xllamacpp  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
@@ -105,13 +105,13 @@ class LocalModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        heard: queue.SimpleQueue[Piece] = queue.SimpleQueue()
-        saying = _Saying(self, messages, stop, heard.put)
+        pieces: queue.SimpleQueue[Piece] = queue.SimpleQueue()
+        generation = _Generation(self, messages, stop, pieces.put)
         try:
-            while (piece := heard.get()) is not _END:
+            while (piece := pieces.get()) is not _END:
                 yield from _chunks(piece)
         finally:
-            saying.is_stopped = True
+            generation.is_stopped = True
 
     async def _astream(
         self,
@@ -121,28 +121,30 @@ class LocalModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         loop = asyncio.get_running_loop()
-        heard: asyncio.Queue[Piece] = asyncio.Queue()
-        saying = _Saying(self, messages, stop, lambda piece: loop.call_soon_threadsafe(heard.put_nowait, piece))
+        pieces: asyncio.Queue[Piece] = asyncio.Queue()
+        generation = _Generation(
+            self, messages, stop, lambda piece: loop.call_soon_threadsafe(pieces.put_nowait, piece)
+        )
         try:
-            while (piece := await heard.get()) is not _END:
+            while (piece := await pieces.get()) is not _END:
                 for chunk in _chunks(piece):
                     yield chunk
         finally:
-            saying.is_stopped = True
+            generation.is_stopped = True
 
 
-_under_way: set[_Saying] = set()
+_running: set[_Generation] = set()
 
 
 @atexit.register
-def _end_all() -> None:
+def _stop_all() -> None:
     """A thread that is inside of llama.cpp when the interpreter ends would take the process down with it."""
-    for saying in list(_under_way):
-        saying.is_stopped = True
-        saying.thread.join(_LAST_PIECE_SECONDS)
+    for generation in list(_running):
+        generation.is_stopped = True
+        generation.thread.join(_LAST_PIECE_SECONDS)
 
 
-class _Saying:
+class _Generation:
     """One answer on its way, in a thread of its own; the model stops at the next piece when it is told to."""
 
     def __init__(
@@ -161,22 +163,22 @@ class _Saying:
         self.thread = threading.Thread(
             target=self._run, args=(model, request), daemon=True, name="everthread-local-model"
         )
-        _under_way.add(self)
+        _running.add(self)
         self.thread.start()
 
     def _run(self, model: LocalModel, request: Mapping[str, Any]) -> None:
         try:
-            runner_of(model.path, model.window).handle_chat_completions(dict(request), self._heard)
+            load_runner(model.path, model.window).handle_chat_completions(dict(request), self._on_piece)
         except Exception as problem:  # noqa: BLE001 - a thread's edge: it is raised where the answer is waited for
-            self._tell(problem)
-        self._tell(_END)
-        _under_way.discard(self)
+            self._deliver(problem)
+        self._deliver(_END)
+        _running.discard(self)
 
-    def _heard(self, piece: Mapping[str, Any]) -> bool:
-        self._tell(piece)
+    def _on_piece(self, piece: Mapping[str, Any]) -> bool:
+        self._deliver(piece)
         return self.is_stopped
 
-    def _tell(self, piece: Piece) -> None:
+    def _deliver(self, piece: Piece) -> None:
         try:
             self._put(piece)
         except RuntimeError:  # the loop that listened is closed

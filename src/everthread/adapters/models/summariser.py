@@ -1,15 +1,14 @@
-"""Any LangChain chat model as a writer of summaries: a call of its own, beside whatever the turn's model does.
+"""Any LangChain chat model as a summariser: a call of its own, beside whatever the turn's model does.
 
-The time limit, the terse second try and the judging of what comes back are `compaction/summarise.py`'s; here a model
-is asked once and its failure translated. What a provider says of a failure may quote the request, so an error of ours
-names its kind only; the provider's own is its `__cause__`.
+The timeout, the terse retry and the checks of the summary are in `compaction/summarise.py`; here a model is called once
+and its failure translated. A provider's error may quote the request, so ours names its type only; the provider's own is
+its `__cause__`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -17,17 +16,17 @@ from langchain.chat_models import init_chat_model
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from everthread.adapters.models.prompt import (
+from everthread.adapters.models.providers import check_key, error_kind, options_for_address
+from everthread.adapters.models.summary_prompt import (
     EXTRACTION,
     EXTRACTION_CLOSING,
     TITLE,
     TITLE_CLOSING,
-    delimited,
+    delimit,
     instructions,
     language_of_transcript,
     without_delimiters,
 )
-from everthread.adapters.models.providers import addressed, check_key
 from everthread.compaction.sources import ConversationKind
 from everthread.core.errors import Invalid, MissingExtra, ModelError
 
@@ -37,7 +36,7 @@ _CONFIG: Final = RunnableConfig(
     callbacks=[],
     tags=["nostream", "everthread:summary"],
 )
-_THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+_REASONING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
 _FENCE = re.compile(r"^\s*```\w*\n(.*?)\n?```\s*$", re.DOTALL)
 
 
@@ -49,40 +48,38 @@ class ModelSummariser:
         self.name = name or _name_of(chat)
 
     async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
-        """What the model writes, without its thoughts; ModelError when it fails."""
+        """What the model writes, without its reasoning; ModelError when it fails."""
         language = language_of_transcript(text)
         messages: list[BaseMessage] = [
             SystemMessage(instructions(language, kind, max_tokens=max_tokens, is_terse=is_terse)),
-            HumanMessage(delimited(text, language)),
+            HumanMessage(delimit(text, language)),
         ]
-        return await self._said(messages)
+        return await self._call(messages)
 
     async def extract(self, text: str, *, max_tokens: int) -> str:
         """What the model finds worth remembering, a line each; ModelError when it fails."""
         language = language_of_transcript(text)
-        return await self._said(
-            [SystemMessage(EXTRACTION), HumanMessage(delimited(text, language, EXTRACTION_CLOSING))]
-        )
+        return await self._call([SystemMessage(EXTRACTION), HumanMessage(delimit(text, language, EXTRACTION_CLOSING))])
 
     async def title(self, text: str) -> str:
         """What the model would call a conversation that begins so; ModelError when it fails."""
         language = language_of_transcript(text)
-        return await self._said([SystemMessage(TITLE), HumanMessage(delimited(text, language, TITLE_CLOSING))])
+        return await self._call([SystemMessage(TITLE), HumanMessage(delimit(text, language, TITLE_CLOSING))])
 
-    async def _said(self, messages: list[BaseMessage]) -> str:
+    async def _call(self, messages: list[BaseMessage]) -> str:
         # Providers' errors have no root of their own; a batch hands them over as values.
         (answer,) = await self._chat.abatch([messages], [_CONFIG], return_exceptions=True)
         if isinstance(answer, Exception):
-            raise ModelError(f"the summary model {self.name} failed: {kind_of(answer)}") from answer
+            raise ModelError(f"the summary model {self.name} failed: {error_kind(answer)}") from answer
         return _text_of(answer)
 
 
 @cache
-def built(name: str, base_url: str | None = None) -> ModelSummariser:
+def summariser_by_name(name: str, base_url: str | None = None) -> ModelSummariser:
     """The model by this name; Invalid when there is none, MissingExtra when its package is not installed,
     ModelKeyMissing when its key is not set."""
     check_key(name, base_url, os.environ)
-    options = addressed(name.partition(":")[0], base_url, os.environ)
+    options = options_for_address(name.partition(":")[0], base_url, os.environ)
     try:
         return ModelSummariser(init_chat_model(name, **options), name)
     except ImportError as problem:
@@ -95,7 +92,7 @@ def built(name: str, base_url: str | None = None) -> ModelSummariser:
         ) from problem
 
 
-def adapted(model: object) -> ModelSummariser:
+def summariser_from_model(model: object) -> ModelSummariser:
     """A chat model as a summariser; Invalid for what is none."""
     if isinstance(model, Runnable):
         return ModelSummariser(model)
@@ -112,23 +109,10 @@ def _name_of(chat: Runnable[Any, Any]) -> str:
     return next((name for name in known if isinstance(name, str) and name), type(inner).__name__)
 
 
-def kind_of(problem: BaseException) -> str:
-    """`APIStatusError (HTTP 429)`, `APIConnectionError from ConnectError`: never what the provider said."""
-    status = getattr(problem, "status_code", None)
-    said = f" (HTTP {status})" if isinstance(status, int) else ""
-    return " from ".join(type(one).__name__ for one in _causes(problem)) + said
-
-
-def _causes(problem: BaseException) -> Iterator[BaseException]:
-    yield problem
-    if problem.__cause__ is not None:
-        yield problem.__cause__
-
-
 def _text_of(answer: object) -> str:
-    said = str(answer.text) if isinstance(answer, BaseMessage) else answer
-    if not isinstance(said, str):
-        raise ModelError(f"the summary model wrote {type(said).__name__}, not text")
-    said = without_delimiters(_THOUGHTS.sub("", said))
-    fenced = _FENCE.match(said)
-    return fenced[1] if fenced else said
+    text = str(answer.text) if isinstance(answer, BaseMessage) else answer
+    if not isinstance(text, str):
+        raise ModelError(f"the summary model wrote {type(text).__name__}, not text")
+    text = without_delimiters(_REASONING.sub("", text))
+    fenced = _FENCE.match(text)
+    return fenced[1] if fenced else text

@@ -58,7 +58,7 @@ class Weights:
         return sum(file.bytes for file in self.files)
 
 
-class State(StrEnum):
+class WeightsState(StrEnum):
     """What a model's folder holds."""
 
     PRESENT = "present"
@@ -198,7 +198,7 @@ CATALOGUE: Mapping[str, Weights] = {
 }
 
 
-def named(name: str) -> Weights:
+def weights_by_name(name: str) -> Weights:
     """The entry of the catalogue, or NotFound."""
     if name not in CATALOGUE:
         raise NotFound(f"no model {name!r}; there are {', '.join(CATALOGUE)}")
@@ -215,41 +215,45 @@ def folder_of(models: Path, weights: Weights) -> Path:
     return models / weights.name / weights.version
 
 
-def state_of(models: Path, weights: Weights) -> State:
+def state_of(models: Path, weights: Weights) -> WeightsState:
     """Read every file and compare its hash."""
     folder = folder_of(models, weights)
     if not folder.is_dir():
-        return State.ABSENT
-    return State.PRESENT if all(is_whole(folder / file.name, file) for file in weights.files) else State.DAMAGED
+        return WeightsState.ABSENT
+    return (
+        WeightsState.PRESENT
+        if all(is_whole(folder / file.name, file) for file in weights.files)
+        else WeightsState.DAMAGED
+    )
 
 
-def located(models: Path, name: str) -> Path:
+def weights_folder(models: Path, name: str) -> Path:
     """The folder of a model that was fetched, for those who load it; MissingExtra says how to get it."""
-    folder = folder_of(models, named(name))
+    folder = folder_of(models, weights_by_name(name))
     if not folder.is_dir():
         raise MissingExtra(f"the model {name!r} is not here; fetch it once: {_how_to_fetch(name)}")
     return folder
 
 
-def check(models: Path, name: str) -> Path:
+def check_weights(models: Path, name: str) -> Path:
     """The folder of a model whose every file has its hash; ModelError when one has not."""
-    folder = located(models, name)
-    if state_of(models, named(name)) is not State.PRESENT:
+    folder = weights_folder(models, name)
+    if state_of(models, weights_by_name(name)) is not WeightsState.PRESENT:
         raise ModelError(f"the weights of {name!r} in {folder} are damaged; fetch them again: {_how_to_fetch(name)}")
     return folder
 
 
 def file_of(name: str, file: str) -> WeightFile:
     """One file of a model."""
-    return next(known for known in named(name).files if known.name == file)
+    return next(known for known in weights_by_name(name).files if known.name == file)
 
 
 def fetch(models: Path, weights: Weights, say: Callable[[str], None] = lambda _: None) -> bool:
     """Bring the files here; False when they were here already, whole. Killed anywhere, nothing half is seen."""
     state = state_of(models, weights)
-    if state is State.PRESENT:
+    if state is WeightsState.PRESENT:
         return False
-    if state is State.DAMAGED:
+    if state is WeightsState.DAMAGED:
         say(f"{weights.name} is damaged; fetching it again")
     home = models / weights.name
     home.mkdir(parents=True, exist_ok=True)

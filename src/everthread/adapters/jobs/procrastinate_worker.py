@@ -1,4 +1,8 @@
-"""procrastinate's worker at our jobs. A module of its own because it takes long to import, and only where work is done.
+"""Private methods of procrastinate's worker, overridden so that it runs our jobs as our own loop would.
+
+`_periodic_deferrer` also takes back the jobs of dead workers, and `_process_job` looks for the next job of the same
+conversation at once instead of at the next poll; to remove, use `procrastinate.worker.Worker` as it is and run both
+from a task of ours. A module of its own also because procrastinate is slow to import.
 
 procrastinate would put a failed job back itself, but cannot where one like it waits already: the two collide on the
 queueing lock and the job stays "doing" for ever. So a job never fails in its eyes, except for the last time: what is
@@ -25,34 +29,34 @@ from everthread.adapters.stores.postgres.address import Address
 from everthread.adapters.stores.postgres.pool import Connection, Pool
 from everthread.core.cancellation import cancel_count
 from everthread.core.clock import from_micros, system_clock
-from everthread.core.jobs import LOST, Job, JobState, Pace, Work, error_text, pause_before_next
+from everthread.core.jobs import LOST, Job, JobHandler, JobState, Pace, error_text, pause_before_next
 from everthread.core.nouns import Ref
 
 _OPEN_SECONDS = 5.0
 
 
-class GivenUp(Exception):
+class JobDead(Exception):
     """Tells procrastinate that a job is dead."""
 
 
-async def run_once(pool: Pool, work: Mapping[str, Work], pace: Pace, stop: asyncio.Event) -> None:
+async def run_worker(pool: Pool, work: Mapping[str, JobHandler], pace: Pace, stop: asyncio.Event) -> None:
     """Work until `stop` is set or the server goes away."""
     home = await pool.read(lambda connection: connection.fetchval(sql.WHICH_HOME))
     app = App(connector=_connector(pool.address, pace))
     running: set[int] = set()
     for kind, do in work.items():
-        errand = _Errand(pool=pool, kind=kind, do=do, pace=pace, running=running)
-        app.task(name=f"everthread:{kind}", queue=f"{kind}@{home}", pass_context=True)(errand.as_task())
+        task = _JobTask(pool=pool, kind=kind, do=do, pace=pace, running=running)
+        app.task(name=f"everthread:{kind}", queue=f"{kind}@{home}", pass_context=True)(task.as_task())
     async with asyncio.timeout(_OPEN_SECONDS):
         await app.open_async()
     try:
         worker = _Worker(app, pool, pace, running, [f"{kind}@{home}" for kind in work])
-        await _until(stop, worker)
+        await _run_until(stop, worker)
     finally:
         await app.close_async()
 
 
-async def _until(stop: asyncio.Event, worker: _Worker) -> None:
+async def _run_until(stop: asyncio.Event, worker: _Worker) -> None:
     working = asyncio.create_task(worker.run())  # type: ignore[no-untyped-call]
     stopped = asyncio.create_task(stop.wait())
     try:
@@ -83,13 +87,13 @@ class _Worker(Worker):
         )
         self._pool = pool
         self._pace = pace
-        self._errands = running
+        self._running_ids = running
 
     async def _periodic_deferrer(self) -> None:
         """We have no periodic tasks. This side task must not end: when one does, the others are watched no more, and
         a worker without heartbeat or listener would go on."""
         while True:
-            await self._pool.write(self._take_back)
+            await self._pool.write(self._take_back_lost)
             await asyncio.sleep(self._pace.heartbeat_seconds)
 
     async def _process_job(self, context: JobContext) -> None:
@@ -100,18 +104,18 @@ class _Worker(Worker):
         finally:
             self._new_job_event.set()
 
-    async def _take_back(self, connection: Connection) -> None:
-        lost = await connection.fetch(sql.LOCK_LOST, self._pace.lease_seconds, self.worker_id, list(self._errands))
+    async def _take_back_lost(self, connection: Connection) -> None:
+        lost = await connection.fetch(sql.LOCK_LOST, self._pace.lease_seconds, self.worker_id, list(self._running_ids))
         for id, queueing_lock, attempts in lost:
             if pause_before_next(attempts, self._pace) is None:
                 await connection.execute(sql.NOTE_ERROR, id, LOST)
                 await connection.execute(sql.BURY, queueing_lock)
                 await connection.execute(sql.GIVE_UP, id)
             else:
-                await _wait_again(connection, id)
+                await _requeue(connection, id)
 
 
-async def _wait_again(connection: Connection, id: int) -> None:
+async def _requeue(connection: Connection, id: int) -> None:
     await connection.execute("SAVEPOINT job")
     try:
         await connection.execute(sql.TAKE_BACK, id)
@@ -122,12 +126,12 @@ async def _wait_again(connection: Connection, id: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Errand:
+class _JobTask:
     """What procrastinate calls a task: one job, done and accounted for."""
 
     pool: Pool
     kind: str
-    do: Work
+    do: JobHandler
     pace: Pace
     running: set[int]
     """The ids of the jobs at work in this process."""
@@ -137,13 +141,13 @@ class _Errand:
             assert context.job.id is not None
             self.running.add(context.job.id)
             try:
-                await self._attempt(context, arguments)
+                await self._run(context, arguments)
             finally:
                 self.running.discard(context.job.id)
 
         return task
 
-    async def _attempt(self, context: JobContext, arguments: Mapping[str, Any]) -> None:
+    async def _run(self, context: JobContext, arguments: Mapping[str, Any]) -> None:
         job = self._job(context, arguments)
         before = cancel_count()
         try:
@@ -152,13 +156,13 @@ class _Errand:
             if cancel_count() > before:  # the worker is stopped: the job goes back, as if it had not been begun
                 await self._defer_again(context, arguments)
             else:
-                await self._failed(context, arguments, job, error_text(problem))
+                await self._fail(context, arguments, job, error_text(problem))
         except Exception as problem:  # noqa: BLE001 - the worker loop: whatever a job raises is its error
-            await self._failed(context, arguments, job, error_text(problem))
+            await self._fail(context, arguments, job, error_text(problem))
         else:
             await self.pool.write(lambda c: c.execute(sql.BURY, context.job.queueing_lock))
 
-    async def _failed(self, context: JobContext, arguments: Mapping[str, Any], job: Job, error: str) -> None:
+    async def _fail(self, context: JobContext, arguments: Mapping[str, Any], job: Job, error: str) -> None:
         pause = pause_before_next(job.attempts, self.pace)
         if pause is not None:
             again = {**arguments, "attempts": job.attempts, "error": error}
@@ -170,7 +174,7 @@ class _Errand:
             await connection.execute(sql.NOTE_ERROR, job.id, error)
 
         await self.pool.write(work)
-        raise GivenUp(error)
+        raise JobDead(error)
 
     async def _defer_again(self, context: JobContext, arguments: Mapping[str, Any], at: datetime | None = None) -> None:
         conversation = int((context.job.lock or "").rpartition(":")[2])
@@ -210,11 +214,11 @@ def conninfo(address: Address) -> str:
     known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     settings = {name: parameters.pop(name) for name in list(parameters) if name not in known}
     settings["search_path"] = sql.SCHEMA
-    flags = [f"-c {name}={_escaped(value)}" for name, value in settings.items()]
+    flags = [f"-c {name}={_escape(value)}" for name, value in settings.items()]
     parameters["options"] = " ".join([*filter(None, [parameters.get("options")]), *flags])
     parameters["connect_timeout"] = str(address.connect_timeout)
     return urlunsplit(parts._replace(query=urlencode(parameters, quote_via=quote)))
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace(" ", "\\ ")

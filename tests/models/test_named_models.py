@@ -32,11 +32,10 @@ from everthread import (
     ModelUnreachable,
     NotFound,
 )
-from everthread.adapters.models.failing import translated
+from everthread.adapters.models.chat_model import RetryingChatModel, RetryPolicy, budget_from_profile
 from everthread.adapters.models.local import LocalModel
-from everthread.adapters.models.providers import KEYS
-from everthread.adapters.models.resolving import LOCAL_DEFAULT, NamedModels, resolved
-from everthread.adapters.models.voices import AskedModel, Patience, window_of
+from everthread.adapters.models.named_models import LOCAL_DEFAULT, NamedModels, resolve_model
+from everthread.adapters.models.providers import KEY_VARIABLES, translate_error
 from everthread.adapters.stores.memory import MemoryStore
 from everthread.adapters.stores.memory.views import MemoryCalibrations
 from everthread.context import Budget
@@ -45,12 +44,12 @@ from everthread.models import named_models, resolve
 from everthread.settings import Settings
 from everthread.testing.scripted import Reply, ScriptedModel
 
-QUICK = Patience(pause_seconds=0.001, silence_seconds=0.2)
+QUICK = RetryPolicy(pause_seconds=0.001, silence_seconds=0.2)
 ASKED = [HumanMessage("hello")]
 
 
-async def heard(voice: AskedModel) -> str:
-    return "".join([chunk.text async for chunk in voice.stream(ASKED, (), RunnableConfig())])
+async def heard(model: RetryingChatModel) -> str:
+    return "".join([chunk.text async for chunk in model.stream(ASKED, (), RunnableConfig())])
 
 
 # -- names -------------------------------------------------------------------------------------------------
@@ -95,29 +94,29 @@ def test_a_script_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
         ("nobody:nothing", Invalid, "provider:name"),
         ("scripted:/no/such/file.json", Invalid, "no script"),
         ("local:nothing", NotFound, "smollm2"),
-        ("local:minilm", Invalid, "no chat model"),
+        ("local:minilm", Invalid, "not a chat model"),
         ("local:smollm2", MissingExtra, "everthread models fetch smollm2"),
         ("cohere:command", ModelKeyMissing, "COHERE_API_KEY"),
     ],
 )
 def test_what_is_wrong_with_a_name_is_said(tmp_path: Path, name: str, kind: type[EverthreadError], word: str) -> None:
     with pytest.raises(kind, match=word):
-        resolved(name, models_dir=tmp_path, environ={})
+        resolve_model(name, models_dir=tmp_path, environ={})
 
 
-@pytest.mark.parametrize("provider", sorted(KEYS))
+@pytest.mark.parametrize("provider", sorted(KEY_VARIABLES))
 def test_a_missing_key_is_named(tmp_path: Path, provider: str) -> None:
-    with pytest.raises(ModelKeyMissing, match=KEYS[provider]):
-        resolved(f"{provider}:some-model", models_dir=tmp_path, environ={})
+    with pytest.raises(ModelKeyMissing, match=KEY_VARIABLES[provider]):
+        resolve_model(f"{provider}:some-model", models_dir=tmp_path, environ={})
 
 
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingExtra, match="langchain"):
-        resolved("groq:llama", models_dir=tmp_path, environ={"GROQ_API_KEY": "x"})
+        resolve_model("groq:llama", models_dir=tmp_path, environ={"GROQ_API_KEY": "x"})
 
 
 def test_a_gguf_file_is_a_model(tmp_path: Path) -> None:
-    model = resolved(f"gguf:{tmp_path / 'mine.gguf'}", models_dir=tmp_path)
+    model = resolve_model(f"gguf:{tmp_path / 'mine.gguf'}", models_dir=tmp_path)
     assert isinstance(model, LocalModel)
 
 
@@ -131,10 +130,10 @@ async def test_a_preference_chooses_among_the_models_that_are_set(tmp_path: Path
 
 
 def test_a_window_is_taken_from_the_models_profile() -> None:
-    assert window_of(ScriptedModel(["x"])) == Budget()
+    assert budget_from_profile(ScriptedModel(["x"])) == Budget()
     known = ScriptedModel(["x"])
     known.profile = {"max_input_tokens": 32_000, "max_output_tokens": 8_000}
-    assert (window_of(known).window, window_of(known).output_reserve) == (32_000, 4_096)
+    assert (budget_from_profile(known).window, budget_from_profile(known).output_reserve) == (32_000, 4_096)
 
 
 # -- asking ------------------------------------------------------------------------------------------------
@@ -146,14 +145,14 @@ class Busy(Exception):
 
 async def test_a_retryable_failure_is_tried_again_while_nothing_has_come() -> None:
     model = ScriptedModel([Busy("slow down"), Busy("slow down"), "at last"])
-    assert await heard(AskedModel(model, "m", patience=QUICK)) == "at last"
+    assert await heard(RetryingChatModel(model, "m", retry=QUICK)) == "at last"
     assert len(model.requests) == 3
 
 
 async def test_after_the_last_attempt_the_error_is_typed() -> None:
     model = ScriptedModel([Busy("no")] * 5)
     with pytest.raises(ModelBusy) as caught:
-        await heard(AskedModel(model, "m", patience=QUICK))
+        await heard(RetryingChatModel(model, "m", retry=QUICK))
     assert len(model.requests) == 3
     assert isinstance(caught.value.__cause__, Busy)
 
@@ -161,24 +160,24 @@ async def test_after_the_last_attempt_the_error_is_typed() -> None:
 async def test_an_answer_that_has_begun_is_not_asked_for_again() -> None:
     model = ScriptedModel([Reply(text="half of it", error=Busy("no")), "whole"])
     with pytest.raises(ModelBusy):
-        await heard(AskedModel(model, "m", patience=QUICK))
+        await heard(RetryingChatModel(model, "m", retry=QUICK))
     assert len(model.requests) == 1
 
 
 async def test_a_model_that_is_silent_for_too_long_is_given_up() -> None:
     model = ScriptedModel([Reply(text="late", delay_seconds=5)] * 3)
     with pytest.raises(ModelTimeout, match="silent"):
-        await heard(AskedModel(model, "m", patience=Patience(attempts=1, silence_seconds=0.05)))
+        await heard(RetryingChatModel(model, "m", retry=RetryPolicy(attempts=1, silence_seconds=0.05)))
 
 
 async def test_a_model_that_goes_on_talking_is_not() -> None:
     model = ScriptedModel([Reply(text="x" * 80, pace_seconds=0.03)])
-    patience = Patience(attempts=1, silence_seconds=1.5)
-    assert await heard(AskedModel(model, "m", patience=patience)) == "x" * 80
+    retry = RetryPolicy(attempts=1, silence_seconds=1.5)
+    assert await heard(RetryingChatModel(model, "m", retry=retry)) == "x" * 80
 
 
 async def test_a_stop_goes_through() -> None:
-    task = asyncio.create_task(heard(AskedModel(ScriptedModel([Reply(text="x", delay_seconds=9)]), "m")))
+    task = asyncio.create_task(heard(RetryingChatModel(ScriptedModel([Reply(text="x", delay_seconds=9)]), "m")))
     await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -211,17 +210,17 @@ class Refusal(Exception):
     ],
 )
 def test_what_providers_raise_becomes_ours(problem: Exception, kind: type[ModelError]) -> None:
-    assert type(translated(problem, "m")) is kind
+    assert type(translate_error(problem, "m")) is kind
 
 
 async def test_reported_usage_makes_the_count_better() -> None:
-    voice = AskedModel(ScriptedModel(["x"]), "m")
-    assert voice.budget.factor == 1.3
-    await voice.report_usage(counted=1_000, usage={"input_tokens": 1_100})
-    assert 1.1 < voice.budget.factor < 1.2
-    before = voice.budget.limit
-    await voice.report_overflow(counted=200_000)
-    assert voice.budget.limit < before
+    model = RetryingChatModel(ScriptedModel(["x"]), "m")
+    assert model.budget.factor == 1.3
+    await model.report_usage(counted=1_000, usage={"input_tokens": 1_100})
+    assert 1.1 < model.budget.factor < 1.2
+    before = model.budget.limit
+    await model.report_overflow(counted=200_000)
+    assert model.budget.limit < before
 
 
 class Writing(MemoryCalibrations):
@@ -234,19 +233,19 @@ class Writing(MemoryCalibrations):
         await super().keep(model, factor, samples)
 
 
-async def voice_of(store: Calibrations, tmp_path: Path, base_url: str | None = None) -> AskedModel:
+async def model_of(store: Calibrations, tmp_path: Path, base_url: str | None = None) -> RetryingChatModel:
     models = NamedModels(models_dir=tmp_path, calibrations=store, base_url=base_url)
     return await models.get(f"gguf:{tmp_path / 'some.gguf'}" if base_url is None else "openai:small")
 
 
 async def test_what_is_learnt_of_a_models_counting_outlives_the_process(durable_url: str, tmp_path: Path) -> None:
     async with everthread.open(durable_url, worker=False) as et:
-        voice = await voice_of(et.store.calibrations, tmp_path)
-        await voice.report_usage(counted=1_000, usage={"input_tokens": 2_000})
-        learnt = voice.budget.factor
+        model = await model_of(et.store.calibrations, tmp_path)
+        await model.report_usage(counted=1_000, usage={"input_tokens": 2_000})
+        learnt = model.budget.factor
         assert learnt > 2
     async with everthread.open(durable_url, worker=False) as et:
-        again = await voice_of(et.store.calibrations, tmp_path)
+        again = await model_of(et.store.calibrations, tmp_path)
         assert again.budget.factor == learnt
         await again.report_usage(counted=1_000, usage={"input_tokens": 1_000})
         assert 1.02 < again.budget.factor < learnt  # eased, not begun anew
@@ -254,29 +253,29 @@ async def test_what_is_learnt_of_a_models_counting_outlives_the_process(durable_
 
 async def test_a_refusal_is_remembered_too(durable_url: str, tmp_path: Path) -> None:
     async with everthread.open(durable_url, worker=False) as et:
-        voice = await voice_of(et.store.calibrations, tmp_path)
-        await voice.report_overflow(counted=200_000)
-        limit = voice.budget.limit
+        model = await model_of(et.store.calibrations, tmp_path)
+        await model.report_overflow(counted=200_000)
+        limit = model.budget.limit
     async with everthread.open(durable_url, worker=False) as et:
-        assert (await voice_of(et.store.calibrations, tmp_path)).budget.limit == limit
+        assert (await model_of(et.store.calibrations, tmp_path)).budget.limit == limit
 
 
 async def test_only_a_change_that_matters_is_written(tmp_path: Path) -> None:
     store = Writing()
-    voice = await voice_of(store, tmp_path)
+    model = await model_of(store, tmp_path)
     for _ in range(20):
-        await voice.report_usage(counted=1_000, usage={"input_tokens": 1_500})
+        await model.report_usage(counted=1_000, usage={"input_tokens": 1_500})
     assert store.writes == 1
 
 
 async def test_one_name_at_two_servers_is_two_models(tmp_path: Path) -> None:
     pytest.importorskip("langchain_openai")
     store = MemoryStore()
-    first = await voice_of(store.calibrations, tmp_path, "http://user:secret@127.0.0.1:1/v1")
+    first = await model_of(store.calibrations, tmp_path, "http://user:secret@127.0.0.1:1/v1")
     await first.report_usage(counted=1_000, usage={"input_tokens": 3_000})
-    second = await voice_of(store.calibrations, tmp_path, "http://127.0.0.1:2/v1")
+    second = await model_of(store.calibrations, tmp_path, "http://127.0.0.1:2/v1")
     assert second.budget.factor == 1.3
-    assert first.counting.model == "openai:small@127.0.0.1:1"
+    assert first.calibration.model == "openai:small@127.0.0.1:1"
 
 
 async def test_turns_with_a_model_object_go_on_with_what_was_learnt(tmp_path: Path) -> None:
@@ -301,11 +300,11 @@ class Slow(LocalModel):
 
 
 def test_a_model_that_calls_no_tools_is_offered_none(tmp_path: Path) -> None:
-    assert not AskedModel(Slow(path=tmp_path), "m").supports_tools
-    assert AskedModel(ScriptedModel(["x"]), "m").supports_tools
+    assert not RetryingChatModel(Slow(path=tmp_path), "m").supports_tools
+    assert RetryingChatModel(ScriptedModel(["x"]), "m").supports_tools
 
 
 async def test_a_file_that_is_not_there_says_how_to_fetch_the_small_one(tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     with pytest.raises(MissingExtra, match="everthread models fetch smollm2"):
-        await heard(AskedModel(LocalModel(path=tmp_path / "none.gguf"), "m", patience=QUICK))
+        await heard(RetryingChatModel(LocalModel(path=tmp_path / "none.gguf"), "m", retry=QUICK))

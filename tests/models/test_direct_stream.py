@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import RunnableConfig
 
-from everthread.adapters.models.pieces import is_short, pieces
+from everthread.adapters.models.direct_stream import can_stream_directly, stream_chunks
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn.model_call import ChunkJoiner
 
@@ -60,8 +60,8 @@ def whole(chunks: Sequence[AIMessageChunk]) -> dict[str, Any]:
 async def test_the_short_way_gives_what_langchain_gives(kind: type[ScriptedModel], reply: Reply) -> None:
     theirs = [chunk async for chunk in kind(script=[reply]).astream(ASKED)]
     model = kind(script=[reply])
-    assert is_short(model, ASKED, {}, {})
-    ours = [chunk async for chunk in pieces(model, ASKED, {}, {})]
+    assert can_stream_directly(model, ASKED, {}, {})
+    ours = [chunk async for chunk in stream_chunks(model, ASKED, {}, {})]
     assert [chunk.content for chunk in ours] == [chunk.content for chunk in theirs]
     assert whole(ours) == whole(theirs)
 
@@ -69,8 +69,8 @@ async def test_the_short_way_gives_what_langchain_gives(kind: type[ScriptedModel
 async def test_a_callback_hears_every_piece() -> None:
     model, listening = ScriptedModel(["a plain answer, in pieces"]), Listening()
     config = RunnableConfig(callbacks=[listening])
-    assert not is_short(model, ASKED, config, {})
-    told = [str(chunk.content) async for chunk in pieces(model, ASKED, config, {})]
+    assert not can_stream_directly(model, ASKED, config, {})
+    told = [str(chunk.content) async for chunk in stream_chunks(model, ASKED, config, {})]
     assert listening.heard == told
 
 
@@ -87,6 +87,6 @@ async def test_a_callback_hears_every_piece() -> None:
     ids=["image", "no stream", "limited", "v1 blocks", "callback of the model", "another's model"],
 )
 async def test_whatever_langchain_does_more_for_takes_its_way(model: Any, asked: list[BaseMessage]) -> None:
-    assert not is_short(model, asked, {}, {})
-    told = [chunk async for chunk in pieces(model, asked, {}, {})]
+    assert not can_stream_directly(model, asked, {}, {})
+    told = [chunk async for chunk in stream_chunks(model, asked, {}, {})]
     assert "".join(chunk.text for chunk in told) == "yes"

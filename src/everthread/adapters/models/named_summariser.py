@@ -1,4 +1,4 @@
-"""Whatever was given as a summariser becomes one. LangChain is an extra, and is imported only when a model is built."""
+"""Whatever a user gives as a summariser becomes one. LangChain is an extra, imported only when a model is made."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from everthread.adapters.models.summariser import ModelSummariser
 
 
-def summariser_from(
+def as_summariser(
     given: Summariser | BaseChatModel | Runnable[Any, Any] | str, base_url: str | None = None
 ) -> Summariser:
-    """Built at once, so that what is wrong with it is said where it was given."""
+    """Made at once, so that an error is raised where it was given."""
     if isinstance(given, str):
-        return _built(given, base_url)
+        return _load(given, base_url)
     return given if _is_summariser(given) else _adapted(given)
 
 
@@ -30,9 +30,9 @@ def _is_summariser(given: object) -> TypeGuard[Summariser]:
 
 
 class NamedSummariser:
-    """A chat model by its name, built when it is first asked: a setting that names one must not stop what needs none.
+    """A chat model by its name, made when it is first used: a setting that names one must not stop what needs none.
 
-    Building imports the provider's package, which takes a second or so, hence the thread.
+    Making it imports the provider's package, which takes a second or so, hence the thread.
     """
 
     def __init__(self, name: str, base_url: str | None = None) -> None:
@@ -55,28 +55,28 @@ class NamedSummariser:
         return await model.title(text)
 
     async def _model(self) -> ModelSummariser:
-        (model,) = await asyncio.gather(asyncio.to_thread(_built, self.name, self._base_url), return_exceptions=True)
+        (model,) = await asyncio.gather(asyncio.to_thread(_load, self.name, self._base_url), return_exceptions=True)
         if isinstance(model, BaseException):
             said = str(model) if isinstance(model, EverthreadError) else type(model).__name__
             raise ModelError(f"the summary model {self.name} cannot be used: {said}") from model
         return model
 
 
-def _built(name: str, base_url: str | None) -> ModelSummariser:
+def _load(name: str, base_url: str | None) -> ModelSummariser:
     try:
-        from everthread.adapters.models.summariser import built  # noqa: PLC0415 - an extra
+        from everthread.adapters.models.summariser import summariser_by_name  # noqa: PLC0415 - an extra
     except ImportError as problem:
-        raise _missing() from problem
-    return built(name, base_url)
+        raise _missing_extra() from problem
+    return summariser_by_name(name, base_url)
 
 
 def _adapted(model: object) -> Summariser:
     try:
-        from everthread.adapters.models.summariser import adapted  # noqa: PLC0415 - an extra
+        from everthread.adapters.models.summariser import summariser_from_model  # noqa: PLC0415 - an extra
     except ImportError as problem:
-        raise _missing() from problem
-    return adapted(model)
+        raise _missing_extra() from problem
+    return summariser_from_model(model)
 
 
-def _missing() -> MissingExtra:
+def _missing_extra() -> MissingExtra:
     return MissingExtra("a summary model needs an extra: pip install 'everthread[langchain]'")

@@ -24,7 +24,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Not to block: a named pipe waits for its other end."""
 
 
-def shown(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     return "/".join(names)
 
 
@@ -34,7 +34,7 @@ def folder_at(root: int, names: Sequence[str], *, make: bool = False) -> Iterato
     opened = os.dup(root)
     try:
         for at, name in enumerate(names):
-            with translated(names[: at + 1]):
+            with translate_errors(names[: at + 1]):
                 if make:
                     with suppress(FileExistsError):
                         os.mkdir(name, 0o700, dir_fd=opened)
@@ -50,7 +50,7 @@ def folder_at(root: int, names: Sequence[str], *, make: bool = False) -> Iterato
 def file_at(root: int, names: Sequence[str]) -> Iterator[int]:
     """A plain file beneath the root, open for reading."""
     with folder_at(root, names[:-1]) as folder:
-        with translated(names):
+        with translate_errors(names):
             opened = os.open(names[-1], _FILE, dir_fd=folder)
         try:
             _check_plain(os.fstat(opened), names)
@@ -61,22 +61,22 @@ def file_at(root: int, names: Sequence[str]) -> Iterator[int]:
 
 def _check_plain(found: os.stat_result, names: Sequence[str]) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise Invalid(f"{shown(names)} is a folder, not a file", field="path")
+        raise Invalid(f"{join_names(names)} is a folder, not a file", field="path")
     if not stat.S_ISREG(found.st_mode):
-        raise Invalid(f"{shown(names)} is no plain file", field="path")
+        raise Invalid(f"{join_names(names)} is no plain file", field="path")
     if found.st_nlink > 1:  # its other name may be anywhere
-        raise Invalid(f"{shown(names)} is a link to a file that has other names; copy it instead", field="path")
+        raise Invalid(f"{join_names(names)} is a link to a file that has other names; copy it instead", field="path")
 
 
 def read(root: int, names: Sequence[str], offset: int, limit: int | None) -> bytes:
-    with file_at(root, names) as opened, translated(names), os.fdopen(os.dup(opened), "rb") as file:
+    with file_at(root, names) as opened, translate_errors(names), os.fdopen(os.dup(opened), "rb") as file:
         file.seek(offset)
         return file.read(-1 if limit is None else limit)
 
 
 def write(root: int, names: Sequence[str], body: bytes) -> FileInfo:
     """All of it or nothing, and on the disk before it has its name."""
-    with folder_at(root, names[:-1], make=True) as folder, translated(names):
+    with folder_at(root, names[:-1], make=True) as folder, translate_errors(names):
         unfinished = f"{UNFINISHED}{token_hex(8)}"
         opened = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
@@ -107,20 +107,20 @@ def walk(root: int, names: Sequence[str] = ()) -> Iterator[FileInfo]:
 
 def _info(names: Sequence[str], found: os.stat_result) -> FileInfo:
     return FileInfo(
-        path=shown(names), size_bytes=found.st_size, modified_at=datetime.fromtimestamp(found.st_mtime, UTC)
+        path=join_names(names), size_bytes=found.st_size, modified_at=datetime.fromtimestamp(found.st_mtime, UTC)
     )
 
 
 @contextmanager
-def translated(names: Sequence[str]) -> Iterator[None]:
-    """What the system says, in our words."""
+def translate_errors(names: Sequence[str]) -> Iterator[None]:
+    """The system's errors as ours."""
     try:
         yield
     except OSError as problem:
-        raise _in_our_words(problem, shown(names)) from problem
+        raise _translate(problem, join_names(names)) from problem
 
 
-def _in_our_words(problem: OSError, path: str) -> EverthreadError:
+def _translate(problem: OSError, path: str) -> EverthreadError:
     match problem.errno:
         case code if code == ENOENT:
             return NotFound(f"there is no file {path}; list_files shows those there are")

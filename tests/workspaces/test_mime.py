@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from everthread import Invalid
-from everthread.adapters.workspaces.sniffing import check_mime
+from everthread.workspaces.mime import check_mime
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 20
 PDF = b"%PDF-1.7\n\xe2\xe3\xcf\xd3"

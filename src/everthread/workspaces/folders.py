@@ -23,8 +23,6 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, Final
 
-from everthread.adapters.workspaces import beneath
-from everthread.adapters.workspaces.sniffing import check_mime
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import Conflict, Invalid, NotFound, StoreError
 from everthread.core.ids import owner_scope
@@ -39,6 +37,8 @@ from everthread.core.workspaces import (
     check_name,
     check_path,
 )
+from everthread.workspaces import no_follow
+from everthread.workspaces.mime import check_mime
 
 _FILES: Final = "files"
 _LEASE: Final = "lease"
@@ -46,7 +46,7 @@ _ABOUT: Final = "about.json"
 _UPLOADS: Final = "uploads.json"
 _GONE: Final = "gone.json"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_TRIES: Final = 100
+_MAX_TRIES: Final = 100
 
 
 class FolderWorkspaces:
@@ -63,15 +63,15 @@ class FolderWorkspaces:
 
     def open(self, ref: Ref, *, expected: bool = False, off_record: bool = False) -> FolderWorkspace:
         home = self._home(ref)
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_TRIES):
             with suppress(FileNotFoundError):  # somebody removes it at this very moment
-                return self._opened(home, ref, expected, off_record)
+                return self._open(home, ref, expected, off_record)
         raise StoreError(f"the workspace of {ref.id!r} is removed again and again; try later")
 
-    def _opened(self, home: Path, ref: Ref, expected: bool, off_record: bool) -> FolderWorkspace:
+    def _open(self, home: Path, ref: Ref, expected: bool, off_record: bool) -> FolderWorkspace:
         was_here = (home / _FILES).is_dir()
         (home / _FILES).mkdir(parents=True, exist_ok=True, mode=0o700)
-        lease = _locked(home / _LEASE, fcntl.LOCK_SH)
+        lease = _lock(home / _LEASE, fcntl.LOCK_SH)
         try:
             files = os.open(home / _FILES, _FOLDER)
         except OSError:
@@ -95,7 +95,7 @@ class FolderWorkspaces:
     def remove(self, ref: Ref) -> bool:
         home = self._home(ref)
         try:
-            lease = _locked(home / _LEASE, fcntl.LOCK_EX | fcntl.LOCK_NB, make=False)
+            lease = _lock(home / _LEASE, fcntl.LOCK_EX | fcntl.LOCK_NB, make=False)
         except BlockingIOError:
             return False
         except FileNotFoundError:
@@ -174,35 +174,35 @@ class FolderWorkspace:
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
         self._check_open()
-        return beneath.read(self._files, _to_a_file(path), offset, limit)
+        return no_follow.read(self._files, _file_names(path), offset, limit)
 
     def size(self, path: str) -> int:
         self._check_open()
-        with beneath.file_at(self._files, _to_a_file(path)) as opened:
+        with no_follow.file_at(self._files, _file_names(path)) as opened:
             return os.fstat(opened).st_size
 
     def files(self, folder: str = "") -> Sequence[FileInfo]:
         self._check_open()
-        return list(beneath.walk(self._files, check_path(folder)))
+        return list(no_follow.walk(self._files, check_path(folder)))
 
     def write(self, path: str, body: bytes) -> FileInfo:
-        names = _to_a_file(path)
-        with self._writing():
+        names = _file_names(path)
+        with self._write_lock():
             self._check_quota("/".join(names), len(body))
-            return beneath.write(self._files, names, body)
+            return no_follow.write(self._files, names, body)
 
     def upload(self, name: str, body: bytes, *, mime: str | None = None) -> Upload:
         check_name(name)
         kind = check_mime(name, body, mime)
         digest = sha256(body).hexdigest()
-        with self._writing():
+        with self._write_lock():
             known = self.uploads()
             for one in known:
                 if one.name == name and one.sha256 == digest and self._holds(one.path):
                     return one
             path = self._free(name)
             self._check_quota(path, len(body))
-            beneath.write(self._files, check_path(path), body)
+            no_follow.write(self._files, check_path(path), body)
             new = Upload(
                 name=name, path=path, size_bytes=len(body), sha256=digest, mime=kind, uploaded_at=self._clock()
             )
@@ -214,7 +214,7 @@ class FolderWorkspace:
         return [Upload(**{**one, "uploaded_at": datetime.fromisoformat(one["uploaded_at"])}) for one in kept]
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _write_lock(self) -> Iterator[None]:
         """One writer at a time, in whichever process, so that two that fit alone cannot break the quota together."""
         self._check_open()
         lock = os.open(self._home, _FOLDER)
@@ -230,7 +230,7 @@ class FolderWorkspace:
             raise NotFound("the workspace is gone; it is made anew when it is opened again")
 
     def _check_quota(self, path: str, more: int) -> None:
-        there = {file.path: file.size_bytes for file in beneath.walk(self._files)}
+        there = {file.path: file.size_bytes for file in no_follow.walk(self._files)}
         there[path] = more
         if len(there) > self._quota.max_files:
             raise Conflict(f"the workspace may hold {self._quota.max_files:,} files; {path} was not written")
@@ -247,19 +247,19 @@ class FolderWorkspace:
         """A place that nothing stands at: another file by the same name keeps its own."""
         stem, dot, suffix = name.rpartition(".")
         stem, suffix = (stem, dot + suffix) if stem else (name, "")
-        taken = {file.path for file in beneath.walk(self._files)}
+        taken = {file.path for file in no_follow.walk(self._files)}
         tries = (f"{UPLOADS}/{stem}{'' if at == 1 else f'-{at}'}{suffix}" for at in range(1, self._quota.max_files + 2))
         return next(path for path in tries if path not in taken)
 
 
-def _to_a_file(path: str) -> tuple[str, ...]:
+def _file_names(path: str) -> tuple[str, ...]:
     names = check_path(path)
     if not names:
         raise Invalid("must name a file, such as notes/plan.md", field="path")
     return names
 
 
-def _locked(path: Path, kind: int, *, make: bool = True) -> int:
+def _lock(path: Path, kind: int, *, make: bool = True) -> int:
     """A lock on the file that has this name: not on one that was removed while we waited for it."""
     while True:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if make else 0)
@@ -307,7 +307,7 @@ def _info(home: Path) -> WorkspaceInfo:
 
 def _is_leased(lease: Path) -> bool:
     try:
-        os.close(_locked(lease, fcntl.LOCK_EX | fcntl.LOCK_NB, make=False))
+        os.close(_lock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB, make=False))
     except BlockingIOError:
         return True
     return False
@@ -320,7 +320,7 @@ def _measure(home: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return 0, 0
     try:
-        found = [file.size_bytes for file in beneath.walk(files)]
+        found = [file.size_bytes for file in no_follow.walk(files)]
     finally:
         os.close(files)
     return len(found), sum(found)
@@ -328,7 +328,7 @@ def _measure(home: Path) -> tuple[int, int]:
 
 def _destroy(place: Path) -> None:
     """A folder with all that is in it, also what a program made unreadable or goes on making."""
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         try:
             shutil.rmtree(place)
         except FileNotFoundError:
