@@ -21,6 +21,7 @@ MODULES = (
     "erase",  # erase, erasures
     "export",  # export, import
     "database",  # stats, migrate, backup, restore
+    "sql",
     "clean",  # clean, sweep
     "adopt",
     "jobs",  # worker, jobs, reindex

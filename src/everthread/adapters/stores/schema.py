@@ -25,8 +25,9 @@ OLD_VERSION = "0021"
 BEFORE_FIRST = 0
 """What such a database counts as."""
 
-_CREATE = re.compile(r"CREATE (?:UNIQUE |VIRTUAL )?(TABLE|INDEX) ")
+_CREATE = re.compile(r"CREATE (?:UNIQUE |VIRTUAL )?(?:TABLE|INDEX|VIEW) ")
 _TABLE = re.compile(r"CREATE (?:VIRTUAL )?TABLE (\w+)")
+_VIEW = re.compile(r"CREATE VIEW (\w+)")
 
 
 @cache
@@ -43,7 +44,8 @@ def tables(database: Database) -> Sequence[str]:
 
 def drop(database: Database) -> Sequence[str]:
     """The statements that remove all tables."""
-    return [f"DROP TABLE {table}" for table in tables(database)]
+    views = [view for statement in create(database) for view in _VIEW.findall(statement)]
+    return [*(f"DROP VIEW {view}" for view in views), *(f"DROP TABLE {table}" for table in tables(database))]
 
 
 def _render(name: str, database: Database) -> Sequence[str]:

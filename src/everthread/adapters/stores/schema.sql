@@ -151,6 +151,10 @@ CREATE TABLE erasures (
     finished_at BIGINT
 );
 
+-- What a person sees who opens a file with `sqlite3`. The text of a message is packed: `everthread sql` unpacks it.
+CREATE VIEW conversation_list AS SELECT owner, id, title, entry_count AS entries, strftime('%Y-%m-%d %H:%M:%S', created_at / 1000000, 'unixepoch') AS created, strftime('%Y-%m-%d %H:%M:%S', updated_at / 1000000, 'unixepoch') AS updated FROM conversations WHERE erased_at IS NULL AND deleted_at IS NULL;  --sqlite
+CREATE VIEW message_list AS SELECT c.owner, c.id AS conversation, e.key & 4294967295 AS seq, e.id, e.role, strftime('%Y-%m-%d %H:%M:%S', e.created_at / 1000000, 'unixepoch') AS at, e.tokens FROM entries e JOIN conversations c ON c.number = e.key >> 32 WHERE e.kind = 0 AND (e.how IS NULL OR e.how = 2) AND e.flags & 5 = 0 AND c.deleted_at IS NULL;  --sqlite
+
 -- -- search -----------------------------------------------------------------------------------------------------------
 
 -- Ready-made tokens on both databases. prefix: a Chinese character is the beginning of a token; a question for one takes

@@ -107,7 +107,7 @@ async def _key(connection: Connection, ref: Ref) -> ConversationKey | None:
 
 async def _saved(connection: Connection, owner: str, rows: Sequence[Row]) -> list[SavedCheckpoint]:
     """Checkpoints, each after its conversation's number, with their threads and writes."""
-    threads = {row[0]: await _thread(connection, ConversationKey(owner, row[0])) for row in rows}
+    threads = {number: await _thread(connection, ConversationKey(owner, number)) for number in {row[0] for row in rows}}
     writes: dict[tuple[int, int], list[StoredWrite]] = {(row[0], row[1]): [] for row in rows}
     places = ([conversation for conversation, _ in writes], [number for _, number in writes])
     for row in await connection.fetch(sql.WRITES, owner, *places):
