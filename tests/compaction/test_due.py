@@ -51,9 +51,9 @@ async def test_a_window_that_had_to_jump_over_messages_waits_for_nobody(conv: Co
 
 async def test_an_undone_compaction_is_asked_back_until_its_messages_are_summed_up_again(conv: Conversation) -> None:
     last = [one async for one in conv.compactions()][-1]
-    assert not (await load(conv, freed=10)).is_asked_back
+    assert not (await load(conv, freed=10)).was_undone
     await conv.undo_compaction(last.id)
     view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
-    assert measure_load(view, read_view.render(view, Budget())).is_asked_back
+    assert measure_load(view, read_view.render(view, Budget())).was_undone
     await conv.compact()
-    assert not (await load(conv, freed=10)).is_asked_back
+    assert not (await load(conv, freed=10)).was_undone

@@ -32,8 +32,8 @@ BUDGET = Budget(window=1_100, output_reserve=100)
         (Load(used_tokens=1_000, uncovered=41), "threshold"),
         (Load(used_tokens=1_001, uncovered=2), "hard_limit"),
         (Load(used_tokens=900, uncovered=50, freed_little=True), None),
-        (Load(used_tokens=900, uncovered=50, is_asked_back=True), None),
-        (Load(used_tokens=1_001, uncovered=50, freed_little=True, is_asked_back=True), "hard_limit"),
+        (Load(used_tokens=900, uncovered=50, was_undone=True), None),
+        (Load(used_tokens=1_001, uncovered=50, freed_little=True, was_undone=True), "hard_limit"),
     ],
 )
 def test_a_compaction_is_due_at_one_of_three_marks(load: Load, expected: Trigger | None) -> None:

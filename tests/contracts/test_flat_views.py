@@ -147,8 +147,8 @@ async def test_a_change_in_what_branches_share_reaches_the_summaries_of_both(con
 async def test_an_undone_stretch_of_one_branch_is_not_asked_back_on_another(conv: Conversation) -> None:
     branch, _, _ = await two_branches(conv)
     await conv.undo_compaction((await compacted(conv, branch)).id)
-    assert (await conv._store.views.inputs(conv._ref, branch)).is_asked_back
-    assert not (await conv._store.views.inputs(conv._ref, None)).is_asked_back
+    assert (await conv._store.views.inputs(conv._ref, branch)).was_undone
+    assert not (await conv._store.views.inputs(conv._ref, None)).was_undone
 
 
 async def test_a_summary_survives_a_reopening_and_is_found_by_its_id(durable_url: str) -> None:

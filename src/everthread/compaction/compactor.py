@@ -86,7 +86,7 @@ class CompactionOutcome:
             model_asked=self.model_asked or later.model_asked,
         )
 
-    def as_it_stands(self, before: View, now: View, message_tokens: int) -> CompactionOutcome:
+    def with_final_counts(self, before: View, now: View, message_tokens: int) -> CompactionOutcome:
         """With what is shown in the end: summaries that were condensed since are not counted beside what stands for
         them, and earlier ones that went into it are counted as what was there before."""
         former, present = {one.id for one in before.row}, {one.id for one in now.row}
@@ -117,14 +117,14 @@ class Compactor:
         """Sum up the oldest stretch that is not summed up yet; then, where a level is full, condense it."""
         outcome = CompactionOutcome(compacted=False, reason=NOTHING_OLD)
         async for stretch in self._stretches(ref, view):
-            outcome = await self._sum_up(ref, view, stretch, trigger)
+            outcome = await self._summarise_stretch(ref, view, stretch, trigger)
             outcome = replace(outcome, model_asked=self.model is not None)
             if outcome.error is None:
                 break
         parent = await self._condense(ref, view, trigger)
         if outcome.compacted or parent is None:
             return outcome
-        return replace(_outcome(parent, outcome.failures), model_asked=outcome.model_asked)
+        return replace(_completed(parent, outcome.failures), model_asked=outcome.model_asked)
 
     async def plan(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
         """What compacting over and over would sum up, to its end, by how long the summaries may be."""
@@ -154,7 +154,7 @@ class Compactor:
             reason=f"{stretch_said} would be summed up{several}",
             planned=tuple(planned),
         )
-        return outcome.as_it_stands(first, view, sum(one.tokens for one in planned))
+        return outcome.with_final_counts(first, view, sum(one.tokens for one in planned))
 
     async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[LogMessage]]:
         """What can be summed up next: a gap between summaries or, when that is too short for one, what begins there."""
@@ -204,11 +204,13 @@ class Compactor:
             created_at=self.clock(),
         )
 
-    async def _sum_up(self, ref: Ref, view: View, stretch: Sequence[LogMessage], trigger: Trigger) -> CompactionOutcome:
+    async def _summarise_stretch(
+        self, ref: Ref, view: View, stretch: Sequence[LogMessage], trigger: Trigger
+    ) -> CompactionOutcome:
         began = time.monotonic()
         leaf = self._leaf(view, stretch, trigger)
-        told = sources_from(messages_to_summarise(stretch, opens=not view.row))
-        made = await summarise(told, leaf.tokens_before, view.policy, model=self.model, redact=self.redact)
+        sources = sources_from(messages_to_summarise(stretch, opens=not view.row))
+        made = await summarise(sources, leaf.tokens_before, view.policy, model=self.model, redact=self.redact)
         if not isinstance(made, CheckedSummary):
             problem = "no summary is shorter than what it would stand for"
             return CompactionOutcome(compacted=False, tokens_before=leaf.tokens_before, error=problem, failures=made)
@@ -235,7 +237,7 @@ class Compactor:
                 failures=made.failures,
                 came_second=True,
             )
-        return _outcome(done, made.failures)
+        return _completed(done, made.failures)
 
     async def _keep(
         self, ref: Ref, new: Compaction, read: ViewInputs, entries: Sequence[int] = ()
@@ -249,7 +251,7 @@ class Compactor:
         newest: Compaction | None = None
         while True:
             inputs = await self.store.views.inputs(ref, view.leaf_seq)
-            parent = await run_in_background(self._parent, inputs.row, view.policy, trigger)
+            parent = await run_in_background(self._make_parent, inputs.row, view.policy, trigger)
             if parent is None:
                 return newest
             if trigger in AUTOMATIC:  # what a person has undone stays so
@@ -269,7 +271,7 @@ class Compactor:
         known = await self.store.views.compactions(ref, over)
         return any(one.undone_at is not None and one.span_hash == parent.span_hash for one in known)
 
-    def _parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
+    def _make_parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
         oldest = choose_to_condense(row, policy.fan_in)
         if not oldest and self.room_tokens is not None:
             oldest = choose_to_make_room(row, max(self.room_tokens, policy.summary_max_tokens))
@@ -280,7 +282,7 @@ class Compactor:
         made = condense_summaries(leaves, policy)
         if made is None:
             return None
-        return _above(
+        return _parent_of(
             oldest,
             summary=made.text,
             strategy=made.strategy,
@@ -299,11 +301,11 @@ def simulate_condensing(row: Sequence[Compaction], policy: CompactionPolicy) -> 
     while oldest := choose_to_condense(standing, policy.fan_in):
         at = standing.index(oldest[0])
         tokens = min(policy.summary_max_tokens, sum(one.tokens_after for one in oldest))
-        standing[at : at + len(oldest)] = [_above(oldest, summary="", tokens_after=tokens)]
+        standing[at : at + len(oldest)] = [_parent_of(oldest, summary="", tokens_after=tokens)]
     return standing
 
 
-def _above(oldest: Sequence[Compaction], **written: Any) -> Compaction:
+def _parent_of(oldest: Sequence[Compaction], **written: Any) -> Compaction:
     """One level up from these, with what is written about them."""
     return replace(
         oldest[0],
@@ -321,7 +323,7 @@ def _above(oldest: Sequence[Compaction], **written: Any) -> Compaction:
     )
 
 
-def _outcome(done: Compaction, failures: tuple[SummaryFailure, ...]) -> CompactionOutcome:
+def _completed(done: Compaction, failures: tuple[SummaryFailure, ...]) -> CompactionOutcome:
     return CompactionOutcome(
         compacted=True,
         compaction=done,

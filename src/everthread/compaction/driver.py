@@ -146,7 +146,7 @@ class CompactionDriver:
                 break
             if latest.came_second and view.row[-1].trigger not in AUTOMATIC:
                 break
-        return total.as_it_stands(first, view, tokens) if total.compacted else total
+        return total.with_final_counts(first, view, tokens) if total.compacted else total
 
     async def _compact_once(
         self, ref: Ref, view: View, trigger: Trigger, limit: int | None, *, may_ask: bool = True

@@ -52,7 +52,7 @@ class Load:
     """Messages that no summary stands for."""
     freed_little: bool = False
     """Whether the last compaction freed less than it should and no user turn has come since."""
-    is_asked_back: bool = False
+    was_undone: bool = False
     """Whether a person has undone the compaction that would come next: none by itself before the hard mark."""
 
 
@@ -60,14 +60,11 @@ def decide_trigger(policy: CompactionPolicy, budget: Budget, load: Load) -> Trig
     """Whether a compaction is due, and why. The hard mark is due whatever is switched off."""
     if load.used_tokens > budget.limit:
         return "hard_limit"
-    if not policy.enabled or load.freed_little or load.is_asked_back or load.uncovered <= policy.keep_recent:
+    if not policy.enabled or load.freed_little or load.was_undone or load.uncovered <= policy.keep_recent:
         return None
     if load.used_tokens >= policy.threshold * budget.limit:
         return "threshold"
     return "messages" if load.uncovered > policy.message_mark else None
-
-
-# -- whether a compaction is due -----------------------------------------------------------------------------------
 
 
 def measure_load(view: View, context: Context) -> Load:
@@ -76,12 +73,12 @@ def measure_load(view: View, context: Context) -> Load:
         used_tokens=context.wanted_tokens,
         uncovered=view.uncovered,
         freed_little=_freed_little(view, context.wanted_tokens),
-        is_asked_back=view.inputs.is_asked_back,
+        was_undone=view.inputs.was_undone,
     )
 
 
 def _freed_little(view: View, used_tokens: int) -> bool:
-    """Whether another one would be as vain as the last. A window that had to jump over messages waits for nobody."""
+    """Whether another one would free as little as the last. A window that had to jump over messages does not wait."""
     if not view.row or view.row[-1].level > 1 or view.passed_over is not None:
         return False
     last = view.row[-1]
@@ -97,7 +94,7 @@ def due_trigger(view: View, context: Context, budget: Budget, *, system_tokens: 
 
 
 def compaction_check_at(view: View) -> int:
-    """How many messages the path must have for the next look to be worth it."""
+    """How many messages the path must have before it is worth checking again whether a compaction is due."""
     covered = view.inputs.leaf_depth - view.uncovered
     if view.uncovered <= view.policy.message_mark:
         return covered + view.policy.message_mark + 1

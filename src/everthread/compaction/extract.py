@@ -105,7 +105,7 @@ def extract(
     """The extractive summary of a span. `kind` and `facts` are worked out when not given."""
     read = prepare_sources(sources)
     draft = _draft(read, facts_of_sources(read) if facts is None else facts, kind or conversation_kind(read))
-    room_tokens = min(max_tokens, max(_LEAST_TOKENS, _half_of(read, max_tokens, count_tokens)))
+    room_tokens = min(max_tokens, max(_LEAST_TOKENS, _half_of_source(read, max_tokens, count_tokens)))
     list_tokens = int(room_tokens * FACTS_SHARE)
     prose, listed = _write(draft, room_tokens - list_tokens, list_tokens, count_tokens)
     spare_tokens = list_tokens - count_tokens(listed) - 1
@@ -168,7 +168,7 @@ def extract_openings(sources: Sequence[Source], *, max_tokens: int, count_tokens
     return cut_to_fit(f"{cut_to_fit(lines[0].text, room_tokens, count_tokens)}{mark}", max_tokens, count_tokens)
 
 
-def _half_of(sources: Sequence[Source], max_tokens: int, count_tokens: TokenCounter) -> int:
+def _half_of_source(sources: Sequence[Source], max_tokens: int, count_tokens: TokenCounter) -> int:
     said = [text for source in sources for text in (source.text, *(call.arguments for call in source.calls))]
     if sum(map(len, said)) > _SURELY_LONG_CHARS * max_tokens:
         return max_tokens
@@ -181,12 +181,12 @@ def _lines(chosen: Sequence[CandidateLine], days: dict[int, str]) -> Iterator[Su
     for candidate in chosen:
         together.setdefault(candidate.key, []).append(candidate)
     for (section, first_seq, last_seq), pieces in together.items():
-        text = _joined(sorted(pieces, key=lambda piece: piece.place))
+        text = _join_pieces(sorted(pieces, key=lambda piece: piece.place))
         day = days.get(last_seq) if cues.is_relative_in_time(text) else None
         yield SummaryLine(section=section, text=text, first_seq=first_seq, last_seq=last_seq, day=day)
 
 
-def _joined(pieces: Sequence[CandidateLine]) -> str:
+def _join_pieces(pieces: Sequence[CandidateLine]) -> str:
     """The pieces as they stood, a gap marked, an item with the heading it needs."""
     text = pieces[0].speaker
     before: CandidateLine | None = None
@@ -234,10 +234,12 @@ def make_candidates(
     first = opening_request(said)
     made = [
         candidate
-        for one, salience in _best(said, values, first)
-        for candidate in _from_words(one, salience, values, language, opens=one is first)
+        for one, salience in _worth_reading_closely(said, values, first)
+        for candidate in _statement_candidates(one, salience, values, language, opens=one is first)
     ]
-    made += [_from_call(outcome, (outcome.last_seq / sources[-1].seq), values) for outcome in call_outcomes(sources)]
+    made += [
+        _call_candidate(outcome, (outcome.last_seq / sources[-1].seq), values) for outcome in call_outcomes(sources)
+    ]
     asked = [candidate for candidate in made if candidate.section == "goal"]
     unanswered = [candidate for candidate in made if candidate.section == "open"]
     return made, asked[:1] + unanswered[-1:]
@@ -249,7 +251,9 @@ def speaker_label(source: Source, language: Language) -> str:
     return f"{name}{'：' if language == 'zh' else ': '}"
 
 
-def _best(said: Sequence[Statement], values: FactValues, first: Statement | None) -> Iterator[tuple[Statement, float]]:
+def _worth_reading_closely(
+    said: Sequence[Statement], values: FactValues, first: Statement | None
+) -> Iterator[tuple[Statement, float]]:
     salient = saliences(said)
     at: Sequence[int] = range(len(said))
     if len(said) > _READ_CLOSELY:
@@ -261,15 +265,15 @@ def _best(said: Sequence[Statement], values: FactValues, first: Statement | None
     yield from ((said[place], salient[place]) for place in at)
 
 
-def _from_words(
+def _statement_candidates(
     one: Statement, salience: float, values: FactValues, language: Language, *, opens: bool
 ) -> Iterator[CandidateLine]:
-    text = _code_sketch(one.piece.text, language) if one.piece.kind == "code" else _clipped(one.piece.text, language)
+    text = _code_sketch(one.piece.text, language) if one.piece.kind == "code" else _clip(one.piece.text, language)
     if not text:
         return
     first_seq, speaker = one.source.seq, speaker_label(one.source, language)
     if one.question is not None:
-        asked = f"{speaker_label(one.question.source, language)}{_clipped(one.question.piece.text, language)}"
+        asked = f"{speaker_label(one.question.source, language)}{_clip(one.question.piece.text, language)}"
         first_seq, speaker, text = one.question.source.seq, "", f"{asked} → {speaker}{text}"
     facts = values.facts_in(text, first_seq, one.source.seq)
     section = "goal" if opens else section_of(one, holds_facts=bool(facts))
@@ -287,7 +291,7 @@ def _from_words(
     )
 
 
-def _from_call(outcome: CallOutcome, progress: float, values: FactValues) -> CandidateLine:
+def _call_candidate(outcome: CallOutcome, progress: float, values: FactValues) -> CandidateLine:
     """What failed and what was changed weighs more than what was looked up."""
     text = outcome_line(outcome)
     own = 1.0 if outcome.failed else 1.2 if outcome.acts else 0.3
@@ -304,7 +308,7 @@ def _from_call(outcome: CallOutcome, progress: float, values: FactValues) -> Can
     )
 
 
-def _clipped(text: str, language: Language) -> str:
+def _clip(text: str, language: Language) -> str:
     """The text on one line, cut at a clause where it is too long for one thought."""
     line, limit = to_one_line(text), _CLIP_CHARS[language]
     if len(line) <= limit:

@@ -61,7 +61,7 @@ def split_kept(summary: str, facts: Iterable[Fact]) -> tuple[list[Fact], list[Fa
     plain = normalise(said)
     split: tuple[list[Fact], list[Fact]] = ([], [])
     for fact in {fact.normal: fact for fact in facts}.values():
-        split[0 if fact.normal in held or _stands_in(normalise(fact.text), plain) else 1].append(fact)
+        split[0 if fact.normal in held or _occurs_in(normalise(fact.text), plain) else 1].append(fact)
     return split
 
 
@@ -78,17 +78,17 @@ def _worth(said: list[Fact], users: set[int], first_seq: int, last_seq: int) -> 
     return 2.0 * by_user + fact_weight(said[0]) + 0.5 * rarity + 0.5 * recency
 
 
-def _stands_in(normal: str, plain: str) -> bool:
+def _occurs_in(normal: str, plain: str) -> bool:
     """Whether it stands there as itself: 15 is not kept by a summary that says 150."""
     at = plain.find(normal) if normal else -1
     while at >= 0:
         before, after = plain[at - 1 : at], plain[at + len(normal) : at + len(normal) + 1]
-        if not (_joined(before, normal[0]) or _joined(normal[-1], after)):
+        if not (_are_one_word(before, normal[0]) or _are_one_word(normal[-1], after)):
             return True
         at = plain.find(normal, at + 1)
     return False
 
 
-def _joined(left: str, right: str) -> bool:
+def _are_one_word(left: str, right: str) -> bool:
     """Whether two neighbouring characters belong to one word; Chinese is written without spaces."""
     return left.isascii() and right.isascii() and left.isalnum() and right.isalnum()

@@ -84,14 +84,14 @@ def check_summary(
     """Judge a summary of these sources, which hold these facts, and complete it with those it dropped."""
     prose = strip_mentions(readable(summary_text).strip())
     tokens = count_tokens(prose)
-    refused = _refusal(prose, sources, tokens, source_tokens, max_tokens)
+    refused = _rejection(prose, sources, tokens, source_tokens, max_tokens)
     if refused is None and by_model:
-        refused = _no_summary(prose, tokens, min(source_tokens, max_tokens))
+        refused = _model_rejection(prose, tokens, min(source_tokens, max_tokens))
     if refused is not None:
         return refused
     most_tokens = min(max_tokens, source_tokens - 1)
     ranked = rank_facts(facts, sources)
-    text = _completed(prose, ranked, most_tokens, int(FACTS_SHARE * max_tokens), count_tokens)
+    text = _with_missing_facts(prose, ranked, most_tokens, int(FACTS_SHARE * max_tokens), count_tokens)
     if not text:
         return Rejected(reason="not-smaller", detail=f"nothing of it fits in {most_tokens} tokens")
     return Accepted(
@@ -103,7 +103,7 @@ def check_summary(
     )
 
 
-def _refusal(
+def _rejection(
     prose: str, sources: Sequence[Source], tokens: int, source_tokens: int, max_tokens: int
 ) -> Rejected | None:
     if not any(char.isalnum() for char in SOURCE_TAG.sub("", prose)):
@@ -123,7 +123,7 @@ def _refusal(
     return None
 
 
-def _no_summary(prose: str, tokens: int, wanted_tokens: int) -> Rejected | None:
+def _model_rejection(prose: str, tokens: int, wanted_tokens: int) -> Rejected | None:
     """What the extractive summariser would do better, from a model that did not do what it was asked for."""
     if tokens < _REFUSAL_TOKENS and _REFUSES.match(prose):
         return Rejected(reason="too-short", detail="the model refuses")
@@ -132,7 +132,7 @@ def _no_summary(prose: str, tokens: int, wanted_tokens: int) -> Rejected | None:
     return None
 
 
-def _completed(
+def _with_missing_facts(
     prose: str, ranked: Sequence[Fact], most_tokens: int, list_tokens: int, count_tokens: TokenCounter
 ) -> str:
     """The prose with the list of what it dropped; the prose is cut to make room for the list, not the other way."""

@@ -60,7 +60,7 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
     among_people, works_alone = all(speaking), sum(speaking) < _RARE_SHARE * len(speaking)
     before: list[Statement] = []
     for at, source in enumerate(sources):
-        pieces = [] if source.is_tool_result else _said_together(split_sentences(source.text))
+        pieces = [] if source.is_tool_result else _join_reply(split_sentences(source.text))
         said: list[Statement] = []
         for place, piece in enumerate(pieces):
             words = () if piece.kind == "code" else tuple(terms(piece.text))
@@ -83,7 +83,7 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
         before = said[-_LAST_PIECES:] or before
 
 
-def _said_together(pieces: list[TextPiece]) -> list[TextPiece]:
+def _join_reply(pieces: list[TextPiece]) -> list[TextPiece]:
     """A yes and what follows it are one reply."""
     if len(pieces) != _LAST_PIECES or {piece.kind for piece in pieces} != {"prose"}:
         return pieces
@@ -95,7 +95,7 @@ def _said_together(pieces: list[TextPiece]) -> list[TextPiece]:
 
 def opening_request(said: Sequence[Statement]) -> Statement | None:
     """What a user came with: the first thing they want or ask for; at a conversation's start, their first words."""
-    able = list(islice((one for one in said if _can_open(one)), _OPENING_PIECES))
+    able = list(islice((one for one in said if _may_be_request(one)), _OPENING_PIECES))
     if able and said[0].source.seq == 1:
         return able[0]
     return next((one for one in able if cues.aims(one.piece.text) or cues.asks(one.piece.text)), None)
@@ -112,7 +112,7 @@ def _is_short(words: Sequence[str], text: str) -> bool:
     return len(words) <= SHORT_TERMS or (len(words) <= 2 * SHORT_TERMS and cues.affirms(text))
 
 
-def _can_open(one: Statement) -> bool:
+def _may_be_request(one: Statement) -> bool:
     text = one.piece.text
     if not is_user(one.source) or one.piece.kind != "prose" or cues.is_polite(text) or cues.affirms(text):
         return False
@@ -137,7 +137,7 @@ _USER_WEIGHT, _OTHER_WEIGHT, _LONE_WORKER_WEIGHT = 1.0, 0.45, 0.8
 # What keeping a fact is worth, by who said it; a tool's output is full of them.
 _FACT_VALUES = {"user": 0.5, "other": 0.2, "tool": 0.1}
 # So many of its weightiest terms speak for a piece; a longer one is not better for more.
-_TELLING_TERMS = 6
+_TOP_TERMS = 6
 _FORM_FACTORS = {"prose": 1.0, "item": 0.8, "heading": 0.3, "code": 0.6}
 # Politeness, filling, an introduction to what follows; cheering, and questions among people.
 _IDLE, _WARM = 0.25, 0.4
@@ -170,7 +170,7 @@ def saliences(said: Sequence[Statement]) -> list[float]:
     for one in said:
         by_message[one.source.seq].extend(one.terms)
     weights = tf_idf_weights(by_message.values())
-    raw = [sum(heapq.nlargest(_TELLING_TERMS, [weights[term] for term in set(one.terms)])) for one in said]
+    raw = [sum(heapq.nlargest(_TOP_TERMS, [weights[term] for term in set(one.terms)])) for one in said]
     top = sorted(raw)[int(len(raw) * 0.9)] if raw else 0.0
     return [min(1.5, value / top) if top > 0 else 0.0 for value in raw]
 
@@ -206,8 +206,8 @@ def _section_of_statement(text: str) -> Section:
 
 def score(one: Statement, section: Section, salience: float) -> float:
     """The worth of a piece without its facts."""
-    deed = _by_deed(one, section) if is_user(one.source) or one.works_alone else 0.0
-    return _by_speaker(one) * (_by_place(one, salience) + deed) * _by_form(one)
+    act = _by_act(one, section) if is_user(one.source) or one.works_alone else 0.0
+    return _by_speaker(one) * (_by_place(one, salience) + act) * _by_form(one)
 
 
 def _by_speaker(one: Statement) -> float:
@@ -223,7 +223,7 @@ def _by_place(one: Statement, salience: float) -> float:
     return 0.2 + 0.6 * salience + (0.15 if one.place == 0 else 0.0) + 0.2 * one.progress
 
 
-def _by_deed(one: Statement, section: Section) -> float:
+def _by_act(one: Statement, section: Section) -> float:
     text = one.piece.text
     own = {"decisions": 0.5, "open": 0.2 + 0.2 * one.progress, "goal": 0.1}.get(section, 0.0)
     standing = 0.3 if cues.is_lasting(text) else 0.0

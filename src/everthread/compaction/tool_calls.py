@@ -77,7 +77,7 @@ def call_outcomes(sources: Sequence[Source]) -> list[CallOutcome]:
         for call in source.calls:
             waiting[call.call_id or call.name].append((call, source.seq))
         if source.is_tool_result:
-            answered, seq = _claim(waiting, source)
+            answered, seq = _pop_call(waiting, source)
             found.append(CallOutcome(call=answered, result=source, first_seq=min(seq, source.seq), last_seq=source.seq))
     left = [
         CallOutcome(call=call, result=None, first_seq=s, last_seq=s) for queue in waiting.values() for call, s in queue
@@ -85,7 +85,7 @@ def call_outcomes(sources: Sequence[Source]) -> list[CallOutcome]:
     return _without_repeats(sorted([*found, *left], key=lambda outcome: (outcome.last_seq, outcome.first_seq)))
 
 
-def _claim(waiting: dict[str, deque[tuple[SourceCall, int]]], result: Source) -> tuple[SourceCall | None, int]:
+def _pop_call(waiting: dict[str, deque[tuple[SourceCall, int]]], result: Source) -> tuple[SourceCall | None, int]:
     for key in (result.call_id, result.tool_name):
         if key and waiting.get(key):
             return waiting[key].popleft()
@@ -103,18 +103,18 @@ def _without_repeats(found: list[CallOutcome]) -> list[CallOutcome]:
 
 def outcome_line(outcome: CallOutcome) -> str:
     """The line of a call, without its seq."""
-    arguments = _sketched(outcome.call.arguments, _ARGUMENTS_CHARS) if outcome.call else ""
+    arguments = _shorten(outcome.call.arguments, _ARGUMENTS_CHARS) if outcome.call else ""
     times = f" ×{outcome.repeats}" if outcome.repeats > 1 else ""
     called = f"{to_one_line(outcome.tool)}({arguments}){times}" if outcome.call else to_one_line(outcome.tool)
     if outcome.result is None:
         return f"{called} → ?"
     given = outcome.call.arguments if outcome.call else ""
     limit = _DONE_CHARS if outcome.acts and not outcome.failed else _RESULT_CHARS
-    result = _sketched(outcome.result.text, limit, given=given, failed=outcome.failed)
+    result = _shorten(outcome.result.text, limit, given=given, failed=outcome.failed)
     return f"{called} → {result}" if result else called
 
 
-def _sketched(text: str, limit: int, *, given: str = "", failed: bool = False) -> str:
+def _shorten(text: str, limit: int, *, given: str = "", failed: bool = False) -> str:
     """A JSON text by its fields, leaving out values that were `given` with the call; other text by a line of it."""
     said = text.strip()
     fields = _fields(said, given) if said[:1] in ("{", "[") else None

@@ -203,32 +203,32 @@ class _Draft:
         self._given = given
         self._quotes = quotes
         self._policy = policy
-        laid: list[tuple[Fields, int | None]] = []
+        placed: list[tuple[Fields, int | None]] = []
         if given.system:
-            laid.append(({"role": "system", "content": given.system}, None))
-        laid += [(message, stored.seq) for stored in given.standing for message in to_openai(stored.payload)]
-        recorded_at = len(laid) if quotes else None
+            placed.append(({"role": "system", "content": given.system}, None))
+        placed += [(message, stored.seq) for stored in given.standing for message in to_openai(stored.payload)]
+        recorded_at = len(placed) if quotes else None
         if quotes:
-            laid.append((record_message(quotes.blocks), None))
+            placed.append((record_message(quotes.blocks), None))
         asked_at = next(
             (at for at in reversed(range(len(given.window))) if is_user_turn(given.window[at].payload)), None
         )
         recalled_at = None
         for at, stored in enumerate(given.window):
             if at == asked_at and (given.recalled or given.reminded):
-                recalled_at = len(laid)
+                recalled_at = len(placed)
                 recalled = [recalled_block(one).block for one in given.recalled]
                 reminded = [memory_block(one).block for one in given.reminded]
-                laid.append((recalled_message(recalled, reminded), None))
-            laid += [(message, stored.seq) for message in self._placed(at, stored)]
-        report = repair_report([message for message, _ in laid], given.live_calls, provider=provider)
+                placed.append((recalled_message(recalled, reminded), None))
+            placed += [(message, stored.seq) for message in self._window_message(at, stored)]
+        report = repair_report([message for message, _ in placed], given.live_calls, provider=provider)
         self.repairs = report.repairs
         self._seqs = [
-            [seq for at in sources if (seq := laid[at][1]) is not None] for sources in report.sources
+            [seq for at in sources if (seq := placed[at][1]) is not None] for sources in report.sources
         ]  # more than one where messages were joined
         self._record_at = next((at for at, sources in enumerate(report.sources) if sources == (recorded_at,)), None)
         self._recalled_at = next((at for at, sources in enumerate(report.sources) if sources == (recalled_at,)), None)
-        self._left_out = self._repaired_away(laid)
+        self._left_out = self._omitted_by_repair(placed)
         old_before = self._first_recent()
         short = elide(report.messages, old_before=old_before, seqs=self._first_seqs, policy=policy)
         self.messages = short.messages
@@ -239,7 +239,7 @@ class _Draft:
         ]
         self.tokens = sum(self.sizes)
 
-    def _placed(self, at: int, stored: LogMessage) -> list[Fields]:
+    def _window_message(self, at: int, stored: LogMessage) -> list[Fields]:
         """A message of the window. An instruction given in mid conversation will stand with the others at the start, so
         it says where it was given; the prompt of the start, sent again, does not."""
         told = to_openai(stored.payload)
@@ -270,10 +270,10 @@ class _Draft:
     def system_tokens(self) -> int:
         return sum(size for message, size in zip(self.messages, self.sizes, strict=True) if is_system(message))
 
-    def _repaired_away(self, laid: Sequence[tuple[Fields, int | None]]) -> list[Omission]:
+    def _omitted_by_repair(self, placed: Sequence[tuple[Fields, int | None]]) -> list[Omission]:
         """Messages that no request can hold (a result of no call, an empty one), with what was wrong."""
         shown = {seq for seqs in self._seqs for seq in seqs}
-        wrong = {laid[repair.index][1]: str(repair.kind) for repair in self.repairs}
+        wrong = {placed[repair.index][1]: str(repair.kind) for repair in self.repairs}
         given = (*self._given.standing, *self._given.window)
         unshown = [stored.seq for stored in given if stored.seq not in shown]
         return [Omission(seq=seq, reason=wrong.get(seq, "empty_message")) for seq in unshown]
@@ -344,7 +344,7 @@ class _Draft:
         system = sum(tokens[index] for index in standing)
         spoken = [index for index in tokens if index not in standing]
         summaries = self._quotes.summaries
-        remembered, summed, pinned = self._recorded()
+        remembered, summed, pinned = self._record_parts()
         reminded = min(self.recalled_tokens, memories_tokens(self._given.reminded))
         known = (*self._quotes.memories, *(self._given.reminded if reminded else ()))
         found = (
@@ -385,7 +385,7 @@ class _Draft:
         )
         return tuple(part for part in found if part.tokens)
 
-    def _recorded(self) -> tuple[int, int, int]:
+    def _record_parts(self) -> tuple[int, int, int]:
         """What memories, summaries and pinned messages count to in the record; its frame goes to one that is there."""
         quotes, whole = self._quotes, self.record_tokens
         remembered, pinned = min(whole, quotes.memory_tokens), min(whole, quotes.pinned_tokens)

@@ -138,9 +138,9 @@ def clamp_results(
     content = light.get("content")
     if isinstance(content, list) and results_of(message)[0].block is not None:
         results = {answer.block for answer in results_of(message)}
-        blocks = [_rewritten_block(block, cut) if at in results else block for at, block in enumerate(content)]
+        blocks = [_rewrite_block(block, cut) if at in results else block for at, block in enumerate(content)]
         return {**light, "content": blocks}
-    return _rewritten(light, cut)
+    return _rewrite_texts(light, cut)
 
 
 def clamp_message(
@@ -152,7 +152,7 @@ def clamp_message(
         return dict(message)
     light = replace_media(message, seq=seq)
     for draft in (light, _without_reasoning(light)):
-        short = _shortened(draft, max_tokens, seq, count)
+        short = _shorten_texts(draft, max_tokens, seq, count)
         if short is not None:
             return short
     raise ContextOverflow(
@@ -169,14 +169,14 @@ def replace_media(message: Message, *, seq: int | None = None, above_bytes: int 
     content = message.get("content")
     if not isinstance(content, list):
         return dict(message)
-    return {**message, "content": [_by_reference(block, seq, above_bytes) for block in content]}
+    return {**message, "content": [_media_by_reference(block, seq, above_bytes) for block in content]}
 
 
-def _by_reference(block: Any, seq: int | None, above_bytes: int) -> Any:
+def _media_by_reference(block: Any, seq: int | None, above_bytes: int) -> Any:
     if not isinstance(block, Mapping):
         return block
     if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
-        return {**block, "content": [_by_reference(inner, seq, above_bytes) for inner in block["content"]]}
+        return {**block, "content": [_media_by_reference(inner, seq, above_bytes) for inner in block["content"]]}
     if block.get("type") in SHOWN_BLOCKS or (above_bytes and payload_chars(block) <= above_bytes):
         return block
     return {"type": "text", "text": media_reference(block, seq)}
@@ -200,12 +200,12 @@ def _without_reasoning(message: Fields) -> Fields:
 # --- texts -----------------------------------------------------------------------------------
 
 
-def _shortened(message: Fields, max_tokens: int, seq: int | None, count: TokenCounter) -> Fields | None:
+def _shorten_texts(message: Fields, max_tokens: int, seq: int | None, count: TokenCounter) -> Fields | None:
     """All texts cut to one length, about the greatest at which the message fits: short ones stay whole."""
     sizes = [count(text) for text in _texts(message)]
     cap = even_share(sizes, max_tokens - (message_tokens(message, count) - sum(sizes)))
     while cap >= 1:
-        short = _rewritten(message, _cutter(cap, seq, count))
+        short = _rewrite_texts(message, _cutter(cap, seq, count))
         if message_tokens(short, count) <= max_tokens:
             return short
         cap = cap * 7 // 8
@@ -241,18 +241,18 @@ def _texts(message: Message) -> list[str]:
         found.append(text)
         return text
 
-    _rewritten(message, collect)
+    _rewrite_texts(message, collect)
     return found
 
 
-def _rewritten(message: Message, rewrite: Rewrite) -> Fields:
+def _rewrite_texts(message: Message, rewrite: Rewrite) -> Fields:
     """The message with all its texts passed through: content, results, and the arguments of calls."""
     draft = dict(message)
     content = message.get("content")
     if isinstance(content, str) and content:
         draft["content"] = rewrite(content, "text")
     elif isinstance(content, list):
-        draft["content"] = [_rewritten_block(block, rewrite) for block in content]
+        draft["content"] = [_rewrite_block(block, rewrite) for block in content]
     calls = calls_of(message)
     if not calls:
         return draft
@@ -264,7 +264,7 @@ def _rewritten(message: Message, rewrite: Rewrite) -> Fields:
     return with_calls(draft, sent)
 
 
-def _rewritten_block(block: Any, rewrite: Rewrite) -> Any:
+def _rewrite_block(block: Any, rewrite: Rewrite) -> Any:
     if not isinstance(block, Mapping) or block.get("type") in REASONING_BLOCKS:
         return block
     for key in ("text", "refusal"):
@@ -272,7 +272,7 @@ def _rewritten_block(block: Any, rewrite: Rewrite) -> Any:
             return {**block, key: rewrite(block[key], "text")}
     content = block.get("content") if block.get("type") == "tool_result" else None
     if isinstance(content, list):
-        return {**block, "content": [_rewritten_block(inner, rewrite) for inner in content]}
+        return {**block, "content": [_rewrite_block(inner, rewrite) for inner in content]}
     return {**block, "content": rewrite(content, "text")} if isinstance(content, str) and content else block
 
 
@@ -291,7 +291,7 @@ def excerpt(text: str, max_tokens: int, *, seq: int | None = None, count: TokenC
         return text
     for note in (text_reference(text, seq), "[…]", SHORTEST):
         if count(note) <= max_tokens:
-            return _around(text, note, max_tokens, count)
+            return _longest_around(text, note, max_tokens, count)
     return ""
 
 
@@ -302,20 +302,20 @@ def text_reference(text: str, seq: int | None = None) -> str:
     return f"[… shown in part, {size:,} bytes in all{opened} …]"
 
 
-def _around(text: str, note: str, max_tokens: int, count: TokenCounter) -> str:
+def _longest_around(text: str, note: str, max_tokens: int, count: TokenCounter) -> str:
     """About the most characters that fit around the note, by halves. A longer text may count to less, so a little more
     might have fitted; what is returned has been counted."""
     low, high = 0, min(len(text) - 1, max_tokens * CHARS_PER_TOKEN)
     while low < high:
         middle = (low + high + 1) // 2
-        if count(_joined(text, note, middle)) <= max_tokens:
+        if count(_head_and_tail(text, note, middle)) <= max_tokens:
             low = middle
         else:
             high = middle - 1
-    return _joined(text, note, low)
+    return _head_and_tail(text, note, low)
 
 
-def _joined(text: str, note: str, kept: int) -> str:
+def _head_and_tail(text: str, note: str, kept: int) -> str:
     head = int(kept * HEAD_SHARE)
     start, end = safe_cut(text, head), safe_cut(text, len(text) - (kept - head), forward=True)
     return "\n".join(part for part in (text[:start], note, text[end:]) if part)
@@ -324,12 +324,12 @@ def _joined(text: str, note: str, kept: int) -> str:
 def safe_cut(text: str, index: int, *, forward: bool = False) -> int:
     """The nearest place at or before the index (or after it) that splits no surrogate pair and tears no accent or
     joined emoji from what it belongs to."""
-    while 0 < index < len(text) and _are_one(text[index - 1], text[index]):
+    while 0 < index < len(text) and _belong_together(text[index - 1], text[index]):
         index += 1 if forward else -1
     return index
 
 
-def _are_one(before: str, after: str) -> bool:
+def _belong_together(before: str, after: str) -> bool:
     if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
         return True
     return "\u200d" in (before, after) or after == "\ufe0f" or unicodedata.combining(after) != 0
@@ -349,10 +349,10 @@ def shorten_arguments(
         if count(as_json(shorter)) <= max_tokens:
             return shorter
         cap //= 2
-    return _elided(as_json(whole), max_tokens, seq, count)
+    return _arguments_excerpt(as_json(whole), max_tokens, seq, count)
 
 
-def _elided(text: str, max_tokens: int, seq: int | None, count: TokenCounter) -> Mapping[str, Any]:
+def _arguments_excerpt(text: str, max_tokens: int, seq: int | None, count: TokenCounter) -> Mapping[str, Any]:
     """JSON escapes what it quotes, so the excerpt is made smaller until the quoted one fits."""
     room = max_tokens
     while room > 0:

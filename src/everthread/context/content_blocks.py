@@ -52,13 +52,13 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 def is_accepted(block: Block, role: str, provider: Provider | None) -> bool:
     """Whether the provider (without one: each of them) takes such a block in a message of this role."""
-    return all(_takes(one, block, role) for one in (PROVIDERS if provider is None else (provider,)))
+    return all(_accepts(one, block, role) for one in (PROVIDERS if provider is None else (provider,)))
 
 
-def _takes(provider: Provider, block: Block, role: str) -> bool:
+def _accepts(provider: Provider, block: Block, role: str) -> bool:
     kind = block["type"]
     if kind == "image_url":
-        return kind in ACCEPTED[provider][role] and _address(block) is not None and is_mapping(block["image_url"])
+        return kind in ACCEPTED[provider][role] and _image_address(block) is not None and is_mapping(block["image_url"])
     if kind == "image":
         return kind in ACCEPTED[provider][role] and is_mapping(block.get("source"))
     if provider == "anthropic" and role == "assistant" and _SERVER_TOOLS.fullmatch(kind):
@@ -70,9 +70,9 @@ def convert_block(block: Block, provider: Provider | None) -> Block:
     """A block that is not taken, in the words of the provider (without one: OpenAI's), where it has any for it."""
     kind = block["type"]
     if kind in ("image", "image_url", "input_image"):
-        return _image(block, provider)
+        return _convert_image(block, provider)
     if kind == "document":
-        return _file(block)
+        return _convert_document(block)
     if kind == "refusal" and isinstance(block.get("refusal"), str):
         return {"type": "text", "text": block["refusal"]}
     if kind in ("input_text", "output_text") and isinstance(block.get("text"), str):
@@ -111,17 +111,17 @@ def _file_name(block: Block) -> str:
     return " ".join(named.split())[:_NAME_CHARS] if isinstance(named, str) else ""
 
 
-def _image(block: Block, provider: Provider | None) -> Block:
-    address = _address(block)
+def _convert_image(block: Block, provider: Provider | None) -> Block:
+    address = _image_address(block)
     if address is None:
         return block
     if provider == "anthropic":
-        return {"type": "image", "source": _source(address)}
+        return {"type": "image", "source": _anthropic_source(address)}
     detail = {"detail": block["detail"]} if block.get("detail") in ("auto", "low", "high") else {}
     return {"type": "image_url", "image_url": {"url": address, **detail}}
 
 
-def _address(block: Block) -> str | None:
+def _image_address(block: Block) -> str | None:
     """Where an image is, in whichever dialect it is written: its URL, or a data URL that holds it."""
     given, source = block.get("image_url"), block.get("source")
     if is_mapping(source):
@@ -146,14 +146,14 @@ def _data_url(media_type: object, data: object) -> str | None:
     return f"data:{media_type};base64,{data}"
 
 
-def _source(address: str) -> Fields:
+def _anthropic_source(address: str) -> Fields:
     held = _DATA_URL.fullmatch(address)
     if held is None:
         return {"type": "url", "url": address}
     return {"type": "base64", "media_type": held[1], "data": held[2]}
 
 
-def _file(block: Block) -> Block:
+def _convert_document(block: Block) -> Block:
     source = block.get("source")
     if not is_mapping(source):
         return block

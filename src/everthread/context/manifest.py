@@ -120,14 +120,10 @@ def _with_long_text(message: Mapping[str, Any]) -> Iterator[bytes]:
     for at, key in enumerate(sorted(message)):
         yield b"%c%b:" % (b"," if at else b"{", orjson.dumps(key))
         if key == "content":
-            yield from _text(message[key])
+            yield b'"'
+            for start in range(0, len(text := message[key]), _PIECE):
+                yield orjson.dumps(text[start : start + _PIECE])[1:-1]
+            yield b'"'
         else:
             yield orjson.dumps(message[key], option=orjson.OPT_SORT_KEYS)
     yield b"}"
-
-
-def _text(text: str) -> Iterator[bytes]:
-    yield b'"'
-    for start in range(0, len(text), _PIECE):
-        yield orjson.dumps(text[start : start + _PIECE])[1:-1]
-    yield b'"'

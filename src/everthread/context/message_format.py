@@ -163,7 +163,7 @@ def _listed(fields: Message, key: Literal["tool_calls", "invalid_tool_calls"]) -
         listed = [legacy]
     for index, entry in enumerate(listed if isinstance(listed, list) else ()):
         if is_mapping(entry):
-            source, arguments = _said(entry)
+            source, arguments = _name_and_arguments(entry)
             yield Call(_text(entry.get("id")), _text(source.get("name")), arguments, (CallPlace(key, index),))
 
 
@@ -176,7 +176,7 @@ def legacy_call(fields: Message) -> dict[str, Any] | None:
     return {"id": "", "type": "function", "function": dict(found)}
 
 
-def _said(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], object]:
+def _name_and_arguments(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], object]:
     """Where a listed call keeps its name, and its arguments (an OpenAI custom tool takes a bare text)."""
     function, custom = entry.get("function"), entry.get("custom")
     if is_mapping(custom):
@@ -245,11 +245,11 @@ def has_content(message: Message) -> bool:
     """Whether anything would be left to send if reasoning and calls were taken away."""
     content = content_of(message)
     if isinstance(content, list):
-        return any(_is_said(block) for block in content)
+        return any(_is_content(block) for block in content)
     return bool(content.strip()) if isinstance(content, str) else bool(content)
 
 
-def _is_said(block: object) -> bool:
+def _is_content(block: object) -> bool:
     if not is_mapping(block):
         return bool(block.strip() if isinstance(block, str) else block)
     unsaid = block.get("type") in REASONING_BLOCKS or block.get("type") in CALL_ID_KEYS
@@ -351,7 +351,7 @@ def read_arguments(arguments: object) -> Mapping[str, Any] | None:
     if not isinstance(arguments, str):
         return arguments if is_mapping(arguments) and _is_json(arguments) else None
     try:
-        read = json.loads(arguments, parse_constant=_refuse)
+        read = json.loads(arguments, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None
@@ -365,7 +365,7 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def _refuse(constant: str) -> object:
+def _refuse_constant(constant: str) -> object:
     raise ValueError(f"{constant} is no JSON")
 
 
@@ -413,16 +413,16 @@ def to_openai(message: Message) -> list[Fields]:
     role = role_of(message)
     if role == "tool":
         fields = unwrap(message)
-        return [{"role": "tool", "tool_call_id": fields.get("tool_call_id"), "content": _content(message)}]
+        return [{"role": "tool", "tool_call_id": fields.get("tool_call_id"), "content": _openai_content(message)}]
     if role == "assistant":
-        return [_assistant(message)]
+        return [_openai_assistant(message)]
     if role == "user" and results_of(message):
-        return _results(message)
-    return [_named({"role": role, "content": _content(message)}, message)]
+        return _openai_results(message)
+    return [_with_speaker_name({"role": role, "content": _openai_content(message)}, message)]
 
 
-def _assistant(message: Message) -> Fields:
-    written: Fields = {"role": "assistant", "content": _content(message, without=frozenset(CALL_ID_KEYS))}
+def _openai_assistant(message: Message) -> Fields:
+    written: Fields = {"role": "assistant", "content": _openai_content(message, without=frozenset(CALL_ID_KEYS))}
     calls = [
         {
             "id": call.id,
@@ -431,10 +431,10 @@ def _assistant(message: Message) -> Fields:
         }
         for call in calls_of(message)
     ]
-    return _named({**written, "tool_calls": calls} if calls else written, message)
+    return _with_speaker_name({**written, "tool_calls": calls} if calls else written, message)
 
 
-def _results(message: Message) -> list[Fields]:
+def _openai_results(message: Message) -> list[Fields]:
     blocks: list[Any] = list(content_of(message) or ())  # type: ignore[call-overload]
     answers = {answer.block: answer.call_id for answer in results_of(message)}
     results = [
@@ -450,7 +450,7 @@ def _results(message: Message) -> list[Fields]:
     return [*results, {"role": "user", "content": rest}] if rest else results
 
 
-def _content(message: Message, *, without: frozenset[str] = frozenset()) -> Any:
+def _openai_content(message: Message, *, without: frozenset[str] = frozenset()) -> Any:
     content = content_of(message)
     if not isinstance(content, list) or not without:
         return content
@@ -458,7 +458,7 @@ def _content(message: Message, *, without: frozenset[str] = frozenset()) -> Any:
     return kept or None
 
 
-def _named(written: Fields, message: Message) -> Fields:
+def _with_speaker_name(written: Fields, message: Message) -> Fields:
     """The speaker: by the API's field where it takes the name, else in front of what is said."""
     name = unwrap(message).get("name")
     if not isinstance(name, str) or not name.strip():

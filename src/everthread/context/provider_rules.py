@@ -82,7 +82,7 @@ ProviderRule = Callable[[Sequence[Message]], Findings]
 
 def unanswered_call(messages: Sequence[Message]) -> Findings:
     """Every call has its result before anything else is said."""
-    for index, calls, run in _callers(messages):
+    for index, calls, run in _calls_with_results(messages):
         answered = Counter(answer.call_id for carrier in run for answer in results_of(messages[carrier]))
         for call_id, times in Counter(call.id for call in calls).items():
             if answered[call_id] < times:
@@ -92,7 +92,7 @@ def unanswered_call(messages: Sequence[Message]) -> Findings:
 def orphan_result(messages: Sequence[Message]) -> Findings:
     """Every result follows the message that made its call."""
     expected: dict[int, set[str]] = {}
-    for _, calls, run in _callers(messages):
+    for _, calls, run in _calls_with_results(messages):
         for carrier in run:
             expected[carrier] = {call.id for call in calls}
     for index, message in enumerate(messages):
@@ -103,7 +103,7 @@ def orphan_result(messages: Sequence[Message]) -> Findings:
 
 def second_result(messages: Sequence[Message]) -> Findings:
     """A call has one result."""
-    for _, _, run in _callers(messages):
+    for _, _, run in _calls_with_results(messages):
         seen: set[str] = set()
         for carrier in run:
             for answer in results_of(messages[carrier]):
@@ -114,7 +114,7 @@ def second_result(messages: Sequence[Message]) -> Findings:
 
 def repeated_call_id(messages: Sequence[Message]) -> Findings:
     """Ids are unique inside a message."""
-    for index, calls in _made(messages):
+    for index, calls in _messages_with_calls(messages):
         for call_id, times in Counter(call.id for call in calls).items():
             if times > 1:
                 yield index, f"{times} calls with the id {call_id!r}"
@@ -122,7 +122,7 @@ def repeated_call_id(messages: Sequence[Message]) -> Findings:
 
 def bad_call_name(messages: Sequence[Message]) -> Findings:
     """Names are 1 to 64 letters, digits, `_` or `-`."""
-    for index, calls in _made(messages):
+    for index, calls in _messages_with_calls(messages):
         for call in calls:
             if not 1 <= len(call.name) <= 64 or not NAME_CHARACTERS.issuperset(call.name):
                 yield index, f"call {call.id!r} has the name {call.name!r}"
@@ -130,7 +130,7 @@ def bad_call_name(messages: Sequence[Message]) -> Findings:
 
 def bad_arguments(messages: Sequence[Message]) -> Findings:
     """Arguments hold a JSON object: Anthropic takes nothing else, others parse it without asking."""
-    for index, calls in _made(messages):
+    for index, calls in _messages_with_calls(messages):
         for call in calls:
             if read_arguments(call.arguments) is None:
                 yield index, f"the arguments of call {call.id!r} are not a JSON object"
@@ -153,7 +153,9 @@ def bad_content(messages: Sequence[Message]) -> Findings:
 def empty_message(messages: Sequence[Message]) -> Findings:
     """Somebody who speaks says something, or calls."""
     for index, message in enumerate(messages):
-        if role_of(message) != "tool" and not calls_of(message) and not _is_said(message):
+        # A refusal is said beside the content; reasoning is not said.
+        is_said = has_content(message) or bool(message.get("refusal"))
+        if role_of(message) != "tool" and not calls_of(message) and not is_said:
             yield index, f"the {role_of(message)} message has nothing in it"
 
 
@@ -189,7 +191,7 @@ def _is_openai_call(entry: object) -> bool:
 
 def call_id_length(messages: Sequence[Message]) -> Findings:
     """`string too long. Expected a string with maximum length 40`"""
-    for index, calls in _made(messages):
+    for index, calls in _messages_with_calls(messages):
         for call in calls:
             if not 1 <= len(call.id) <= CALL_ID_LENGTH:
                 yield index, f"a call id has {len(call.id)} characters, allowed are 1 to {CALL_ID_LENGTH}"
@@ -220,7 +222,7 @@ def block_not_openai(messages: Sequence[Message]) -> Findings:
     """`Invalid value: 'image'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and
     'file'`"""
     for index, message in enumerate(messages):
-        for kind in _refused(message, "openai"):
+        for kind in _refused_block_types(message, "openai"):
             if kind != "image_url" or role_of(message) == "user":  # elsewhere it is a misplaced image
                 yield index, f"a {role_of(message)} message holds a block of the type {kind!r}, or one it cannot read"
 
@@ -249,7 +251,7 @@ def first_not_user(messages: Sequence[Message]) -> Findings:
 def repeated_id_in_request(messages: Sequence[Message]) -> Findings:
     """`tool_use ids must be unique`: in the whole request."""
     seen: set[str] = set()
-    for index, calls in _made(messages):
+    for index, calls in _messages_with_calls(messages):
         ids = {call.id for call in calls}
         for call_id in sorted(ids & seen):
             yield index, f"an earlier message made a call with the id {call_id!r}"
@@ -258,7 +260,7 @@ def repeated_id_in_request(messages: Sequence[Message]) -> Findings:
 
 def bad_call_id(messages: Sequence[Message]) -> Findings:
     """`tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'`"""
-    for index, calls in _made(messages):
+    for index, calls in _messages_with_calls(messages):
         for call in calls:
             if not call.id or not NAME_CHARACTERS.issuperset(call.id):
                 yield index, f"the call id {call.id!r} is empty or has characters other than letters, digits, _ -"
@@ -266,7 +268,7 @@ def bad_call_id(messages: Sequence[Message]) -> Findings:
 
 def split_results(messages: Sequence[Message]) -> Findings:
     """Results as blocks stand all in the one user message after their call."""
-    for index, _, run in _callers(messages):
+    for index, _, run in _calls_with_results(messages):
         carriers = [carrier for carrier in run if results_of(messages[carrier])[0].block is not None]
         if len(carriers) > 1:
             yield index, f"its results are spread over {len(carriers)} user messages"
@@ -293,7 +295,7 @@ def blank_text(messages: Sequence[Message]) -> Findings:
 def block_not_anthropic(messages: Sequence[Message]) -> Findings:
     """`Input tag 'reasoning' found using 'type' does not match any of the expected tags`"""
     for index, message in enumerate(messages):
-        for kind in _refused(message, "anthropic"):
+        for kind in _refused_block_types(message, "anthropic"):
             yield index, f"a {role_of(message)} message holds a block of the type {kind!r}, or one it cannot read"
 
 
@@ -357,17 +359,17 @@ ANTHROPIC_RULES: tuple[ProviderRule, ...] = (
 # --- reading the order -----------------------------------------------------------------------
 
 
-def _made(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...]]]:
+def _messages_with_calls(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...]]]:
     for index, message in enumerate(messages):
         calls = calls_of(message)
         if calls:
             yield index, calls
 
 
-def _callers(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...], range]]:
+def _calls_with_results(messages: Sequence[Message]) -> Iterator[tuple[int, tuple[Call, ...], range]]:
     """Every message with calls, and the results directly after it: up to the first message that is not all
     results."""
-    for index, calls in _made(messages):
+    for index, calls in _messages_with_calls(messages):
         end = index + 1
         while end < len(messages) and results_of(messages[end]):
             end += 1
@@ -382,12 +384,7 @@ def _says_more(carrier: Message) -> bool:
     return answers[0].block is not None and len(answers) < len(blocks_of(carrier))
 
 
-def _is_said(message: Message) -> bool:
-    """A refusal is said beside the content; reasoning is not said."""
-    return has_content(message) or bool(message.get("refusal"))
-
-
-def _refused(message: Message, provider: Provider) -> Iterator[str]:
+def _refused_block_types(message: Message, provider: Provider) -> Iterator[str]:
     """The types of the blocks that the provider does not take here. A result as a block is written in Anthropic's
     way, whoever it goes to: so is what it holds."""
     for block in blocks_of(message):

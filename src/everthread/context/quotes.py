@@ -111,7 +111,7 @@ _SHOWN_ID_CHARACTERS = 8
 
 
 @cache
-def _introduction() -> QuotedBlock:
+def _memory_introduction() -> QuotedBlock:
     """What stands before memories. Counted when it is first needed: the vocabulary takes 70 ms to load."""
     return QuotedBlock(MEMORY_INTRODUCTION, count_tokens(MEMORY_INTRODUCTION) + 1)
 
@@ -160,17 +160,19 @@ def quotes_within(given: Ingredients, room: int | None = None) -> Quotes:
             [(stored, pinned_block(stored, cap)) for stored in pinned],
         )
     left = room - record_frame_tokens()
-    known = _newest(
-        ((memory, memory_block(memory)) for memory in reversed(memories)), left // 4 - _introduction().tokens
+    known = _newest_within(
+        ((memory, memory_block(memory)) for memory in reversed(memories)), left // 4 - _memory_introduction().tokens
     )
-    left -= sum(one.tokens for _, one in known) + (_introduction().tokens if known else 0)
-    pins = _newest(((stored, pinned_block(stored, min(cap, left // 4))) for stored in reversed(pinned)), left // 2)
+    left -= sum(one.tokens for _, one in known) + (_memory_introduction().tokens if known else 0)
+    pins = _newest_within(
+        ((stored, pinned_block(stored, min(cap, left // 4))) for stored in reversed(pinned)), left // 2
+    )
     left -= sum(one.tokens for _, one in pins)
-    told = _newest(((summary, summary_block(summary)) for summary in reversed(summaries)), left)
-    return _quotes(known, told or _in_part(summaries[-1:], left), pins)
+    told = _newest_within(((summary, summary_block(summary)) for summary in reversed(summaries)), left)
+    return _quotes(known, told or _newest_in_part(summaries[-1:], left), pins)
 
 
-def _in_part(newest: Sequence[QuotedSummary], room: int) -> list[tuple[QuotedSummary, QuotedBlock]]:
+def _newest_in_part(newest: Sequence[QuotedSummary], room: int) -> list[tuple[QuotedSummary, QuotedBlock]]:
     """The newest summary by as much as there is room for, where it is not for the whole: a summary is as long as the
     policy says, whatever model it was first made for."""
     for summary in newest:
@@ -187,7 +189,7 @@ def _quotes(
     summaries: Sequence[tuple[QuotedSummary, QuotedBlock]],
     pinned: Sequence[tuple[LogMessage, QuotedBlock]],
 ) -> Quotes:
-    told = [_introduction(), *(one for _, one in memories)] if memories else []
+    told = [_memory_introduction(), *(one for _, one in memories)] if memories else []
     return Quotes(
         memories=tuple(memory for memory, _ in memories),
         summaries=tuple(summary for summary, _ in summaries),
@@ -196,7 +198,7 @@ def _quotes(
     )
 
 
-def _newest(newest_first: Iterable[tuple[Source, QuotedBlock]], room: int) -> list[tuple[Source, QuotedBlock]]:
+def _newest_within(newest_first: Iterable[tuple[Source, QuotedBlock]], room: int) -> list[tuple[Source, QuotedBlock]]:
     kept: list[tuple[Source, QuotedBlock]] = []
     for source, one in newest_first:
         room -= one.tokens
@@ -225,7 +227,7 @@ def short_id(id: str) -> str:
 
 def memories_tokens(memories: Sequence[QuotedMemory]) -> int:
     """What memories count to with what is said before them."""
-    return sum(memory_block(one).tokens for one in memories) + _introduction().tokens if memories else 0
+    return sum(memory_block(one).tokens for one in memories) + _memory_introduction().tokens if memories else 0
 
 
 @lru_cache(maxsize=512)

@@ -69,35 +69,35 @@ def repair_report(
     """`repair`, with an account of what was done."""
     check_provider(provider)
     check_messages(messages)
-    ledger = RepairLog()
-    system, spoken = _system_slot(list(_mended(messages, provider, ledger)), ledger)
-    spoken = CallRepair(spoken, frozenset(live_calls), ledger).answered()
-    spoken = list(_without_empty(spoken, ledger))
-    spoken = _opened(_trimmed(spoken, ledger), ledger)
+    log = RepairLog()
+    system, spoken = _system_slot(list(_repair_each(messages, provider, log)), log)
+    spoken = CallRepair(spoken, frozenset(live_calls), log).repaired()
+    spoken = list(_without_empty(spoken, log))
+    spoken = _with_opening(_without_trailing_space(spoken, log), log)
     view = [*system, *spoken]
     return RepairReport(
         messages=tuple(item.message for item in view),
         sources=tuple(item.sources for item in view),
-        repairs=tuple(ledger.repairs),
+        repairs=tuple(log.repairs),
     )
 
 
-def _mended(messages: Sequence[Message], provider: Provider | None, ledger: RepairLog) -> Iterator[ViewItem]:
+def _repair_each(messages: Sequence[Message], provider: Provider | None, log: RepairLog) -> Iterator[ViewItem]:
     for index, message in enumerate(messages):
         if not is_message(message):
-            ledger.note("unknown_role", ViewItem({}, (index,)))
+            log.note("unknown_role", ViewItem({}, (index,)))
             continue
-        mended = repair_message(message, provider=provider)
-        item = ViewItem(mended.message, (index,))
-        for kind, call_id in mended.done:
-            ledger.note(kind, item, call_id)
+        fixed = repair_message(message, provider=provider)
+        item = ViewItem(fixed.message, (index,))
+        for kind, call_id in fixed.done:
+            log.note(kind, item, call_id)
         yield item
 
 
 # --- the system slot -------------------------------------------------------------------------
 
 
-def _system_slot(items: list[ViewItem], ledger: RepairLog) -> tuple[list[ViewItem], list[ViewItem]]:
+def _system_slot(items: list[ViewItem], log: RepairLog) -> tuple[list[ViewItem], list[ViewItem]]:
     """Standing instructions first, and the rest.
 
     What stands at the start stays, in its order. An instruction in mid conversation is usually the same prompt
@@ -110,25 +110,25 @@ def _system_slot(items: list[ViewItem], ledger: RepairLog) -> tuple[list[ViewIte
         if is_system(item.message):
             name = item.message.get("name")
             if name in newest:
-                ledger.note("system_superseded", newest[name])
+                log.note("system_superseded", newest[name])
             newest[name] = item
     for item in newest.values():
-        ledger.note("system_moved", item)
+        log.note("system_moved", item)
     spoken = [item for item in items[leading:] if not is_system(item.message)]
-    return _distinct([*items[:leading], *newest.values()], ledger), spoken
+    return _newest_per_name([*items[:leading], *newest.values()], log), spoken
 
 
-def _distinct(system: list[ViewItem], ledger: RepairLog) -> list[ViewItem]:
+def _newest_per_name(system: list[ViewItem], log: RepairLog) -> list[ViewItem]:
     """One instruction per name; those without a name are told apart by what they say."""
     kept: dict[str, ViewItem] = {}
     for item in system:
         name = item.message.get("name")
         key = f"name {name}" if name else f"text {as_json(item.message.get('content'))}"
         if not has_content(item.message):
-            ledger.note("empty_message", item)
+            log.note("empty_message", item)
             continue
         if key in kept:
-            ledger.note("system_superseded", kept[key])
+            log.note("system_superseded", kept[key])
         kept[key] = item
     return list(kept.values())
 
@@ -136,16 +136,16 @@ def _distinct(system: list[ViewItem], ledger: RepairLog) -> list[ViewItem]:
 # --- the ends --------------------------------------------------------------------------------
 
 
-def _without_empty(items: list[ViewItem], ledger: RepairLog) -> Iterator[ViewItem]:
+def _without_empty(items: list[ViewItem], log: RepairLog) -> Iterator[ViewItem]:
     for item in items:
         message = item.message
         if role_of(message) == "tool" or calls_of(message) or has_content(message):
             yield item
         else:
-            ledger.note("empty_message", item)
+            log.note("empty_message", item)
 
 
-def _trimmed(items: list[ViewItem], ledger: RepairLog) -> list[ViewItem]:
+def _without_trailing_space(items: list[ViewItem], log: RepairLog) -> list[ViewItem]:
     """Anthropic refuses a last assistant message that ends in white space."""
     if not items or role_of(items[-1].message) != "assistant" or calls_of(items[-1].message):
         return items
@@ -159,15 +159,15 @@ def _trimmed(items: list[ViewItem], ledger: RepairLog) -> list[ViewItem]:
         return items
     if trimmed == content:
         return items
-    ledger.note("trimmed", last)
+    log.note("trimmed", last)
     return [*items[:-1], replace(last, message={**last.message, "content": trimmed})]
 
 
-def _opened(items: list[ViewItem], ledger: RepairLog) -> list[ViewItem]:
+def _with_opening(items: list[ViewItem], log: RepairLog) -> list[ViewItem]:
     """Anthropic wants the first message from the user."""
     if not items or role_of(items[0].message) == "user":
         return items
-    ledger.note("opened", items[0])
+    log.note("opened", items[0])
     return [ViewItem(user_message(items[0].message, OPENING), ()), *items]
 
 
@@ -239,9 +239,9 @@ class CallRepair:
     """Puts every result right after its call. A group that is in order is left exactly as it is; one that is
     not is rebuilt in the order of its calls."""
 
-    def __init__(self, items: list[ViewItem], live: frozenset[str], ledger: RepairLog) -> None:
+    def __init__(self, items: list[ViewItem], live: frozenset[str], log: RepairLog) -> None:
         self.items = items
-        self.ledger = ledger
+        self.ledger = log
         self.calls = [calls_of(item.message) for item in items]
         self.answers = [results_of(item.message) for item in items]
         self.pairing: Pairing = pair_results([item.message for item in items])
@@ -258,15 +258,15 @@ class CallRepair:
         self.placed: set[int] = set()
         """Messages that were already written, beside their call."""
 
-    def answered(self) -> list[ViewItem]:
+    def repaired(self) -> list[ViewItem]:
         out: list[ViewItem] = []
         for at, item in enumerate(self.items):
             if self.calls[at]:
-                out.extend(self._group(at))
+                out.extend(self._caller_with_results(at))
             elif at in self.placed:
                 continue
             elif self.answers[at]:
-                if said := self._said_beside(at):
+                if said := self._other_blocks(at):
                     out.append(replace(item, message={**item.message, "content": said}))
             else:
                 out.append(item)
@@ -276,33 +276,33 @@ class CallRepair:
             self.ledger.note(kind, self.items[ref.message], call_id)
         return out
 
-    def _group(self, at: int) -> Iterator[ViewItem]:
+    def _caller_with_results(self, at: int) -> Iterator[ViewItem]:
         """A caller, and all its results."""
-        run = self._run_after(at)
-        yield self._renamed(at)
+        run = self._results_after(at)
+        yield self._with_call_ids(at)
         if self._in_order(at, run):
             self.placed.update(run)
-            yield from map(self._with_ids, run)
+            yield from map(self._with_result_ids, run)
             return
         blocks: list[ViewItem] = []
         for slot, call in enumerate(self._sent_calls(at)):
             ref = CallRef(at, slot)
             if ref in self.pairing.answers:
-                result = self._found(self.pairing.answers[ref], run)
+                result = self._existing_result(self.pairing.answers[ref], run)
             elif ref in self.live:
                 continue
             else:
-                result = self._made(at, call, self.calls[at][slot].id)
+                result = self._interrupted_result(at, call, self.calls[at][slot].id)
             if result.message.get("type") == "tool_result":
                 blocks.append(result)
             else:
                 yield result
         if blocks:
-            yield self._carrier(at, run, blocks)
+            yield self._results_message(at, run, blocks)
 
-    def _found(self, answer: CallRef, run: range) -> ViewItem:
+    def _existing_result(self, answer: CallRef, run: range) -> ViewItem:
         """A result that is there: a message, or a block of one."""
-        item = self._with_ids(answer.message)
+        item = self._with_result_ids(answer.message)
         told = self.answers[answer.message][answer.slot]
         if answer.message not in run:
             self.ledger.note("moved_result", item, told.call_id)
@@ -311,7 +311,7 @@ class CallRepair:
         self.placed.add(answer.message)
         return item
 
-    def _made(self, at: int, call: Call, former_id: str) -> ViewItem:
+    def _interrupted_result(self, at: int, call: Call, former_id: str) -> ViewItem:
         """A result for a call that never got one."""
         self.ledger.note("interrupted", self.items[at], former_id)
         was_invalid = set(read_arguments(call.arguments) or ()) == {INVALID_ARGUMENTS}
@@ -320,7 +320,7 @@ class CallRepair:
             return ViewItem(result_block(call, excuse), ())
         return ViewItem(result_message(self.items[at].message, call, excuse), ())
 
-    def _carrier(self, at: int, run: range, blocks: list[ViewItem]) -> ViewItem:
+    def _results_message(self, at: int, run: range, blocks: list[ViewItem]) -> ViewItem:
         """Results as blocks: all in one user message, before whatever the user says in it."""
         results = [block.message for block in blocks]
         sources = {source for block in blocks for source in block.sources}
@@ -329,15 +329,15 @@ class CallRepair:
             return ViewItem(user_message(self.items[at].message, list(results)), tuple(sorted(sources)))
         self.placed.add(host)
         item = self.items[host]
-        content = [*results, *self._said_beside(host)]
+        content = [*results, *self._other_blocks(host)]
         return ViewItem({**item.message, "content": content}, tuple(sorted({*sources, *item.sources})))
 
-    def _run_after(self, at: int) -> range:
+    def _results_after(self, at: int) -> range:
         """The messages directly after a caller that carry results, up to the first that says more."""
         end = at + 1
         while end < len(self.items) and self.answers[end]:
             end += 1
-            if self._said_beside(end - 1):
+            if self._other_blocks(end - 1):
                 break
         return range(at + 1, end)
 
@@ -356,7 +356,7 @@ class CallRepair:
             and all([one.block for one in self.answers[host]] == [*range(len(self.answers[host]))] for host in carriers)
         )
 
-    def _said_beside(self, carrier: int) -> list[Any]:
+    def _other_blocks(self, carrier: int) -> list[Any]:
         """What a carrier of results says besides."""
         content = self.items[carrier].message.get("content")
         taken = {answer.block for answer in self.answers[carrier]}
@@ -367,7 +367,7 @@ class CallRepair:
     def _sent_calls(self, at: int) -> list[Call]:
         return [call._replace(id=self.ids[CallRef(at, slot)]) for slot, call in enumerate(self.calls[at])]
 
-    def _renamed(self, at: int) -> ViewItem:
+    def _with_call_ids(self, at: int) -> ViewItem:
         item, sent = self.items[at], self._sent_calls(at)
         if all(before.id == after.id for before, after in zip(self.calls[at], sent, strict=True)):
             return item
@@ -376,7 +376,7 @@ class CallRepair:
                 self.ledger.note("renamed_call", item, before.id)
         return replace(item, message=with_calls(item.message, sent))
 
-    def _with_ids(self, carrier: int) -> ViewItem:
+    def _with_result_ids(self, carrier: int) -> ViewItem:
         """A carrier whose results answer the ids their calls now have."""
         item = self.items[carrier]
         changed = []

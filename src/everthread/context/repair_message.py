@@ -77,20 +77,20 @@ class MessageDraft:
 
 def repair_message(message: Message, *, provider: Provider | None = None) -> MessageDraft:
     """The message as every provider (or the one named) takes it; the input is left as it was."""
-    draft = MessageDraft(_flat(message))
+    draft = MessageDraft(_unwrapped(message))
     if draft.message.keys() != message.keys():
         draft.note("unwrapped")
-    _mend_legacy(draft)
-    _mend_surrogates(draft)
-    _mend_content(draft)
-    _mend_thinking(draft, provider)
-    _mend_blocks(draft, provider)
-    _mend_calls(draft)
-    _mend_name(draft)
+    _fix_legacy(draft)
+    _fix_surrogates(draft)
+    _fix_content(draft)
+    _fix_thinking(draft, provider)
+    _fix_blocks(draft, provider)
+    _fix_calls(draft)
+    _fix_name(draft)
     return draft
 
 
-def _flat(message: Message) -> Fields:
+def _unwrapped(message: Message) -> Fields:
     inner = payloads.fields(message)
     if inner is message:
         return dict(message)
@@ -98,7 +98,7 @@ def _flat(message: Message) -> Fields:
     return {**inner, "type": {"user": "human", "assistant": "ai"}.get(role, role)}
 
 
-def _mend_legacy(draft: MessageDraft) -> None:
+def _fix_legacy(draft: MessageDraft) -> None:
     """OpenAI's older words for a call and its result, `function_call` and the role `function`."""
     told = draft.message
     if role_of(told) == "assistant" and not told.get("tool_calls") and (call := legacy_call(told)) is not None:
@@ -112,7 +112,7 @@ def _mend_legacy(draft: MessageDraft) -> None:
         draft.note("call_reshaped")
 
 
-def _mend_surrogates(draft: MessageDraft) -> None:
+def _fix_surrogates(draft: MessageDraft) -> None:
     whole = map_strings(draft.message, encodable)
     if whole is not draft.message:
         draft.message = whole
@@ -122,12 +122,12 @@ def _mend_surrogates(draft: MessageDraft) -> None:
 # --- content ---------------------------------------------------------------------------------
 
 
-def _mend_content(draft: MessageDraft) -> None:
+def _fix_content(draft: MessageDraft) -> None:
     content = draft.message.get("content")
     if content is None:
-        _mend_absent(draft)
+        _fix_absent(draft)
     elif isinstance(content, list):
-        blocks = _sound_blocks(content, draft)
+        blocks = _valid_blocks(content, draft)
         if blocks != content or not blocks:
             draft.message = {**draft.message, "content": blocks or ""}
     elif not isinstance(content, str):
@@ -136,7 +136,7 @@ def _mend_content(draft: MessageDraft) -> None:
         draft.set("content", "", "blank_left_out")
 
 
-def _mend_absent(draft: MessageDraft) -> None:
+def _fix_absent(draft: MessageDraft) -> None:
     """OpenAI keeps a refusal beside the content, and takes a tool message only with a content."""
     refusal = draft.message.get("refusal")
     if role_of(draft.message) == "tool":
@@ -147,18 +147,18 @@ def _mend_absent(draft: MessageDraft) -> None:
         draft.note("content_reshaped")
 
 
-def _sound_blocks(blocks: list[Any], draft: MessageDraft) -> list[Any]:
-    sound = []
+def _valid_blocks(blocks: list[Any], draft: MessageDraft) -> list[Any]:
+    valid = []
     for block in blocks:
-        whole = _sound_block(block, draft)
+        whole = _valid_block(block, draft)
         if is_blank(whole):
             draft.note("blank_left_out")
         else:
-            sound.append(whole)
-    return sound
+            valid.append(whole)
+    return valid
 
 
-def _sound_block(block: object, draft: MessageDraft) -> Mapping[str, Any]:
+def _valid_block(block: object, draft: MessageDraft) -> Mapping[str, Any]:
     if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
         draft.note("content_reshaped")
         said = block.get("text") if isinstance(block, Mapping) else block
@@ -167,20 +167,20 @@ def _sound_block(block: object, draft: MessageDraft) -> Mapping[str, Any]:
         draft.note("content_reshaped")
         return {**block, "text": "" if block.get("text") is None else as_json(block["text"])}
     if block["type"] == "tool_result" and not isinstance(block.get("content"), str | None):
-        return _sound_result(block, draft)
+        return _valid_result(block, draft)
     return block
 
 
-def _sound_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str, Any]:
+def _valid_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str, Any]:
     content = block["content"]
     if not isinstance(content, list):
         draft.note("content_reshaped")
         return {**block, "content": as_json(content)}
-    inner = _sound_blocks(content, draft)
+    inner = _valid_blocks(content, draft)
     return block if inner == content and inner else {**block, "content": inner or ""}
 
 
-def _mend_thinking(draft: MessageDraft, provider: Provider | None) -> None:
+def _fix_thinking(draft: MessageDraft, provider: Provider | None) -> None:
     """Whole or not at all: a signature covers the reasoning as it was, where it was."""
     content = draft.message.get("content")
     if not isinstance(content, list):
@@ -206,21 +206,21 @@ def has_valid_thinking(message: Message) -> bool:
     )
 
 
-def _mend_blocks(draft: MessageDraft, provider: Provider | None) -> None:
+def _fix_blocks(draft: MessageDraft, provider: Provider | None) -> None:
     content = draft.message.get("content")
     if isinstance(content, list):
-        blocks = [_taken_block(block, role_of(draft.message), provider, draft) for block in content]
+        blocks = [_accepted_block(block, role_of(draft.message), provider, draft) for block in content]
         if any(new is not old for new, old in zip(blocks, content, strict=True)):
             draft.message = {**draft.message, "content": blocks}
 
 
-def _taken_block(
+def _accepted_block(
     block: Mapping[str, Any], role: str, provider: Provider | None, draft: MessageDraft
 ) -> Mapping[str, Any]:
     """The block as it can be sent, or a line in its place."""
     if is_accepted(block, role, provider):
         is_result = block["type"] == "tool_result" and isinstance(block.get("content"), list)
-        return _taken_result(block, draft) if is_result else block
+        return _accepted_result(block, draft) if is_result else block
     whole = convert_block(block, provider)
     if is_accepted(whole, role, provider):
         draft.note("block_rewritten")
@@ -230,14 +230,14 @@ def _taken_block(
     return {"type": "text", "text": IMAGE_LEFT_OUT} if is_image else describe_block(whole)
 
 
-def _taken_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str, Any]:
+def _accepted_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str, Any]:
     """A result as a block is written in Anthropic's way, whoever it goes to: so is what it holds."""
-    inner = [_taken_block(one, "tool", "anthropic", draft) for one in block["content"]]
+    inner = [_accepted_block(one, "tool", "anthropic", draft) for one in block["content"]]
     is_same = all(new is old for new, old in zip(inner, block["content"], strict=True))
     return block if is_same else {**block, "content": inner}
 
 
-def _mend_name(draft: MessageDraft) -> None:
+def _fix_name(draft: MessageDraft) -> None:
     name = draft.message.get("name")
     if name is None or role_of(draft.message) == "tool":
         return
@@ -251,49 +251,49 @@ def _mend_name(draft: MessageDraft) -> None:
 # --- calls -----------------------------------------------------------------------------------
 
 
-def _mend_calls(draft: MessageDraft) -> None:
+def _fix_calls(draft: MessageDraft) -> None:
     calls = calls_of(draft.message)
     if not calls and not {"tool_calls", "invalid_tool_calls"} & draft.message.keys():
         return
-    sound = [_sound_call(call, draft) for call in calls]
-    mended = with_calls(draft.message, sound)
-    for before, after in zip(calls, sound, strict=True):
+    valid = [_valid_call(call, draft) for call in calls]
+    rewritten = with_calls(draft.message, valid)
+    for before, after in zip(calls, valid, strict=True):
         if before == after and any(
-            entry_at(mended, place) != entry_at(draft.message, place) for place in before.places
+            entry_at(rewritten, place) != entry_at(draft.message, place) for place in before.places
         ):
             draft.note("call_reshaped", before.id)
-    draft.message = mended
-    _lift_invalid_calls(draft)
+    draft.message = rewritten
+    _list_invalid_calls(draft)
 
 
-def _sound_call(call: Call, draft: MessageDraft) -> Call:
-    sound = call
+def _valid_call(call: Call, draft: MessageDraft) -> Call:
+    valid = call
     if not CALL_NAME.fullmatch(call.name):
         name = re.sub(r"[^a-zA-Z0-9_-]+", "_", call.name)[:64] or "unknown_tool"
-        sound = sound._replace(name=name)
+        valid = valid._replace(name=name)
         draft.note("call_reshaped", call.id)
     if read_arguments(call.arguments) is None:
         raw = call.arguments
         kept = {} if raw is None or raw == "" else {INVALID_ARGUMENTS: as_text(raw)}
-        sound = sound._replace(arguments=kept)
+        valid = valid._replace(arguments=kept)
         draft.note("invalid_arguments", call.id)
-    return sound
+    return valid
 
 
-def _lift_invalid_calls(draft: MessageDraft) -> None:
+def _list_invalid_calls(draft: MessageDraft) -> None:
     """LangChain sends its invalid calls to OpenAI as calls all the same, so they stand with the others and
     are answered like them. An empty list is refused by OpenAI and usual in LangChain."""
     listed = draft.message.get("tool_calls")
     invalid = draft.message.get("invalid_tool_calls") or []
     entries = [entry for column in (listed, invalid) if isinstance(column, list) for entry in column]
-    sound = [entry for entry in entries if isinstance(entry, Mapping)]
-    if sound != entries:
+    valid = [entry for entry in entries if isinstance(entry, Mapping)]
+    if valid != entries:
         draft.note("call_reshaped")
     if invalid:
         draft.message = {**draft.message, "invalid_tool_calls": []}
-    if listed is None and not sound:
+    if listed is None and not valid:
         return
-    if sound or is_langchain(draft.message):
-        draft.message = {**draft.message, "tool_calls": sound}
+    if valid or is_langchain(draft.message):
+        draft.message = {**draft.message, "tool_calls": valid}
     else:
         draft.message = {key: value for key, value in draft.message.items() if key != "tool_calls"}

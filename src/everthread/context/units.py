@@ -41,12 +41,12 @@ def unit_spans(messages: Sequence[Message]) -> list[range]:
     for call, answer in pair_results(messages).answers.items():
         reach[call.message] = max(reach[call.message], answer.message)
     for index in range(len(messages) - 1):
-        if _only_reasons(messages[index]) and role_of(messages[index + 1]) == "assistant":
+        if _is_reasoning_only(messages[index]) and role_of(messages[index + 1]) == "assistant":
             reach[index] = max(reach[index], index + 1)
-    return _merged(reach)
+    return _merge_overlapping(reach)
 
 
-def _merged(reach: list[int]) -> list[range]:
+def _merge_overlapping(reach: list[int]) -> list[range]:
     groups: list[range] = []
     start, end = 0, -1
     for index, furthest in enumerate(reach):
@@ -59,7 +59,7 @@ def _merged(reach: list[int]) -> list[range]:
     return groups
 
 
-def _only_reasons(message: Message) -> bool:
+def _is_reasoning_only(message: Message) -> bool:
     """Reasoning streamed as a message of its own belongs to the message that follows from it."""
     if role_of(message) != "assistant" or calls_of(message) or has_content(message):
         return False
@@ -103,15 +103,15 @@ def pair_results(messages: Sequence[Message]) -> Pairing:
         for slot, answer in enumerate(results_of(message)):
             ref = CallRef(position, slot)
             if answer.call_id:
-                _settle(pairing, ref, open_calls.get(answer.call_id, ()))
+                _assign(pairing, ref, open_calls.get(answer.call_id, ()))
             else:
                 without_id.append((ref, newest_caller))
     for ref, caller in without_id:
-        _settle(pairing, ref, caller)
+        _assign(pairing, ref, caller)
     return pairing
 
 
-def _settle(pairing: Pairing, answer: CallRef, candidates: Iterable[CallRef]) -> None:
+def _assign(pairing: Pairing, answer: CallRef, candidates: Iterable[CallRef]) -> None:
     known = False
     for call in candidates:
         if call not in pairing.answers:

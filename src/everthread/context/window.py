@@ -73,7 +73,7 @@ def window_start(
         index = max((start for start in starts if start <= covered), default=0)
         index = covered if covered == len(messages) else index
     else:
-        index = _landing(messages, starts, jumped, bounds)
+        index = _start_near(messages, starts, jumped, bounds)
     return WindowStart(index=index, anchor=_anchor(messages, index))
 
 
@@ -92,7 +92,7 @@ def coverage_end(messages: Sequence[Message], *, covered: int = 0, bounds: Windo
     return max(turns or starts, default=covered)
 
 
-def _landing(messages: Sequence[Message], starts: list[int], jumped: int, bounds: WindowBounds) -> int:
+def _start_near(messages: Sequence[Message], starts: list[int], jumped: int, bounds: WindowBounds) -> int:
     near = [start for start in starts if jumped <= start <= jumped + bounds.slack]
     turns = [start for start in near if is_user_turn(messages[start])]
     if turns or near:

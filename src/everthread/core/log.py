@@ -53,7 +53,7 @@ class LogHead(NamedTuple):
     """The number of the active branch."""
     is_erased: bool
     off_record: bool
-    look_at: int = 0
+    compaction_check_at: int = 0
     """How long the active branch must be for a compaction to be worth a look; 0 while nobody has looked."""
 
 
@@ -163,7 +163,7 @@ class Decision(NamedTuple, Generic[R_co]):
     checkpoints: CheckpointChanges | None = None
     jobs: Sequence[NewJob] = ()
     """What is to be done later because of this."""
-    look_at: int | None = None
+    compaction_check_at: int | None = None
     """A new mark; None leaves it as it is."""
     turns: Sequence[Turn] = ()
     """Turns to insert or, by id, to replace."""

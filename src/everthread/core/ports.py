@@ -126,7 +126,7 @@ class ViewInputs:
     """The summaries that tell the path from its beginning, oldest first."""
     covered_depth: int
     """How many messages of the path they stand for."""
-    is_asked_back: bool
+    was_undone: bool
     """Whether a person has undone a compaction of what comes after them."""
     pinned: Sequence[tuple[Entry, Entry]]
     """(place, newest revision) of the newest pinned messages of the conversation, in order."""

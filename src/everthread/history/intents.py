@@ -170,7 +170,7 @@ class Edit:
             branches=[branch],
             active=number if self.activate else None,
             chain=pen.chain,
-            look_at=_NEVER_CHECKED if self.activate else None,
+            compaction_check_at=_NEVER_CHECKED if self.activate else None,
         )
 
 
@@ -232,7 +232,7 @@ class Fork:
             result=(branch, branch.number if self.activate else seen.head.active),
             branches=[branch],
             active=active,
-            look_at=_NEVER_CHECKED if self.activate else None,
+            compaction_check_at=_NEVER_CHECKED if self.activate else None,
         )
 
 
@@ -249,7 +249,9 @@ class SetActive:
         refuse_erased(seen)
         branch = branch_to_extend(seen, self.branch, now)
         known = branch.number in seen.branches
-        return Decision(result=branch, branches=[] if known else [branch], active=branch.number, look_at=_NEVER_CHECKED)
+        return Decision(
+            result=branch, branches=[] if known else [branch], active=branch.number, compaction_check_at=_NEVER_CHECKED
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,14 +346,16 @@ class CheckCompaction(Generic[R]):
         decision = self.intent.decide(seen, now)
         head = seen.head
         grown = next((row for row in decision.branches if row.number == head.active), None)
-        if grown is None or not self.first_check_at or decision.look_at is not None:
+        if grown is None or not self.first_check_at or decision.compaction_check_at is not None:
             return decision
         has_grown = grown.leaf_depth != seen.branches[head.active].leaf_depth
-        if not has_grown or grown.leaf_depth < (head.look_at or self.first_check_at):
+        if not has_grown or grown.leaf_depth < (head.compaction_check_at or self.first_check_at):
             return decision
         # The mark moves on at once, so that one job is written and not one for each append until it is done; the job
         # then sets it to where it belongs.
-        return decision._replace(jobs=(*_COMPACT, *decision.jobs), look_at=grown.leaf_depth + self.first_check_at)
+        return decision._replace(
+            jobs=(*_COMPACT, *decision.jobs), compaction_check_at=grown.leaf_depth + self.first_check_at
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,7 +369,7 @@ class SetCompactionCheck:
 
     def decide(self, seen: Seen, now: int) -> Decision[None]:
         refuse_erased(seen)
-        return Decision(result=None, look_at=self.at_depth)
+        return Decision(result=None, compaction_check_at=self.at_depth)
 
 
 def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int | None) -> int | None:

@@ -269,5 +269,5 @@ def _with(decision: Decision[object], result: R) -> Decision[R]:
         chain=decision.chain,
         changed=decision.changed,
         jobs=decision.jobs,
-        look_at=decision.look_at,
+        compaction_check_at=decision.compaction_check_at,
     )

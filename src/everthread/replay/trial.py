@@ -47,7 +47,7 @@ class _TrialViews:
         row = summary_row(self.made, real.segments)
         last = await self._store.log.find(ref, seqs=[row[-1].last_seq]) if row else ()
         depth = last[0].depth if last else 0
-        return replace(real, row=row, covered_depth=depth, is_asked_back=False, policies=(None, None))
+        return replace(real, row=row, covered_depth=depth, was_undone=False, policies=(None, None))
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
         """All of them: returning more than was asked for does no harm."""

@@ -224,17 +224,17 @@ class Fact:
 def find_facts(text: str, *, seq: int = 0) -> list[Fact]:
     """The facts of one text, each where it stands first, in the order of the text."""
     first: dict[str, Fact] = {}
-    for fact in sorted(_located(text, seq), key=lambda fact: fact.start):
+    for fact in sorted(_facts_by_line(text, seq), key=lambda fact: fact.start):
         first.setdefault(fact.normal, fact)
     return list(first.values())
 
 
-def _located(text: str, seq: int) -> Iterator[Fact]:
+def _facts_by_line(text: str, seq: int) -> Iterator[Fact]:
     """Line by line: no fact spans two, and most lines show at once that they hold none."""
     code = _fenced(text)
     at = 0
     for line in text.split("\n"):
-        yield from _in_line(line, seq, at, in_code=bool(code) and code[at] == 1)
+        yield from _facts_in_line(line, seq, at, in_code=bool(code) and code[at] == 1)
         at += len(line) + 1
 
 
@@ -248,19 +248,19 @@ def _fenced(text: str) -> bytearray:
     return marks
 
 
-def _in_line(line: str, seq: int, at: int, *, in_code: bool) -> Iterator[Fact]:
+def _facts_in_line(line: str, seq: int, at: int, *, in_code: bool) -> Iterator[Fact]:
     present = {name for name, sign in SIGNS.items() if sign(line)}
     claimed = bytearray(len(line))
     for rule in RULES_IN_CODE if in_code else RULES:
         if rule.sign in present:
-            yield from _by_rule(rule, line, seq, at, claimed)
+            yield from _facts_by_rule(rule, line, seq, at, claimed)
     for start, end in find_names(line) if "upper" in present and not in_code else ():
         if 1 not in claimed[start:end]:
             said = line[start:end]
             yield Fact(kind="name", text=said, normal=normalise(said), seq=seq, start=at + start)
 
 
-def _by_rule(rule: FactRule, line: str, seq: int, at: int, claimed: bytearray) -> Iterator[Fact]:
+def _facts_by_rule(rule: FactRule, line: str, seq: int, at: int, claimed: bytearray) -> Iterator[Fact]:
     pattern = rule.pattern
     group = pattern.groupindex.get("fact", 0)
     for match in pattern.finditer(line):

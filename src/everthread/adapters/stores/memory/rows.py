@@ -173,7 +173,7 @@ class ConversationRow:
     info: ConversationInfo
     is_erased: bool = False
     active: int = 0
-    look_at: int = 0
+    compaction_check_at: int = 0
     branches: dict[int, BranchRow] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     words: dict[int, frozenset[str]] = field(default_factory=dict)
@@ -189,7 +189,7 @@ class ConversationRow:
     @property
     def head(self) -> LogHead:
         info = self.info
-        state = (self.active, self.is_erased, info.off_record, self.look_at)
+        state = (self.active, self.is_erased, info.off_record, self.compaction_check_at)
         return LogHead(info.owner, info.id, len(self.entries), info.chain, *state)
 
     def by_id(self, id: str) -> list[Entry]:
@@ -248,7 +248,9 @@ class ConversationRow:
         if decision.answer is not None:
             self.answers[decision.answer.key] = decision.answer
         self.active = self.active if decision.active is None else decision.active
-        self.look_at = self.look_at if decision.look_at is None else decision.look_at
+        self.compaction_check_at = (
+            self.compaction_check_at if decision.compaction_check_at is None else decision.compaction_check_at
+        )
         if decision.entries or decision.active is not None:
             self.info = replace(
                 self.info,

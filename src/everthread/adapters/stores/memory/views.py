@@ -38,7 +38,7 @@ class MemoryViews:
             leaf_depth=row.entries[found[-1].last - 1].depth if found else 0,
             row=told,
             covered_depth=row.entries[covered - 1].depth if covered else 0,
-            is_asked_back=any(
+            was_undone=any(
                 one.undone_at is not None and one.last_seq > covered and is_on(found, one.branch, one.last_seq)
                 for one in row.compactions.values()
                 if one.invalid_at is None
@@ -63,7 +63,7 @@ class MemoryViews:
             self._policy = change(self._policy, self._policy)
         else:
             row = self._database.row(ref)
-            row.policy, row.look_at = change(self._policy, row.policy), 1
+            row.policy, row.compaction_check_at = change(self._policy, row.policy), 1
 
     async def policy(self, ref: Ref | None) -> bytes | None:
         return self._policy if ref is None else self._database.row(ref).policy

@@ -26,7 +26,7 @@ async def row_of(connection: Connection, key: ConversationKey, path: Sequence[Se
     return _read(await connection.fetch(sql.COMPACTION_ROW, *key, *_columns(path))) if path else []
 
 
-async def is_asked_back(connection: Connection, key: ConversationKey, path: Sequence[Segment], covered: int) -> bool:
+async def was_undone(connection: Connection, key: ConversationKey, path: Sequence[Segment], covered: int) -> bool:
     """Whether a compaction that reaches further than this was undone on the path."""
     return bool(await connection.fetchval(sql.IS_ASKED_BACK, *key, *_columns(path), covered))
 

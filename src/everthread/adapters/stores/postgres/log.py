@@ -194,8 +194,8 @@ async def _apply(
     elif branches:
         await connection.execute(sql.WRITE_BRANCHES, *_branches(key, branches))
         reach("fork.written")
-    elif decision.look_at is not None:
-        await connection.execute(sql.SET_LOOK_AT, *key, decision.look_at)
+    elif decision.compaction_check_at is not None:
+        await connection.execute(sql.SET_COMPACTION_CHECK_AT, *key, decision.compaction_check_at)
 
 
 def _branches(key: ConversationKey, branches: Sequence[BranchRow]) -> tuple[object, ...]:
@@ -205,8 +205,10 @@ def _branches(key: ConversationKey, branches: Sequence[BranchRow]) -> tuple[obje
 
 def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tuple[int, bytes, int, int, int, int]:
     count = before.entry_count + len(decision.entries)
-    look_at = before.look_at if decision.look_at is None else decision.look_at
-    return count, decision.chain or before.chain, active.number, active.leaf_seq, active.leaf_depth, look_at
+    compaction_check_at = (
+        before.compaction_check_at if decision.compaction_check_at is None else decision.compaction_check_at
+    )
+    return count, decision.chain or before.chain, active.number, active.leaf_seq, active.leaf_depth, compaction_check_at
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:

@@ -213,7 +213,7 @@ SET entry_count = $9, chain = $10, active_branch = $11, leaf_seq = $12, leaf_dep
 WHERE owner = $1 AND number = $2"""
 """Move the head of a log together with its branches."""
 
-SET_LOOK_AT = "UPDATE conversations SET compaction_check_at = $3 WHERE owner = $1 AND number = $2"
+SET_COMPACTION_CHECK_AT = "UPDATE conversations SET compaction_check_at = $3 WHERE owner = $1 AND number = $2"
 """Move the mark at which a compaction is worth a look."""
 
 # -- views -----------------------------------------------------------------------------------------------------

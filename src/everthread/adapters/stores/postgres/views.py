@@ -56,7 +56,7 @@ class PostgresViews:
                 await connection.execute(sql.DELETE_POLICY, key.owner, [key.number])
             else:
                 await connection.execute(sql.SET_POLICY, *key, policy)
-            await connection.execute(sql.SET_LOOK_AT, *key, 1)
+            await connection.execute(sql.SET_COMPACTION_CHECK_AT, *key, 1)
 
         await self._database.pool.write(work)
 
@@ -130,7 +130,7 @@ async def read_inputs(connection: Connection, ref: Ref, branch: BranchName) -> V
         leaf_depth=path_depth(by_number, head, branch, named),
         row=row,
         covered_depth=await connection.fetchval(sql.DEPTH, *key, covered) if covered else 0,
-        is_asked_back=await compactions.is_asked_back(connection, key, found, covered),
+        was_undone=await compactions.was_undone(connection, key, found, covered),
         pinned=await log.pinned(connection, key),
         policies=(policies.get(_SERVER.number), policies.get(key.number)),
     )

@@ -62,7 +62,7 @@ def forget_known() -> None:
     summary_block.cache_clear()
 
 
-def is_asked_back(connection: sqlite3.Connection, number: int, path: Sequence[Segment], covered: int) -> bool:
+def was_undone(connection: sqlite3.Connection, number: int, path: Sequence[Segment], covered: int) -> bool:
     """Whether a compaction that reaches further than this was undone on the path."""
     undone = connection.execute(sql.UNDONE_COMPACTIONS, (number, covered))
     return any(is_on(path, branch, last_seq) for branch, last_seq in undone)

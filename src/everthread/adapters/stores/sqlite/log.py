@@ -217,15 +217,17 @@ def _apply(
     turns.apply(connection, number, decision, now)
     if decision.jobs:
         jobs.put(connection, number, decision.jobs, now)
-    look_at = seen.head.look_at if decision.look_at is None else decision.look_at
+    compaction_check_at = (
+        seen.head.compaction_check_at if decision.compaction_check_at is None else decision.compaction_check_at
+    )
     if decision.entries or decision.active is not None:
         count = seen.head.entry_count + len(decision.entries)
         chain = decision.chain or seen.head.chain
         leaf = (active.number, active.leaf_seq, active.leaf_depth)
-        connection.execute(sql.ADVANCE, (count, chain, *leaf, look_at, now, number))
+        connection.execute(sql.ADVANCE, (count, chain, *leaf, compaction_check_at, now, number))
         reach("append.head_written")
-    elif look_at != seen.head.look_at:
-        connection.execute(sql.SET_LOOK_AT, (look_at, number))
+    elif compaction_check_at != seen.head.compaction_check_at:
+        connection.execute(sql.SET_COMPACTION_CHECK_AT, (compaction_check_at, number))
 
 
 def _write_entries(

@@ -279,7 +279,7 @@ SET entry_count = ?, chain = ?, active_branch = ?, leaf_seq = ?, leaf_depth = ?,
 WHERE number = ?"""
 """Move the head of a log."""
 
-SET_LOOK_AT = "UPDATE conversations SET compaction_check_at = ? WHERE number = ?"
+SET_COMPACTION_CHECK_AT = "UPDATE conversations SET compaction_check_at = ? WHERE number = ?"
 """Move the mark at which a compaction is worth a look."""
 
 MATCH = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC"

@@ -47,7 +47,7 @@ class SqliteViews:
                 connection.execute(sql.DELETE_POLICY, (number,))
             else:
                 connection.execute(sql.SET_POLICY, (number, policy))
-            connection.execute(sql.SET_LOOK_AT, (1, number))
+            connection.execute(sql.SET_COMPACTION_CHECK_AT, (1, number))
 
         await self._database.engine.write(work)
 
@@ -127,7 +127,7 @@ def read_inputs(connection: sqlite3.Connection, ref: Ref, branch: BranchName) ->
         leaf_depth=path_depth(by_number, head, branch, named),
         row=row,
         covered_depth=connection.execute(sql.DEPTH, (entry_key(number, covered),)).fetchone()[0] if covered else 0,
-        is_asked_back=compactions.is_asked_back(connection, number, found, covered),
+        was_undone=compactions.was_undone(connection, number, found, covered),
         pinned=log.pinned(connection, number),
         policies=(policies.get(_SERVER), policies.get(number)),
     )
