@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from benchmarks import report
 from everthread.http.page import FOLDER
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.page.conftest import BARE, Served, serving
 
 CHUNK = 1000
@@ -107,8 +107,8 @@ def bundle() -> list[report.Row]:
 def measured(rounds: int, messages: int) -> dict[str, list[report.Row]]:
     with (
         tempfile.TemporaryDirectory() as place,
-        Nursery(Path(place)) as nursery,
-        serving(nursery, Path(place)) as served,
+        ForkServer(Path(place)) as forkserver,
+        serving(forkserver, Path(place)) as served,
         sync_playwright() as playwright,
     ):
         served.begin()

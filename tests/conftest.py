@@ -20,7 +20,7 @@ import everthread
 from everthread import Everthread
 from everthread.adapters.stores.sqlite.files import migrate
 from everthread.settings import Settings
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.postgres import Server, roomy_folder, shared_server
 
 STORES = ("memory", "sqlite", "postgres")
@@ -122,9 +122,9 @@ async def et(url: str) -> AsyncIterator[Everthread]:
 
 
 @pytest.fixture(scope="session")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+def forkserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
     """One process that forks all children of this run."""
-    with Nursery(tmp_path_factory.mktemp("nursery")) as started:
+    with ForkServer(tmp_path_factory.mktemp("forkserver")) as started:
         yield started
 
 

@@ -11,17 +11,17 @@ from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.dying import THREAD
 from tests.checkpoints.graphs import build
 from tests.checkpoints.test_history import said
-from tests.nursery import Child, Nursery
+from tests.forkserver import Child, ForkServer
 
 
-def start(nursery: Nursery, call: str, url: str, **more: str) -> Child:
-    return nursery.start(f"tests.checkpoints.dying:{call}", url=url, **more)
+def start(forkserver: ForkServer, call: str, url: str, **more: str) -> Child:
+    return forkserver.start(f"tests.checkpoints.dying:{call}", url=url, **more)
 
 
 async def test_what_was_written_before_a_kill_is_in_the_log_after_the_next_opening(
-    nursery: Nursery, durable_url: str
+    forkserver: ForkServer, durable_url: str
 ) -> None:
-    assert start(nursery, "die_between_writes_and_checkpoint", durable_url).wait() == -signal.SIGKILL
+    assert start(forkserver, "die_between_writes_and_checkpoint", durable_url).wait() == -signal.SIGKILL
     for _ in range(2):  # opening it again changes nothing more
         async with EverthreadSaver.from_url(durable_url) as saver:
             state = await build(saver).aget_state(THREAD)
@@ -31,8 +31,8 @@ async def test_what_was_written_before_a_kill_is_in_the_log_after_the_next_openi
             assert (await et.verify()).ok
 
 
-async def test_a_run_goes_on_with_what_was_written_before_a_kill(nursery: Nursery, durable_url: str) -> None:
-    assert start(nursery, "die_between_writes_and_checkpoint", durable_url).wait() == -signal.SIGKILL
+async def test_a_run_goes_on_with_what_was_written_before_a_kill(forkserver: ForkServer, durable_url: str) -> None:
+    assert start(forkserver, "die_between_writes_and_checkpoint", durable_url).wait() == -signal.SIGKILL
     async with EverthreadSaver.from_url(durable_url) as saver:
         found = await saver.aget_tuple(THREAD)
         assert found is not None
@@ -46,9 +46,9 @@ async def test_a_run_goes_on_with_what_was_written_before_a_kill(nursery: Nurser
 
 
 async def test_a_checkpoint_and_its_entries_are_there_together_or_not_at_all(
-    nursery: Nursery, durable_url: str
+    forkserver: ForkServer, durable_url: str
 ) -> None:
-    assert start(nursery, "die_inside_a_put", durable_url).wait() == -signal.SIGKILL
+    assert start(forkserver, "die_inside_a_put", durable_url).wait() == -signal.SIGKILL
     async with EverthreadSaver.from_url(durable_url) as saver:
         messages = (await build(saver).aget_state(THREAD)).values["messages"]
     async with everthread.open(durable_url) as et:
@@ -56,10 +56,10 @@ async def test_a_checkpoint_and_its_entries_are_there_together_or_not_at_all(
         assert (await et.verify()).ok
 
 
-async def test_two_processes_share_a_database(nursery: Nursery, durable_url: str) -> None:
+async def test_two_processes_share_a_database(forkserver: ForkServer, durable_url: str) -> None:
     async with everthread.open(durable_url):
         pass
-    programs = [start(nursery, "talk", durable_url, name=name) for name in ("ann", "bob")]
+    programs = [start(forkserver, "talk", durable_url, name=name) for name in ("ann", "bob")]
     assert [program.wait() for program in programs] == [0, 0]
     async with EverthreadSaver.from_url(durable_url) as saver:
         for name in ("ann", "bob"):

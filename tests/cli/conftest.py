@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from everthread.cli import commands
 from tests.cli.shell import Fork, Ran, Shell, as_bytes
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 
 Quick = Callable[..., Ran]
 
@@ -24,9 +24,9 @@ def shell(tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
-def fork(shell: Shell, nursery: Nursery) -> Fork:
+def fork(shell: Shell, forkserver: ForkServer) -> Fork:
     """The same program, forked: for what depends on a process, but not on how it was started."""
-    return Fork(shell, nursery)
+    return Fork(shell, forkserver)
 
 
 @pytest.fixture

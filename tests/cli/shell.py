@@ -1,6 +1,6 @@
 """The command line as tests use it: the program in a process of its own, away from this user's files.
 
-`Shell` starts the installed program; `Fork` the same one as a child of the nursery, for the many tests of signals,
+`Shell` starts the installed program; `Fork` the same one as a child of the forkserver, for the many tests of signals,
 pipes and terminals: there all is as in a process that was started, but for what an interpreter does before it begins.
 """
 
@@ -18,7 +18,7 @@ from signal import Signals
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
-from tests.nursery import SERVING, Child, Nursery
+from tests.forkserver import SERVING, Child, ForkServer
 
 PROGRAM = Path(sys.executable).with_name("everthread")
 PATIENCE_SECONDS = 60
@@ -114,9 +114,9 @@ class Running:
 class Fork:
     """Forks `everthread` where a shell would start it."""
 
-    def __init__(self, shell: Shell, nursery: Nursery) -> None:
+    def __init__(self, shell: Shell, forkserver: ForkServer) -> None:
         self._shell = shell
-        self._nursery = nursery
+        self._forkserver = forkserver
 
     def __call__(
         self,
@@ -128,7 +128,7 @@ class Fork:
         owns_terminal: bool = False,
     ) -> Running:
         (theirs, write), (out, said), (errors, told) = os.pipe(), os.pipe(), os.pipe()
-        child = self._nursery.start_program(
+        child = self._forkserver.start_program(
             "-m", "everthread", *arguments,
             folder=self._shell.folder, env=self._shell.environment(env), needs=SERVING,
             stdin=stdin or theirs, stdout=stdout or said, stderr=stderr or told, owns_terminal=owns_terminal,

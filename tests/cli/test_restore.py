@@ -17,7 +17,7 @@ from everthread.adapters.stores.restore import unfinished
 from tests.cli.conftest import Quick
 from tests.cli.shell import Ran, Shell, user
 from tests.forensics import readable
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.postgres import Server
 
 SECRET = "the password is tangerine"
@@ -279,9 +279,11 @@ def test_the_file_behind_a_link_is_replaced(file: Kept, tmp_path: Path) -> None:
     assert file.texts() == ["hello", SECRET]
 
 
-def test_a_log_left_by_a_crash_is_not_played_into_the_new_file(file: Kept, nursery: Nursery, tmp_path: Path) -> None:
+def test_a_log_left_by_a_crash_is_not_played_into_the_new_file(
+    file: Kept, forkserver: ForkServer, tmp_path: Path
+) -> None:
     backup = file.backup("b")
-    dead = nursery.run_program("-c", DIE, file.url, folder=tmp_path, env=os.environ, needs=())
+    dead = forkserver.run_program("-c", DIE, file.url, folder=tmp_path, env=os.environ, needs=())
     assert dead.code == 9, dead.err
     assert (tmp_path / "et.db-wal").stat().st_size > 0
     assert file("restore", backup, "--force").code == 0
@@ -318,13 +320,13 @@ PLACES = [(place, when) for place in ("_copy", "_erase_again", "_take_place") fo
 
 @pytest.mark.parametrize(("place", "when"), PLACES)
 def test_killed_anywhere_the_old_or_the_new_database_stands_whole(
-    file: Kept, nursery: Nursery, tmp_path: Path, place: str, when: str
+    file: Kept, forkserver: ForkServer, tmp_path: Path, place: str, when: str
 ) -> None:
     backup = file.backup("b")
     file("erase", "message", "c", "m2", "--yes")
     file("append", "c", input=[user("newer")])
     arguments = ["restore", backup, "--force", "--database", file.url]
-    killed = nursery.run_program(
+    killed = forkserver.run_program(
         "-c", KILL, place, when, *arguments, folder=tmp_path, env=os.environ, needs=["everthread.cli.commands"]
     )
     assert killed.code == 9, killed.err

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.trial import NewTrial, Trial
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.postgres import Server
 
 NewUrl = Callable[..., str]
@@ -47,15 +47,15 @@ def empty_url(new_url: NewUrl) -> str:
 
 
 @pytest.fixture
-def new_trial(store: str, new_url: NewUrl, nursery: Nursery, tmp_path: Path) -> NewTrial:
+def new_trial(store: str, new_url: NewUrl, forkserver: ForkServer, tmp_path: Path) -> NewTrial:
     """Trials on such databases."""
     numbers = count(1)
 
     def new(seed: int, *, migrated: bool = False) -> Trial:
         url, acks = new_url(migrated=migrated), tmp_path / f"acks-{next(numbers)}"
         if store == "postgres":
-            return Trial(nursery=nursery, url=url, seed=seed, acks=acks, erases=1)
+            return Trial(forkserver=forkserver, url=url, seed=seed, acks=acks, erases=1)
         files = Path(url.removeprefix("sqlite:///")).parent
-        return Trial(nursery=nursery, url=url, seed=seed, acks=acks, erases=4, files=files)
+        return Trial(forkserver=forkserver, url=url, seed=seed, acks=acks, erases=4, files=files)
 
     return new

@@ -12,15 +12,15 @@ import everthread
 from everthread import NotFound
 from everthread.adapters.stores.sqlite.erase import HELD_PAGES
 from tests.forensics import readable
-from tests.nursery import Child, Nursery
+from tests.forkserver import Child, ForkServer
 
 SECRET = "q77-unlikely-word-77q"
 
 
-def start_reader(nursery: Nursery, path: Path) -> tuple[Child, Path]:
+def start_reader(forkserver: ForkServer, path: Path) -> tuple[Child, Path]:
     """A reader that holds its snapshot now, and the file that makes it stop."""
     reading, stop = path.parent / "reading", path.parent / "stop"
-    reader = nursery.start("tests.crash.reader:read_for_long", path=str(path), reading=str(reading), stop=str(stop))
+    reader = forkserver.start("tests.crash.reader:read_for_long", path=str(path), reading=str(reading), stop=str(stop))
     while not reading.exists():
         assert reader.is_at_work(), reader.said()
         time.sleep(0.01)
@@ -40,10 +40,10 @@ async def write(url: str) -> None:
         await et.search(SECRET)
 
 
-async def erase(url: str, nursery: Nursery, path: Path) -> tuple[Child, Path]:
+async def erase(url: str, forkserver: ForkServer, path: Path) -> tuple[Child, Path]:
     """Erase beside a reader; the caller is told that the bytes are there still, and nobody is shown them."""
     async with everthread.open(url) as et:
-        reader, stop = start_reader(nursery, path)
+        reader, stop = start_reader(forkserver, path)
         report = await et.erase(conversation="c")
         assert HELD_PAGES in report.cannot_reach
         with pytest.raises(NotFound):
@@ -61,12 +61,12 @@ async def open_and_close(url: str, folder: Path) -> list[str]:
         return files_with_secret(folder)
 
 
-def test_an_erase_beside_a_reader_is_finished_by_the_next_opening(nursery: Nursery, tmp_path: Path) -> None:
+def test_an_erase_beside_a_reader_is_finished_by_the_next_opening(forkserver: ForkServer, tmp_path: Path) -> None:
     folder = tmp_path / "files"
     path = folder / "et.db"
     url = f"sqlite:///{path}"
     asyncio.run(write(url))
-    reader, stop = asyncio.run(erase(url, nursery, path))
+    reader, stop = asyncio.run(erase(url, forkserver, path))
     assert asyncio.run(open_and_close(url, folder)), "the reader is still there: opening must not wait for it"
     stop.touch()
     assert reader.wait() == 0, reader.said()

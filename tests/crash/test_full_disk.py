@@ -13,17 +13,17 @@ import pytest
 from everthread.adapters.stores.sqlite.erase import NOT_REWRITTEN
 from tests.crash.filling import ATTEMPTS, BATCH
 from tests.crash.small_disk import UNAVAILABLE
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 
 MEGABYTE = 1 << 20
 
 
-def story(nursery: Nursery, call: str, folder: Path, **arguments: Any) -> dict[str, Any]:
+def story(forkserver: ForkServer, call: str, folder: Path, **arguments: Any) -> dict[str, Any]:
     """What a child tells of a disk that filled up under it."""
     report = folder / "report"
     with tempfile.TemporaryDirectory() as disk:
         os.chmod(disk, 0o755)  # PostgreSQL's user must get there
-        child = nursery.start(call, folder=disk, report=str(report), **arguments)
+        child = forkserver.start(call, folder=disk, report=str(report), **arguments)
         status = child.wait()
     if status == UNAVAILABLE:
         pytest.skip(child.said().strip())
@@ -60,9 +60,9 @@ ERRORS = {"tmpfs": {"StoreFull"}, "file limit": {"StoreError"}}
 
 @pytest.mark.parametrize("way", ERRORS)
 @pytest.mark.parametrize("store", ["sqlite"])
-def test_i29_a_full_disk_fails_cleanly(store: str, way: str, nursery: Nursery, tmp_path: Path) -> None:
+def test_i29_a_full_disk_fails_cleanly(store: str, way: str, forkserver: ForkServer, tmp_path: Path) -> None:
     sizes = {"size_bytes": 6 * MEGABYTE, "ballast_bytes": 3 * MEGABYTE}
-    told = story(nursery, "tests.crash.filling:fill_sqlite", tmp_path, way=way, **sizes)
+    told = story(forkserver, "tests.crash.filling:fill_sqlite", tmp_path, way=way, **sizes)
     assert_clean(told, ERRORS[way])
     assert_erase_is_clean(told, ERRORS[way])
 
@@ -74,11 +74,11 @@ def test_i29_a_full_disk_fails_cleanly(store: str, way: str, nursery: Nursery, t
 )
 @pytest.mark.parametrize("store", ["postgres"])
 def test_i29_a_full_disk_under_the_server_fails_cleanly(
-    store: str, left_bytes: int, error: str, nursery: Nursery, tmp_path: Path
+    store: str, left_bytes: int, error: str, forkserver: ForkServer, tmp_path: Path
 ) -> None:
     """Either the rows find no room and are refused, or a new file of the server's log does not, and it stops."""
     sizes = {"size_bytes": 200 * MEGABYTE, "left_bytes": left_bytes}
-    told = story(nursery, "tests.crash.filling:fill_postgres", tmp_path, **sizes)
+    told = story(forkserver, "tests.crash.filling:fill_postgres", tmp_path, **sizes)
     acknowledged = told["acknowledged"] * BATCH
     assert set(told["problems"]) == {error}
     assert told["server survived"] == (error == "StoreFull")
@@ -88,11 +88,11 @@ def test_i29_a_full_disk_under_the_server_fails_cleanly(
 
 
 def test_i29_an_erase_that_finds_no_room_to_rewrite_the_file_is_finished_later(
-    nursery: Nursery, tmp_path: Path
+    forkserver: ForkServer, tmp_path: Path
 ) -> None:
     """On SQLite. The text is unreadable at once, the database opens as ever, and with room its bytes go."""
     sizes = {"size_bytes": 12 * MEGABYTE, "left_bytes": MEGABYTE}
-    told = story(nursery, "tests.crash.filling:erase_without_room", tmp_path, **sizes)
+    told = story(forkserver, "tests.crash.filling:erase_without_room", tmp_path, **sizes)
     assert any(left.startswith(NOT_REWRITTEN) for left in told["cannot reach"])
     assert told["seen"]["ok"]
     assert told["seen"]["messages"] == told["seen"]["entries"] - 1

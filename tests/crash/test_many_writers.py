@@ -9,21 +9,21 @@ from signal import SIGKILL
 import pytest
 
 import everthread
-from tests.nursery import Child, Nursery
+from tests.forkserver import Child, ForkServer
 
 PROCESSES = 8
 APPENDS = 200
 
 
-def start_crowd(nursery: Nursery, url: str, appends: int) -> list[Child]:
+def start_crowd(forkserver: ForkServer, url: str, appends: int) -> list[Child]:
     """Let them all append at once. One that waits too long for its turn is told StoreBusy, and ends badly."""
     common = {"url": url, "conversation": "shared", "count": appends, "start_at": time.time() + 0.1}
     names = [f"writer{number}" for number in range(PROCESSES)]
-    return [nursery.start("tests.crash.crowd:append_many", name=name, **common) for name in names]
+    return [forkserver.start("tests.crash.crowd:append_many", name=name, **common) for name in names]
 
 
-def crowd(nursery: Nursery, url: str, appends: int) -> None:
-    for child in start_crowd(nursery, url, appends):
+def crowd(forkserver: ForkServer, url: str, appends: int) -> None:
+    for child in start_crowd(forkserver, url, appends):
         assert child.wait() == 0, child.said()
 
 
@@ -43,14 +43,16 @@ async def counts(url: str) -> list[int]:
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_eight_processes_append_to_one_conversation(store: str, empty_url: str, nursery: Nursery) -> None:
-    crowd(nursery, empty_url, APPENDS)
+def test_eight_processes_append_to_one_conversation(store: str, empty_url: str, forkserver: ForkServer) -> None:
+    crowd(forkserver, empty_url, APPENDS)
     assert asyncio.run(counts(empty_url)) == [APPENDS] * PROCESSES
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_those_who_are_left_go_on_when_half_of_the_writers_die(store: str, empty_url: str, nursery: Nursery) -> None:
-    children = start_crowd(nursery, empty_url, APPENDS // 2)
+def test_those_who_are_left_go_on_when_half_of_the_writers_die(
+    store: str, empty_url: str, forkserver: ForkServer
+) -> None:
+    children = start_crowd(forkserver, empty_url, APPENDS // 2)
     for victim in children[::2]:
         time.sleep(0.2)
         victim.send(SIGKILL)
@@ -62,7 +64,7 @@ def test_those_who_are_left_go_on_when_half_of_the_writers_die(store: str, empty
 
 @pytest.mark.parametrize(("store", "attempt"), [("sqlite", 1), ("sqlite", 2), ("sqlite", 3), ("postgres", 1)])
 def test_eight_processes_make_a_new_database_at_once(
-    store: str, attempt: int, empty_url: str, nursery: Nursery
+    store: str, attempt: int, empty_url: str, forkserver: ForkServer
 ) -> None:
-    crowd(nursery, empty_url, appends=1)
+    crowd(forkserver, empty_url, appends=1)
     assert asyncio.run(counts(empty_url)) == [1] * PROCESSES

@@ -13,7 +13,7 @@ import pytest
 
 import everthread
 from tests.crash.trial import NewTrial, Trial
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.postgres import TEMPLATE, OwnServer, own_server
 
 KILLS = 10
@@ -27,14 +27,14 @@ def server(tmp_path: Path) -> Iterator[OwnServer]:
 
 
 @pytest.fixture
-def new_trial(server: OwnServer, nursery: Nursery, tmp_path: Path) -> NewTrial:
+def new_trial(server: OwnServer, forkserver: ForkServer, tmp_path: Path) -> NewTrial:
     numbers = count(1)
 
     def new(seed: int, *, migrated: bool = False) -> Trial:
         number = next(numbers)
         server.run_sql(f"CREATE DATABASE trial_{number} TEMPLATE {TEMPLATE if migrated else 'template0'}")
         acks = tmp_path / f"acks-{number}"
-        return Trial(nursery=nursery, url=server.url(f"trial_{number}"), seed=seed, acks=acks, erases=1)
+        return Trial(forkserver=forkserver, url=server.url(f"trial_{number}"), seed=seed, acks=acks, erases=1)
 
     return new
 

@@ -14,7 +14,7 @@ from tests.contracts.errands import put, settled, until
 from tests.crash.chores import KINDS
 from tests.crash.crowd import talk
 from tests.crash.trial import KILLED
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.postgres import OwnServer, own_server
 
 STORES = ("sqlite", "postgres")
@@ -25,10 +25,10 @@ CONVERSATIONS = 6
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_job_whose_worker_is_killed_is_done_by_the_next_one_once(
-    store: str, empty_url: str, nursery: Nursery
+    store: str, empty_url: str, forkserver: ForkServer
 ) -> None:
     asyncio.run(talk(empty_url))
-    child = nursery.start("tests.crash.chores:die_at_work", url=empty_url)
+    child = forkserver.start("tests.crash.chores:die_at_work", url=empty_url)
     assert child.wait() == KILLED, child.said()
     asyncio.run(_finish(empty_url))
 
@@ -45,10 +45,10 @@ async def _finish(url: str) -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_kill_while_a_job_is_written_leaves_neither_the_job_nor_its_cause(
-    store: str, empty_url: str, nursery: Nursery
+    store: str, empty_url: str, forkserver: ForkServer
 ) -> None:
     batch = {"url": empty_url, "conversation": "c", "name": "ann", "batches": 1, "size": 50}
-    child = nursery.start("tests.crash.crowd:append_large_batches", **batch, kill="job.written:1")
+    child = forkserver.start("tests.crash.crowd:append_large_batches", **batch, kill="job.written:1")
     assert child.wait() == KILLED, child.said()
     asyncio.run(_nothing_was_written(empty_url))
 
@@ -62,14 +62,14 @@ async def _nothing_was_written(url: str) -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_of_eight_processes_one_works_on_a_conversation_at_a_time(
-    store: str, empty_url: str, nursery: Nursery, tmp_path: Path
+    store: str, empty_url: str, forkserver: ForkServer, tmp_path: Path
 ) -> None:
     asyncio.run(_put_many(empty_url))
     diary = tmp_path / "diary"
     diary.touch()
     jobs = CONVERSATIONS * len(KINDS)
     children = [
-        nursery.start("tests.crash.chores:keep_a_diary", url=empty_url, diary=str(diary), jobs=jobs)
+        forkserver.start("tests.crash.chores:keep_a_diary", url=empty_url, diary=str(diary), jobs=jobs)
         for _ in range(PROCESSES)
     ]
     for child in children:

@@ -22,7 +22,7 @@ from tests.crash.child import read_acks
 from tests.crash.script import Lane
 from tests.crash.states import Expected, State, erased_words, expected, state_of
 from tests.forensics import readable
-from tests.nursery import Child, Nursery
+from tests.forkserver import Child, ForkServer
 
 KILLED = -int(signal.SIGKILL)
 
@@ -37,7 +37,7 @@ class NewTrial(Protocol):
 class Trial:
     """A database, the script that is worked on it, and what its children were told."""
 
-    nursery: Nursery
+    forkserver: ForkServer
     url: str
     seed: int
     acks: Path
@@ -49,7 +49,7 @@ class Trial:
     def start(self, kill: str | None = None, *, patient: bool = False) -> Child:
         """A child that goes on with the script."""
         script = {"url": self.url, "seed": self.seed, "acks": str(self.acks), "erases": self.erases}
-        return self.nursery.start("tests.crash.child:run_script", **script, kill=kill, patient=patient)
+        return self.forkserver.start("tests.crash.child:run_script", **script, kill=kill, patient=patient)
 
     def kill_at(self, point: str, reach: int) -> None:
         """Pull the plug at a fail point; it must be reached that often."""

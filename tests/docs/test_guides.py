@@ -17,7 +17,7 @@ import pytest
 
 from everthread.cli.commands import built_command
 from tests.docs.test_readme import ROOT, output_of
-from tests.nursery import SERVING, Nursery
+from tests.forkserver import SERVING, ForkServer
 
 GUIDES = ("docs/how-to/tune-compaction.md", "docs/zh/tune-compaction.md")
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
@@ -47,14 +47,14 @@ def environment(folder: Path) -> dict[str, str]:
     return {**kept, "PATH": path, "HOME": str(folder), "LANG": "C.UTF-8"}
 
 
-def printed(command: str, nursery: Nursery, folder: Path, env: dict[str, str]) -> str:
+def printed(command: str, forkserver: ForkServer, folder: Path, env: dict[str, str]) -> str:
     """What a command of ours prints, notes included."""
     program, *arguments = shlex.split(command)
     assert program == "everthread", command
     with (folder / "printed").open("w+", encoding="utf-8") as written:
         file = written.fileno()
         named = ("-m", "everthread", *arguments)
-        started = nursery.start_program(*named, folder=folder, env=env, needs=SERVING, stdout=file, stderr=file)
+        started = forkserver.start_program(*named, folder=folder, env=env, needs=SERVING, stdout=file, stderr=file)
         code = started.wait()
         written.seek(0)
         said = written.read()
@@ -62,13 +62,13 @@ def printed(command: str, nursery: Nursery, folder: Path, env: dict[str, str]) -
     return said
 
 
-def follow(page: str, nursery: Nursery, folder: Path) -> Iterator[tuple[str, str, str]]:
+def follow(page: str, forkserver: ForkServer, folder: Path) -> Iterator[tuple[str, str, str]]:
     """Each program and command with what it prints and what the page shows."""
     env = environment(folder)
     following = list(blocks(page))
     for block, after in zip(following, [*following[1:], Block("", "")], strict=True):
         if block.language == "python":
-            yield block.text, output_of("-c", block.text, nursery=nursery, folder=folder), after.text
+            yield block.text, output_of("-c", block.text, forkserver=forkserver, folder=folder), after.text
         elif block.language == "toml":
             (folder / block.text.split()[1]).write_text(block.text, encoding="utf-8")
         elif block.language == "console":
@@ -76,7 +76,7 @@ def follow(page: str, nursery: Nursery, folder: Path) -> Iterator[tuple[str, str
                 if export := EXPORT.fullmatch(found["command"]):
                     env[export["name"]] = export["value"]
                 else:
-                    yield found["command"], printed(found["command"], nursery, folder, env), found["output"]
+                    yield found["command"], printed(found["command"], forkserver, folder, env), found["output"]
 
 
 def words(text: str) -> list[str]:
@@ -110,9 +110,9 @@ def test_figures_may_differ_a_little_and_words_not_at_all(real: str, is_true: bo
 
 
 @pytest.mark.parametrize("page", GUIDES)
-def test_a_guide_shows_what_happens(page: str, nursery: Nursery, tmp_path: Path) -> None:
+def test_a_guide_shows_what_happens(page: str, forkserver: ForkServer, tmp_path: Path) -> None:
     steps = 0
-    for command, printed_text, shown in follow(page, nursery, tmp_path):
+    for command, printed_text, shown in follow(page, forkserver, tmp_path):
         assert is_shown(printed_text, shown), (command, printed_text)
         steps += 1
     assert steps > 3

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from everthread.demo import render, run
-from tests.nursery import WITH_LANGCHAIN, Nursery
+from tests.forkserver import WITH_LANGCHAIN, ForkServer
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -34,21 +34,21 @@ chain verified: True
 """
 
 
-def output_of(*arguments: str, nursery: Nursery, folder: Path) -> str:
+def output_of(*arguments: str, forkserver: ForkServer, folder: Path) -> str:
     """What a program prints, run in an empty folder."""
-    done = nursery.run_program(*arguments, folder=folder, env=os.environ, needs=WITH_LANGCHAIN)
+    done = forkserver.run_program(*arguments, folder=folder, env=os.environ, needs=WITH_LANGCHAIN)
     assert done.code == 0, done.err
     return done.out
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_what_its_program_prints(page: str, nursery: Nursery, tmp_path: Path) -> None:
+def test_a_page_shows_what_its_program_prints(page: str, forkserver: ForkServer, tmp_path: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     programs = list(SHOWN.finditer(text))
     assert programs, "the page shows no program with its output"
     assert len(programs) == text.count("```python\n"), "a program has no output beside it"
     for program in programs:
-        assert output_of("-c", program["program"], nursery=nursery, folder=tmp_path) == program["output"]
+        assert output_of("-c", program["program"], forkserver=forkserver, folder=tmp_path) == program["output"]
 
 
 def test_the_readmes_show_the_demos_figures() -> None:
@@ -83,6 +83,6 @@ def test_a_chinese_page_has_the_sections_of_its_original(chinese: Path) -> None:
     assert translated.count("\n## ") == original.count("\n## ")
 
 
-def test_the_example_runs(nursery: Nursery, tmp_path: Path) -> None:
+def test_the_example_runs(forkserver: ForkServer, tmp_path: Path) -> None:
     program = str(ROOT / "examples/langchain_archive.py")
-    assert output_of(program, nursery=nursery, folder=tmp_path) == EXAMPLE_OUTPUT
+    assert output_of(program, forkserver=forkserver, folder=tmp_path) == EXAMPLE_OUTPUT

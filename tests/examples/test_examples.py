@@ -19,8 +19,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 import everthread
 from everthread.langgraph import ArchivingSaver
 from tests.docs.test_readme import ROOT, output_of
+from tests.forkserver import ForkServer
 from tests.langgraph.test_archiving_saver import THREAD, echo
-from tests.nursery import Nursery
 
 SHOWN = {
     "langgraph_saver.py": """\
@@ -48,8 +48,8 @@ chain verified: True
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_an_example_prints_what_it_shows(name: str, nursery: Nursery, tmp_path: Path) -> None:
-    assert output_of(str(ROOT / "examples" / name), nursery=nursery, folder=tmp_path) == SHOWN[name]
+def test_an_example_prints_what_it_shows(name: str, forkserver: ForkServer, tmp_path: Path) -> None:
+    assert output_of(str(ROOT / "examples" / name), forkserver=forkserver, folder=tmp_path) == SHOWN[name]
 
 
 def test_every_example_is_run() -> None:

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 import everthread
 from everthread.core.nouns import Ref
-from tests.nursery import ROOT, SERVING, Child, Nursery
+from tests.forkserver import ROOT, SERVING, Child, ForkServer
 
 API = "/api/v1"
 
@@ -57,11 +57,11 @@ async def listening(app: FastAPI) -> AsyncIterator[str]:
 
 
 @contextmanager
-def process(nursery: Nursery, database: str, *options: str, **environment: str) -> Iterator[tuple[Child, str]]:
+def process(forkserver: ForkServer, database: str, *options: str, **environment: str) -> Iterator[tuple[Child, str]]:
     """`everthread serve` as a process of its own, and its address."""
     command = ("-m", "everthread", "serve", "--database", database, "--port", "0", "--json", *options)
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
-    with nursery.talking_program(*command, folder=ROOT, env=kept | environment, needs=SERVING) as (server, said):
+    with forkserver.talking_program(*command, folder=ROOT, env=kept | environment, needs=SERVING) as (server, said):
         first = said.readline()
         assert first, server.said()
         yield server, str(json.loads(first)["listening"])

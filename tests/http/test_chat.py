@@ -17,9 +17,9 @@ import everthread
 from everthread import Everthread
 from everthread.http.app import create_app
 from everthread.settings import Settings
+from tests.forkserver import ForkServer
 from tests.http.conftest import client_of, key_for
 from tests.http.served import API, Event, events, listening, process, scripted, text_of, until_kept
-from tests.nursery import Nursery
 
 WORDS = "It never ends and never forgets, 也不会忘记. "
 ANSWER = WORDS * 8
@@ -228,11 +228,11 @@ async def test_what_the_agent_set_itself_to_do_can_be_read(tmp_path: Path) -> No
 
 
 async def test_i17_a_server_killed_in_mid_stream_loses_nothing_it_told(
-    nursery: Nursery, durable_url: str, tmp_path: Path
+    forkserver: ForkServer, durable_url: str, tmp_path: Path
 ) -> None:
     told: list[Event] = []
     slow = {"EVERTHREAD_MODEL": scripted(tmp_path, ANSWER, pace_seconds=0.05)}
-    with process(nursery, durable_url, **slow) as (running, address):
+    with process(forkserver, durable_url, **slow) as (running, address):
         async with (
             httpx.AsyncClient(base_url=address, timeout=60) as client,
             client.stream("POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"}) as answer,
@@ -246,7 +246,7 @@ async def test_i17_a_server_killed_in_mid_stream_loses_nothing_it_told(
             except httpx.HTTPError:
                 pass
     turn = told[0].data["turn_id"]
-    with process(nursery, durable_url, **slow) as (_, address):
+    with process(forkserver, durable_url, **slow) as (_, address):
         async with httpx.AsyncClient(base_url=address, timeout=60) as client:
             ended = (await client.get(f"{API}/conversations/c/turns/{turn}")).json()
             assert ended["state"] == "interrupted"

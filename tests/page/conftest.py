@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from everthread.http.page import FOLDER
-from tests.nursery import SERVING, Child, Nursery
+from tests.forkserver import SERVING, Child, ForkServer
 
 BARE = (
     "--no-sandbox --headless --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
@@ -40,8 +40,8 @@ def browser() -> Iterator[Browser]:
 class Served:
     """`everthread serve` on a port of its own, over SQLite in a folder; it can be stopped and begun again there."""
 
-    def __init__(self, nursery: Nursery, folder: Path, **environment: str) -> None:
-        self._nursery = nursery
+    def __init__(self, forkserver: ForkServer, folder: Path, **environment: str) -> None:
+        self._forkserver = forkserver
         self.folder = folder
         database = f"sqlite:///{folder / 'et.db'}"
         given = {"EVERTHREAD_MODEL": "scripted:echo", "EVERTHREAD_DATABASE": database} | environment
@@ -56,13 +56,15 @@ class Served:
     def run(self, *arguments: str) -> str:
         """A command of the program, on this database."""
         command = ("-m", "everthread", *arguments)
-        done = self._nursery.run_program(*command, folder=self.folder, env=self._environment, needs=SERVING)
+        done = self._forkserver.run_program(*command, folder=self.folder, env=self._environment, needs=SERVING)
         assert done.code == 0, done.err
         return done.out
 
     def begin(self) -> None:
         command = ("-m", "everthread", "serve", "--port", str(self._port))
-        self._process = self._nursery.start_program(*command, folder=self.folder, env=self._environment, needs=SERVING)
+        self._process = self._forkserver.start_program(
+            *command, folder=self.folder, env=self._environment, needs=SERVING
+        )
         _wait_for(self.address)
 
     def end(self) -> None:
@@ -73,10 +75,10 @@ class Served:
 
 
 @contextmanager
-def serving(nursery: Nursery, folder: Path, **environment: str) -> Iterator[Served]:
+def serving(forkserver: ForkServer, folder: Path, **environment: str) -> Iterator[Served]:
     if not (FOLDER / "index.html").is_file():
         pytest.skip("the page is not built: make web")
-    served = Served(nursery, folder, **environment)
+    served = Served(forkserver, folder, **environment)
     try:
         yield served
     finally:
@@ -84,9 +86,9 @@ def serving(nursery: Nursery, folder: Path, **environment: str) -> Iterator[Serv
 
 
 @pytest.fixture(scope="module")
-def server(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(forkserver: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with the demo, and a model that says everything back."""
-    with serving(nursery, tmp_path_factory.mktemp("served")) as served:
+    with serving(forkserver, tmp_path_factory.mktemp("served")) as served:
         served.run("demo", "--load")
         served.begin()
         yield served.address

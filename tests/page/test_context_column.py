@@ -10,20 +10,20 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.page.conftest import Served, serving, watched
 
 TODOS = [{"content": "book the train", "status": "completed"}, {"content": "pack the blue bag", "status": "pending"}]
 
 
 @pytest.fixture(scope="module")
-def planner(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def planner(forkserver: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server whose model first makes a plan, and then says the same again and again."""
     folder = tmp_path_factory.mktemp("planner")
     script = folder / "script.json"
     plan = {"calls": [{"name": "todo_write", "args": {"todos": TODOS}}]}
     script.write_text(json.dumps([plan, *["I have a plan."] * 40]))
-    with serving(nursery, folder, EVERTHREAD_MODEL=f"scripted:{script}") as served:
+    with serving(forkserver, folder, EVERTHREAD_MODEL=f"scripted:{script}") as served:
         served.begin()
         _talk(served.address)
         yield served

@@ -8,15 +8,15 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.page.conftest import Served, serving, watched
 
 SECRET = "the plum is in the well"
 
 
 @pytest.fixture(scope="module")
-def locked(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(nursery, tmp_path_factory.mktemp("locked"), EVERTHREAD_REQUIRE_KEY="true") as served:
+def locked(forkserver: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(forkserver, tmp_path_factory.mktemp("locked"), EVERTHREAD_REQUIRE_KEY="true") as served:
         yield served
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.page.conftest import Served, serving, watched
 from tests.page.line import Line
 
@@ -19,12 +19,12 @@ PACED = {"text": WORDS, "pace_seconds": 0.08}
 
 
 @pytest.fixture(scope="module")
-def slow(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def slow(forkserver: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server whose model speaks slowly."""
     folder = tmp_path_factory.mktemp("slow")
     script = folder / "script.json"
     script.write_text(json.dumps({"steps": [PACED], "repeat": True}))
-    with serving(nursery, folder, EVERTHREAD_MODEL=f"scripted:{script}") as served:
+    with serving(forkserver, folder, EVERTHREAD_MODEL=f"scripted:{script}") as served:
         served.begin()
         yield served
 

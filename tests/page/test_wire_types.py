@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nursery import SERVING, Nursery
+from tests.forkserver import SERVING, ForkServer
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "web" / "src" / "api" / "schema.d.ts"
@@ -17,9 +17,9 @@ MAKER = ROOT / "web" / "node_modules" / ".bin" / "openapi-typescript"
 
 
 @pytest.fixture(scope="module")
-def schema(nursery: Nursery) -> str:
+def schema(forkserver: ForkServer) -> str:
     """What the service says of the operations that the page asks for."""
-    ran = nursery.run_program(str(ROOT / "tools" / "openapi.py"), folder=ROOT, env=os.environ, needs=SERVING)
+    ran = forkserver.run_program(str(ROOT / "tools" / "openapi.py"), folder=ROOT, env=os.environ, needs=SERVING)
     assert ran.code == 0, ran.err
     return ran.out
 

@@ -17,28 +17,28 @@ from everthread.runs.leases import Leases, is_dead
 from everthread.testing import MemoryStore
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import begin_turn
-from tests.nursery import ROOT, Nursery
+from tests.forkserver import ROOT, ForkServer
 from tests.turn.killed_process import LONG
 from tests.turn.turns import agent_for, only, said, told
 
 
-def killed(nursery: Nursery, url: str, conversation: str, question: str, where: str) -> None:
+def killed(forkserver: ForkServer, url: str, conversation: str, question: str, where: str) -> None:
     """Run a turn in a process of its own, and kill it."""
     command = ("-m", "tests.turn.killed_process", url, conversation, question, where)
     needs = ["tests.turn.killed_process"]
-    with nursery.talking_program(*command, folder=ROOT, env=os.environ, needs=needs) as (_, written):
+    with forkserver.talking_program(*command, folder=ROOT, env=os.environ, needs=needs) as (_, written):
         assert written.readline() == "now\n"
 
 
-async def opened_and_killed(nursery: Nursery, url: str, where: str) -> str:
+async def opened_and_killed(forkserver: ForkServer, url: str, where: str) -> str:
     async with everthread.open(url, worker=False) as et:
         conv = await et.conversations.create()
-    await asyncio.to_thread(killed, nursery, url, conv.id, "tell me", where)
+    await asyncio.to_thread(killed, forkserver, url, conv.id, "tell me", where)
     return conv.id
 
 
-async def test_i16_killed_in_mid_answer_the_text_until_there_is_kept(nursery: Nursery, durable_url: str) -> None:
-    id = await opened_and_killed(nursery, durable_url, "answer")
+async def test_i16_killed_in_mid_answer_the_text_until_there_is_kept(forkserver: ForkServer, durable_url: str) -> None:
+    id = await opened_and_killed(forkserver, durable_url, "answer")
     async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.get(id)
         (turn,) = await conv.turns()
@@ -60,9 +60,9 @@ async def test_i16_killed_in_mid_answer_the_text_until_there_is_kept(nursery: Nu
 
 
 async def test_i16_killed_in_mid_tool_the_call_is_kept_and_the_next_request_is_valid(
-    nursery: Nursery, durable_url: str
+    forkserver: ForkServer, durable_url: str
 ) -> None:
-    id = await opened_and_killed(nursery, durable_url, "tool")
+    id = await opened_and_killed(forkserver, durable_url, "tool")
     async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.get(id)
         agent = agent_for(et)
@@ -75,8 +75,8 @@ async def test_i16_killed_in_mid_tool_the_call_is_kept_and_the_next_request_is_v
         assert "interrupted" in model.requests[0].messages[3].text
 
 
-async def test_a_turn_that_waits_behind_a_dead_one_closes_it(nursery: Nursery, durable_url: str) -> None:
-    id = await opened_and_killed(nursery, durable_url, "answer")
+async def test_a_turn_that_waits_behind_a_dead_one_closes_it(forkserver: ForkServer, durable_url: str) -> None:
+    id = await opened_and_killed(forkserver, durable_url, "answer")
     async with everthread.open(durable_url, worker=False) as et:
         conv = await et.conversations.get(id)
         async with asyncio.timeout(60):

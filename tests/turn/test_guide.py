@@ -9,15 +9,15 @@ from pathlib import Path
 
 from everthread.core import turn_events
 from everthread.core.turn_events import KINDS
-from tests.nursery import SERVING, Nursery
+from tests.forkserver import SERVING, ForkServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-turn.md"
 
 
-def test_the_program_prints_what_the_page_shows(nursery: Nursery, tmp_path: Path) -> None:
+def test_the_program_prints_what_the_page_shows(forkserver: ForkServer, tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     program, shown = re.findall(r"^```(?:python)?\n(.*?)^```$", text, re.M | re.S)[:2]
-    run = nursery.run_program("-c", program, folder=tmp_path, env=os.environ, needs=SERVING)
+    run = forkserver.run_program("-c", program, folder=tmp_path, env=os.environ, needs=SERVING)
     assert (run.out, run.err) == (shown, "")
 
 

@@ -16,7 +16,7 @@ from everthread.context import find_violations
 from everthread.core.turn_events import Done
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import Agent
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 from tests.turn.killed_process import LONG
 from tests.turn.test_dead_turns import killed
 from tests.turn.turns import add, agent_for, only, told
@@ -41,20 +41,20 @@ def script(messages: Sequence[BaseMessage]) -> Reply:
 
 @pytest.mark.timeout(240)
 async def test_i16_sixty_turns_with_two_kills_lose_nothing_and_double_nothing(
-    nursery: Nursery, durable_url: str
+    forkserver: ForkServer, durable_url: str
 ) -> None:
     async with everthread.open(durable_url, compaction=POLICY, worker=PACE) as et:
         conv = await et.conversations.create(id="long")
         agent = agent_for(et, tools=[add])
         await turns(conv, agent, range(1, 21))
         await settled(et)
-    await asyncio.to_thread(killed, nursery, durable_url, "long", asked(21), "answer")
+    await asyncio.to_thread(killed, forkserver, durable_url, "long", asked(21), "answer")
     async with everthread.open(durable_url, compaction=POLICY, worker=PACE) as et:
         conv, agent = await et.conversations.get("long"), agent_for(et, tools=[add])
         assert len(await agent.close_dead()) == 1
         await turns(conv, agent, range(22, 41))
         await settled(et)
-    await asyncio.to_thread(killed, nursery, durable_url, "long", asked(41), "tool")
+    await asyncio.to_thread(killed, forkserver, durable_url, "long", asked(41), "tool")
     async with everthread.open(durable_url, compaction=POLICY, worker=PACE) as et:
         conv, agent = await et.conversations.get("long"), agent_for(et, tools=[add])
         assert len(await agent.close_dead()) == 1

@@ -14,10 +14,10 @@ import httpx
 from langgraph_sdk import get_client
 
 from everthread.core.clock import system_clock
+from tests.forkserver import Child, ForkServer
 from tests.http import served
 from tests.http.protocol.rig import CONFIG, Server, says, serving
 from tests.http.served import until_kept
-from tests.nursery import Child, Nursery
 
 BODY: dict[str, Any] = {"assistant_id": "slow", "input": says("a"), "stream_mode": ["custom", "values"]}
 TICKS = 12
@@ -93,26 +93,26 @@ async def test_i18_resume_yields_exactly_the_missing_events(durable_url: str) ->
 
 
 @asynccontextmanager
-async def process(nursery: Nursery, url: str) -> AsyncIterator[tuple[Child, httpx.AsyncClient]]:
+async def process(forkserver: ForkServer, url: str) -> AsyncIterator[tuple[Child, httpx.AsyncClient]]:
     """`everthread serve` with graphs, as a process of its own, and somebody who asks it."""
-    with served.process(nursery, url, "--langgraph", str(CONFIG)) as (server, address):
+    with served.process(forkserver, url, "--langgraph", str(CONFIG)) as (server, address):
         async with httpx.AsyncClient(base_url=address, timeout=30) as http:
             yield server, http
 
 
 async def test_i16_every_accepted_run_ends_in_a_final_state_after_its_worker_dies(
-    nursery: Nursery, durable_url: str
+    forkserver: ForkServer, durable_url: str
 ) -> None:
     """Killed with -9 in mid stream, one run going on and one waiting: both are over, none is run again."""
     body = {**BODY, "context": {"ticks": 1000, "seconds": 0.02}}
-    async with process(nursery, durable_url) as (server, http):
+    async with process(forkserver, durable_url) as (server, http):
         await http.post("/threads", json={"thread_id": "c"})
         seen = await events(http, "POST", "/threads/c/runs/stream", 40, json=body)
         run_id = await run_of(http, "c")
         await http.post("/threads/c/runs", json=body)
         await until_kept(durable_url, run_id, seen[-1][0])
         server.send(signal.SIGKILL)
-    async with process(nursery, durable_url) as (_, http):
+    async with process(forkserver, durable_url) as (_, http):
         await http.get(f"/threads/c/runs/{run_id}/join")
         statuses = await _settled(http)
         assert statuses == ["interrupted", "interrupted"]
@@ -135,9 +135,9 @@ async def _settled(http: httpx.AsyncClient) -> list[str]:
         await asyncio.sleep(0.05)
 
 
-async def test_a_server_that_stops_closes_its_runs_as_interrupted(nursery: Nursery, durable_url: str) -> None:
+async def test_a_server_that_stops_closes_its_runs_as_interrupted(forkserver: ForkServer, durable_url: str) -> None:
     body = {**BODY, "context": {"ticks": 1000, "seconds": 0.02}}
-    async with process(nursery, durable_url) as (server, http):
+    async with process(forkserver, durable_url) as (server, http):
         await http.post("/threads", json={"thread_id": "t"})
         run_id = (await http.post("/threads/t/runs", json=body)).json()["run_id"]
         server.send(signal.SIGTERM)

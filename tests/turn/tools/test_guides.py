@@ -12,7 +12,7 @@ from everthread.core.tools import ToolPolicy
 from everthread.turn.skills import SHIPPED_SKILLS, load_skills
 from everthread.turn.tools import ToolContext, make_tools
 from tests.docs.test_readme import ROOT, output_of
-from tests.nursery import Nursery
+from tests.forkserver import ForkServer
 
 SHOWN = re.compile(r"```python\n(?P<program>import asyncio\n.*?)```\n\n```text\n(?P<output>.*?)```", re.S)
 GUIDES = [
@@ -21,9 +21,9 @@ GUIDES = [
 
 
 @pytest.mark.parametrize("page", GUIDES)
-def test_a_program_prints_what_the_page_shows(page: str, nursery: Nursery, tmp_path: Path) -> None:
+def test_a_program_prints_what_the_page_shows(page: str, forkserver: ForkServer, tmp_path: Path) -> None:
     (program,) = SHOWN.finditer((ROOT / page).read_text(encoding="utf-8"))
-    assert output_of("-c", program["program"], nursery=nursery, folder=tmp_path) == program["output"]
+    assert output_of("-c", program["program"], forkserver=forkserver, folder=tmp_path) == program["output"]
 
 
 async def test_every_tool_and_argument_stands_in_the_reference(memory_et: Everthread) -> None:

@@ -1,9 +1,9 @@
 """Cheap child processes: one process imports things once, and forks a child for each job.
 
-The tests start hundreds of processes; a new interpreter costs a second or three each, a fork some milliseconds. The
-nursery warms up on a database of its own and closes it, so no engine's thread exists when it forks. Both ends stand
-here: `Nursery` and `Child` are the tests' side, `main` is the process (`python -m tests.nursery`). They talk in JSON
-lines over a socket, which also hands over the files that a child writes to.
+The tests start hundreds of processes; a new interpreter costs one to three seconds each, a fork some milliseconds. The
+server warms up on a database of its own and closes it, so no engine's thread exists when it forks. Both ends are here:
+`ForkServer` and `Child` are the tests' side, `main` is the process (`python -m tests.forkserver`). They talk in JSON
+lines over a socket, which also passes the files that a child writes to.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ class Child:
     """A process that works on a job."""
 
     pid: int
-    nursery: Nursery
+    forkserver: ForkServer
     log: Path
 
     def send(self, number: signal.Signals) -> None:
-        """A signal, at once. The nursery has not reaped it yet, so the pid is still its own."""
+        """A signal, at once. The forkserver has not reaped it yet, so the pid is still its own."""
         os.kill(self.pid, number)
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
         """How it ended: 0, an exit code, or minus the signal that ended it."""
-        answer = self.nursery.ask({"wait": self.pid, "seconds": seconds})
+        answer = self.forkserver.ask({"wait": self.pid, "seconds": seconds})
         if answer["status"] is None:
             self.send(signal.SIGKILL)
-            self.nursery.ask({"wait": self.pid, "seconds": PATIENCE_SECONDS})
+            self.forkserver.ask({"wait": self.pid, "seconds": PATIENCE_SECONDS})
             raise AssertionError(f"the child still ran after {seconds} s:\n{self.said()}")
         return int(answer["status"])
 
@@ -79,14 +79,14 @@ class Child:
             self.wait()
 
     def is_at_work(self) -> bool:
-        return self.nursery.ask({"wait": self.pid, "seconds": 0})["status"] is None
+        return self.forkserver.ask({"wait": self.pid, "seconds": 0})["status"] is None
 
     def said(self) -> str:
         """What it wrote, for the message of a failing test."""
         return self.log.read_text(errors="replace")[-4000:]
 
 
-class Nursery:
+class ForkServer:
     """The tests' handle on the process that forks."""
 
     def __init__(self, folder: Path) -> None:
@@ -95,14 +95,14 @@ class Nursery:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                (sys.executable, "-m", "tests.nursery"),
+                (sys.executable, "-m", "tests.forkserver"),
                 cwd=ROOT,
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # of numpy, which would start its threads at once
                 stdin=theirs.fileno(),
             )
         self._answers = self._socket.makefile("r")
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> ForkServer:
         return self
 
     def __exit__(
@@ -141,7 +141,7 @@ class Nursery:
         given = {"arguments": arguments, "folder": str(folder), "env": dict(env), "owns_terminal": owns_terminal}
         with log.open("ab") as output, open(os.devnull, "rb") as nothing:
             files = (stdin or nothing.fileno(), stdout or output.fileno(), stderr or output.fileno())
-            return self._begin("tests.nursery:run_program", given, log, files, needs)
+            return self._begin("tests.forkserver:run_program", given, log, files, needs)
 
     def run_program(self, *arguments: str, folder: Path, env: Mapping[str, str], needs: Sequence[str]) -> Ended:
         """The same, waited for."""
@@ -168,7 +168,7 @@ class Nursery:
     def ask(self, question: Mapping[str, Any], files: Sequence[int] = ()) -> dict[str, Any]:
         socket.send_fds(self._socket, [f"{json.dumps(question)}\n".encode()], files)
         line = self._answers.readline()
-        assert line, "the nursery died; its error stands above"
+        assert line, "the forkserver died; its error stands above"
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -177,7 +177,7 @@ class Nursery:
     ) -> Child:
         modules = [call.partition(":")[0], *needs]
         answer = self.ask({"start": call, "modules": modules, "arguments": arguments}, files)
-        return Child(pid=answer["pid"], nursery=self, log=log)
+        return Child(pid=answer["pid"], forkserver=self, log=log)
 
     def _new_file(self) -> Path:
         self._born += 1
