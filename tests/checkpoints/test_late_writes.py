@@ -15,7 +15,7 @@ from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.langgraph import ArchivingSaver, EverthreadSaver
 from everthread.testing import MemoryStore
-from tests.langgraph.rigs import paths_of, texts_in
+from tests.langgraph.captures import paths_of, texts_in
 from tests.langgraph.stores import over
 
 R = TypeVar("R")

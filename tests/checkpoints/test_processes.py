@@ -8,14 +8,14 @@ from typing import Any
 import everthread
 from everthread.core.nouns import Ref
 from everthread.langgraph import EverthreadSaver
-from tests.checkpoints.dying import THREAD
+from tests.checkpoints.crash_script import THREAD
 from tests.checkpoints.graphs import build
 from tests.checkpoints.test_history import said
 from tests.forkserver import Child, ForkServer
 
 
 def start(forkserver: ForkServer, call: str, url: str, **more: str) -> Child:
-    return forkserver.start(f"tests.checkpoints.dying:{call}", url=url, **more)
+    return forkserver.start(f"tests.checkpoints.crash_script:{call}", url=url, **more)
 
 
 async def test_what_was_written_before_a_kill_is_in_the_log_after_the_next_opening(

@@ -26,7 +26,7 @@ from everthread.core.nouns import Ref
 from everthread.langchain import DEEPAGENTS_SLOT, EverthreadMiddleware
 from everthread.langgraph import ArchivingSaver, EverthreadSaver, open_sync
 from everthread.testing import Reply, ScriptedModel
-from tests.langgraph.rigs import archiving, children_of, listening, texts_in
+from tests.langgraph.captures import archiving, children_of, listening, texts_in
 from tests.langgraph.test_archiving_saver import read_back
 from tests.langgraph.test_full_history import texts
 

@@ -27,7 +27,7 @@ from everthread import Invalid
 from everthread.langgraph import ArchivingSaver, EverthreadSaver
 from everthread.langgraph.foreign_savers import MessagesOnlySerializer
 from tests.cli.conftest import Quick, quick, shell
-from tests.langgraph.rigs import children_of, paths_of, texts_in
+from tests.langgraph.captures import children_of, paths_of, texts_in
 from tests.langgraph.test_archiving_saver import NEED_MIDDLEWARE, THREAD, echo
 
 __all__ = ["quick", "shell"]

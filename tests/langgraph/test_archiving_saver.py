@@ -31,7 +31,7 @@ from everthread import Everthread, Invalid
 from everthread.core.errors import Conflict, StoreBusy
 from everthread.core.nouns import Ref
 from everthread.langgraph import ArchivingSaver, EverthreadSaver, open_sync
-from tests.langgraph.rigs import archiving, children_of, listening, paths_of, texts_in
+from tests.langgraph.captures import archiving, children_of, listening, paths_of, texts_in
 from tests.langgraph.stores import Faulty, over
 
 NEED_MIDDLEWARE = {'durability="exit" with summaries', "deepagents, tool result of 180 kB"}

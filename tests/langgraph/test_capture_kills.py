@@ -12,7 +12,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 import everthread
 from everthread.langgraph import ArchivingSaver
 from tests.forkserver import ForkServer
-from tests.langgraph.rigs import paths_of, texts_in
+from tests.langgraph.captures import paths_of, texts_in
 from tests.langgraph.test_archiving_saver import THREAD, echo
 
 
@@ -22,7 +22,7 @@ async def test_a_kill_between_put_and_put_writes_loses_and_doubles_nothing(
     moment: str, word: str, forkserver: ForkServer, durable_url: str, tmp_path: Path
 ) -> None:
     file = str(tmp_path / "checkpoints.db")
-    child = forkserver.start("tests.langgraph.dying:die", moment=moment, word=word, url=durable_url, file=file)
+    child = forkserver.start("tests.langgraph.crash_script:die", moment=moment, word=word, url=durable_url, file=file)
     assert child.wait() == -signal.SIGKILL
     async with AsyncSqliteSaver.from_conn_string(file) as inner, everthread.open(durable_url) as et:
         graph: Any = echo(ArchivingSaver(inner, et))

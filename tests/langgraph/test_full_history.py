@@ -16,7 +16,7 @@ from benchmarks.scenarios import SCENES, Rig, a_large_tool_result, summaries_ove
 from everthread import Everthread, Invalid, NotFound
 from everthread.history.full_history import in_order_of_calls, only_in
 from everthread.langgraph import ArchivingSaver, EverthreadSaver
-from tests.langgraph.rigs import archiving, children_of, listening
+from tests.langgraph.captures import archiving, children_of, listening
 from tests.langgraph.test_archiving_saver import NEED_MIDDLEWARE, THREAD, echo
 
 

@@ -20,7 +20,7 @@ from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.langgraph import ArchivingSaver, EverthreadSaver
 from everthread.testing import MemoryStore
-from tests.langgraph.rigs import children_of, paths_of, texts_in
+from tests.langgraph.captures import children_of, paths_of, texts_in
 from tests.langgraph.stores import over
 from tests.langgraph.test_archiving_saver import THREAD, echo
 

@@ -8,7 +8,7 @@ the message classes below and nothing else; an envelope inside a message (in an 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast, overload
 
 from langchain_core.messages import (
@@ -63,13 +63,13 @@ def _read(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(name: object, arguments: object, id: object) -> dict[str, Any]:
-    """A call whose arguments are no JSON object cannot be made; it is kept as an invalid one."""
+    """A call whose arguments are not a JSON object cannot be made; it is kept as an invalid one."""
     try:
         args = json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError as problem:
         return _invalid(name, arguments, id, str(problem))
     if not isinstance(args, Mapping):
-        return _invalid(name, arguments, id, "the arguments are no JSON object")
+        return _invalid(name, arguments, id, "the arguments are not a JSON object")
     return {"name": name, "args": dict(args), "id": id, "type": "tool_call"}
 
 
@@ -139,7 +139,9 @@ def _to_message(stored: Message | Payload, with_ids: bool) -> BaseMessage:
 
 def _build(payload: Payload) -> BaseMessage:
     word = _class_word(payload)
-    if word in _CLASSES and _has_langchain_fields(word, payload):
+    # Some words (`tool`, `system`) are also used beside OpenAI's role.
+    has_langchain_fields = word == "chat" or "role" not in payload or "additional_kwargs" in payload
+    if word in _CLASSES and has_langchain_fields:
         return _from_fields(_CLASSES[word], payloads.fields(payload))
     return _from_role(payload)
 
@@ -151,13 +153,8 @@ def _class_word(payload: Payload) -> str:
     path = payload.get("id")
     name = str(path[-1]) if isinstance(path, list) and path else ""
     if payload.get("type") != "constructor" or name not in _CLASSES:
-        raise Invalid(f"{name or 'this envelope'} is no message class; it stays what it is", field="message")
+        raise Invalid(f"{name or 'this envelope'} is not a message class, and is not revived", field="message")
     return name
-
-
-def _has_langchain_fields(word: str, payload: Payload) -> bool:
-    """Some words (`tool`, `system`) are also used beside OpenAI's role."""
-    return word == "chat" or "role" not in payload or "additional_kwargs" in payload
 
 
 def _from_fields(kind: type[BaseMessage], fields: Payload) -> BaseMessage:
@@ -189,25 +186,18 @@ def _from_role(payload: Payload) -> BaseMessage:
     """A message from OpenAI's fields; what LangChain has no field for goes to `additional_kwargs`, as it does there."""
     role = payload.get("role")
     if not isinstance(role, str) or role == "remove":
-        raise Invalid(f"{role or payload.get('type')!r} is no role of a message", field="message")
+        raise Invalid(f"unknown message role {role or payload.get('type')!r}", field="message")
     kind = _ROLES.get(role, ChatMessage)
-    fields = dict(_known_fields(kind, payload))
-    extra = {**dict(_unknown_fields(kind, payload)), **(fields.get("additional_kwargs") or {})}
+    known = kind.model_fields
+    fields = {name: value for name, value in payload.items() if name in known and name != "type"}
+    unknown = {name: value for name, value in payload.items() if name not in known and value is not None}
+    extra = {name: value for name, value in unknown.items() if name not in ("role", "type")}
+    extra |= fields.get("additional_kwargs") or {}
     if role == "developer":
         extra["__openai_role__"] = role
     if kind is ChatMessage:
         fields["role"] = role
     return _from_fields(kind, fields | {"content": _content(payload.get("content")), "additional_kwargs": extra})
-
-
-def _known_fields(kind: type[BaseMessage], payload: Payload) -> Iterator[tuple[str, Any]]:
-    return ((name, value) for name, value in payload.items() if name in kind.model_fields and name != "type")
-
-
-def _unknown_fields(kind: type[BaseMessage], payload: Payload) -> Iterator[tuple[str, Any]]:
-    for name, value in payload.items():
-        if name not in kind.model_fields and name not in ("role", "type") and value is not None:
-            yield name, value
 
 
 def _content(content: object) -> object:

@@ -26,7 +26,9 @@ from everthread.core.ids import LOCAL, check_id, new_id
 from everthread.core.nouns import Ref
 from everthread.instance import Everthread
 from everthread.langchain.messages import to_langchain
-from everthread.langchain.tools import Ask, history_tools, memory_tools
+from everthread.langchain.tools import Ask
+from everthread.langchain.tools import history_tools as agent_history_tools
+from everthread.langchain.tools import memory_tools as agent_memory_tools
 from everthread.langgraph.capture import LazyConversation, Namespace, RunCapture
 from everthread.langgraph.lifecycle import bridge_of
 
@@ -126,7 +128,10 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
         self._recall = recall
         self._budget = budget
         self._name = name
-        self.tools = [*(_tools(self) if history_tools else []), *(_memory_tools(self) if memory_tools else [])]
+        self.tools = [
+            *(agent_history_tools(self.wait, self.await_) if history_tools else []),
+            *(agent_memory_tools(self.wait, self.await_) if memory_tools else []),
+        ]
 
     @property
     def name(self) -> str:
@@ -207,14 +212,6 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _asked(self, where: HookLocation, ask: Ask) -> str:
         return (await ask(await self._hearing.ledger(where).conversation())).text
-
-
-def _tools(middleware: EverthreadMiddleware) -> list[Any]:
-    return history_tools(middleware.wait, middleware.await_)
-
-
-def _memory_tools(middleware: EverthreadMiddleware) -> list[Any]:
-    return memory_tools(middleware.wait, middleware.await_)
 
 
 def _messages_in_state(request: ToolCallRequest) -> list[Any]:

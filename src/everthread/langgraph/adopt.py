@@ -161,7 +161,8 @@ class Adopter:
         if not is_put:
             address = CheckpointAddress(self._owner, thread_id, name.namespace, name.parent_id)
             record = put_record(address, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
-            is_cut = not name.namespace and name.parent_id is not None and not _has(names, name.parent_id)
+            roots = {one.id for one in names if not one.namespace}
+            is_cut = not name.namespace and name.parent_id is not None and name.parent_id not in roots
             await self._archive.take(record._replace(began_late=is_cut))
         for record_of_writes in _writes(CheckpointAddress(self._owner, thread_id, name.namespace, name.id), found):
             await self._archive.take(record_of_writes)
@@ -171,10 +172,6 @@ def _began_late(names: Sequence[CheckpointName], known: set[CheckpointName]) -> 
     """Whether there are checkpoints from before the first one that the archive has."""
     first = min((name.id for name in known if not name.namespace), default="")
     return any(name.id < first for name in names if not name.namespace)
-
-
-def _has(names: Sequence[CheckpointName], id: str) -> bool:
-    return any(name.id == id and not name.namespace for name in names)
 
 
 def _writes(address: CheckpointAddress, found: CheckpointTuple) -> Iterator[WritesRecord]:

@@ -124,7 +124,7 @@ def state_message(given: object, position: int) -> StateMessage:
     if isinstance(given, str | tuple | list):
         (meant,) = convert_to_messages([given])
         return state_message(meant, position)
-    raise Invalid(f"a {type(given).__name__} is no message", field=f"messages[{position}]")
+    raise Invalid(f"not a message: {type(given).__name__}", field=f"messages[{position}]")
 
 
 class IdentifiedMessage(NamedTuple):
@@ -172,10 +172,9 @@ class MessageIds:
         known = self._given.get(id(found.message)) if self._given else None
         if known is not None and known.found.message is found.message:
             return IdentifiedMessage(known.id, found)
-        return IdentifiedMessage(self._made(found, position) if found.own_id is None else found.own_id, found)
-
-    def _made(self, found: StateMessage, position: int) -> str:
-        return made_id(self._scope, position, found.payload())
+        return IdentifiedMessage(
+            made_id(self._scope, position, found.payload()) if found.own_id is None else found.own_id, found
+        )
 
 
 def with_id(payload: dict[str, Any], id: str) -> dict[str, Any]:

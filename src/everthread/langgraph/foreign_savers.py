@@ -97,7 +97,7 @@ def _sqlite(file: Path, read_only: bool) -> Iterator[SaverDatabase]:
         finally:
             connection.close()
     except sqlite3.Error as problem:
-        raise StoreError(f"{file} is no database of a SqliteSaver that can be read: {problem}") from problem
+        raise StoreError(f"{file} is not a readable database of a SqliteSaver: {problem}") from problem
 
 
 _SELF_CONTAINED_SINCE = 4

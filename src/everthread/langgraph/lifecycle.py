@@ -107,7 +107,7 @@ def bridge_of(et: Everthread) -> Bridge:
             known = _BRIDGES[et] = Bridge(asyncio.get_running_loop())
         except RuntimeError:
             raise Conflict(
-                "it is not known in which loop the database is open; make this inside that loop, or open the "
+                "the event loop of this database is unknown: create this inside the loop that opened it, or open the "
                 "database with `with everthread.langgraph.open_sync(url) as et`"
             ) from None
     return known

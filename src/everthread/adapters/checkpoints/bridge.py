@@ -62,7 +62,7 @@ def require_bridge(bridge: Bridge | None, who: str) -> Bridge:
     """The bridge, or what to do for want of one."""
     if bridge is None:
         raise Conflict(
-            f"{who} knows no loop to work in; make it inside the one that the database is open in, or use "
+            f"{who} has no event loop to work in: create it inside the loop that opened the database, or use "
             f"`with {who}.from_url(…)`"
         )
     return bridge

@@ -23,7 +23,6 @@ from everthread.core.checkpoints import (
     CheckpointState,
     StoredCheckpoint,
     StoredWrite,
-    Thread,
 )
 from everthread.core.errors import Conflict
 from everthread.core.log import BranchRow, Decision, Needs, Seen
@@ -105,7 +104,7 @@ class PutCheckpoint:
     """… and the rest of them."""
     removed: Sequence[int] = ()
     """Entries that the parent's list has and this one has not."""
-    waiting: Mapping[WriteKey, MatchedWrite] = field(default_factory=dict)
+    matched: Mapping[WriteKey, MatchedWrite] = field(default_factory=dict)
     """The writes on the parent that hold messages."""
     log_count: int = 0
     """How many entries the log had when the parent was made."""
@@ -119,7 +118,7 @@ class PutCheckpoint:
     def needs(self) -> Needs:
         messages = [item.prepared for item in self.items if item.prepared is not None]
         messages += [
-            one.prepared for wait in self.waiting.values() for one in wait.messages if one.prepared is not None
+            one.prepared for wait in self.matched.values() for one in wait.messages if one.prepared is not None
         ]
         spare = [item.spare_id for item in self.items if item.spare_id is not None]
         return Needs(
@@ -139,19 +138,20 @@ class PutCheckpoint:
         row = self._row(seen, found, decision.scribe)
         blobs = {**self.blobs, **decision.blobs}
         row = row._replace(body=self.body(refs, blobs))
+        thread = found.thread._replace(made=max(found.thread.made, row.number))
+        if not row.namespace:
+            thread = thread._replace(tip=row.number, is_closed=False)
         changed, joined = decision.rewrite_held(refs, blobs), decision.rewrite_joined(refs, blobs)
         return Decision(
             result=PutResult(row, refs, decision.logged),
             **decision.scribe.written(),
-            checkpoints=CheckpointChanges(
-                thread=_thread_after(found.thread, row), put=[row], blobs=blobs, settled=changed, writes=joined
-            ),
+            checkpoints=CheckpointChanges(thread=thread, put=[row], blobs=blobs, settled=changed, writes=joined),
         )
 
     def _check(self, found: CheckpointsSeen) -> None:
         if (self.needs_parent or self.with_writes) and _existing_parent(found) is None:
             raise StaleDraft
-        known = self.waiting if self.rewritten is None else self.rewritten
+        known = self.matched if self.rewritten is None else self.rewritten
         if unknown := [write for write in self.held(found) if (write.task_id, write.idx) not in known]:
             raise StaleDraft(unknown)
 
@@ -177,11 +177,6 @@ class PutCheckpoint:
         )
 
 
-def _thread_after(thread: Thread, row: StoredCheckpoint) -> Thread:
-    thread = thread._replace(made=max(thread.made, row.number))
-    return thread if row.namespace else thread._replace(tip=row.number, is_closed=False)
-
-
 def _existing_parent(found: CheckpointsSeen) -> StoredCheckpoint | None:
     parent = found.parent
     return None if parent is None or parent.state == CheckpointState.AWAITED else parent
@@ -204,7 +199,7 @@ class _PutDecision:
             original = self._edited[1]
             branch = _fork_branch(seen, fork[0], original.parent_seq or 0, original.depth - 1, now)
         self._is_fork = fork is not None
-        room = len(put.items) + len(put.removed) + sum(len(one.messages) for one in put.waiting.values())
+        room = len(put.items) + len(put.removed) + sum(len(one.messages) for one in put.matched.values())
         self.scribe = BranchWriter(seen, branch, now, room)
 
     def _fork(self) -> tuple[BranchRow, int, int] | None:
@@ -253,7 +248,7 @@ class _PutDecision:
     def _held_messages(self) -> Iterator[MatchedMessage]:
         if self._put.rewritten is None:
             for write in self._put.held(self._found):
-                yield from self._put.waiting[write.task_id, write.idx].messages
+                yield from self._put.matched[write.task_id, write.idx].messages
 
     def _follow_one(self, position: int, item: ListedMessage) -> MessageRef:
         is_after_edit = self._edited is not None and position > self._edited[0]
@@ -312,9 +307,9 @@ class _PutDecision:
         return [write._replace(checkpoint=number) for write in writes]
 
     def _with_references(self, write: StoredWrite, refs: Sequence[MessageRef], blobs: Blobs) -> StoredWrite:
-        waiting = self._put.waiting[write.task_id, write.idx]
-        references = [self._reference_to(one, refs, blobs) for one in waiting.messages]
-        return with_references(write, waiting.held, references, blobs)
+        matched = self._put.matched[write.task_id, write.idx]
+        references = [self._reference_to(one, refs, blobs) for one in matched.messages]
+        return with_references(write, matched.held, references, blobs)
 
     def _reference_to(self, one: MatchedMessage, refs: Sequence[MessageRef], blobs: Blobs) -> MessageRef | None:
         if one.place is not None:
@@ -366,13 +361,13 @@ class PutWrites:
 class ClearCheckpoints:
     """Log what still waits in writes, then remove what `remove` names; the log keeps every message."""
 
-    waiting: Mapping[HeldKey, MatchedWrite]
+    matched: Mapping[HeldKey, MatchedWrite]
     remove: Callable[[CheckpointsSeen], CheckpointChanges]
     besides: Collection[str | None] = ()
     """Checkpoints whose writes go on waiting."""
 
     def needs(self) -> Needs:
-        ready = [one.prepared for wait in self.waiting.values() for one in wait.messages if one.prepared is not None]
+        ready = [one.prepared for wait in self.matched.values() for one in wait.messages if one.prepared is not None]
         return Needs(
             ids=list(dict.fromkeys(message.id for message in ready)),
             every_revision=True,
@@ -383,8 +378,9 @@ class ClearCheckpoints:
     def decide(self, seen: Seen, now: int) -> Decision[None]:
         found = seen.checkpoints
         assert found is not None
-        held = self._held(found)
-        unknown = [write for write in held if (write.checkpoint, write.task_id, write.idx) not in self.waiting]
+        spared = {row.number for row in found.all if row.id in self.besides}
+        held = [write for write in found.held if write.checkpoint not in spared]
+        unknown = [write for write in held if (write.checkpoint, write.task_id, write.idx) not in self.matched]
         if unknown:
             raise StaleDraft(unknown, {row.number: row for row in found.all})
         scribe = self._scribe(seen, found, now)
@@ -397,21 +393,17 @@ class ClearCheckpoints:
             checkpoints=_merge_changes(changes, found, scribe, writes, blobs),
         )
 
-    def _held(self, found: CheckpointsSeen) -> list[StoredWrite]:
-        spared = {row.number for row in found.all if row.id in self.besides}
-        return [write for write in found.held if write.checkpoint not in spared]
-
     def _scribe(self, seen: Seen, found: CheckpointsSeen, now: int) -> BranchWriter:
         """At the end of the branch that the newest root checkpoint stands on."""
         tip = next((row for row in found.all if row.number == found.thread.tip), None)
         number = seen.head.active if tip is None or tip.branch not in seen.branches else tip.branch
-        room = sum(len(one.messages) for one in self.waiting.values())
+        room = sum(len(one.messages) for one in self.matched.values())
         return BranchWriter(seen, seen.branches[number], now, room)
 
     def _with_references(self, write: StoredWrite, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> StoredWrite:
-        waiting = self.waiting[write.checkpoint, write.task_id, write.idx]
-        refs = [_reference_or_log(one, scribe, seen, blobs) for one in waiting.messages]
-        return with_references(write, waiting.held, refs, blobs)
+        matched = self.matched[write.checkpoint, write.task_id, write.idx]
+        refs = [_reference_or_log(one, scribe, seen, blobs) for one in matched.messages]
+        return with_references(write, matched.held, refs, blobs)
 
 
 def _reference_or_log(one: MatchedMessage, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> MessageRef | None:

@@ -99,14 +99,20 @@ class KeepOnly:
         kept = [row for row in found.all if row.number in chosen | needed | awaited]
         used = set(self._digests(kept, found))
         return CheckpointChanges(
-            put=[_hidden(row) for row in kept if row.number not in chosen | awaited and not row.state],
+            put=[
+                row._replace(state=int(CheckpointState.HIDDEN))
+                for row in kept
+                if row.number not in chosen | awaited and not row.state
+            ],
             drop=[row.number for row in found.all if row.number not in chosen | needed | awaited],
             drop_blobs=[digest for digest in found.digests if digest not in used],
         )
 
     def _needed(self, row: StoredCheckpoint, by_key: Mapping[Key, StoredCheckpoint]) -> Iterator[StoredCheckpoint]:
         """The ancestors down to those that have a value for each of its delta channels."""
-        open_channels = set(self._metadata(row).get(DELTA_COUNTERS) or ()) - self._body(row).values.keys()
+        kind, packed = ormsgpack.unpackb(row.metadata) if row.metadata else ("null", b"")
+        metadata: Mapping[str, Any] = self._serde.loads_typed((kind, packed)) or {}
+        open_channels = set(metadata.get(DELTA_COUNTERS) or ()) - self._body(row).values.keys()
         parent = by_key.get((row.namespace, row.parent_id or ""))
         while open_channels and parent is not None:
             yield parent
@@ -115,10 +121,6 @@ class KeepOnly:
 
     def _body(self, row: StoredCheckpoint) -> RowBody:
         return unpack_body(row.body, self._serde) if row.body else RowBody({}, {})
-
-    def _metadata(self, row: StoredCheckpoint) -> Mapping[str, Any]:
-        kind, body = ormsgpack.unpackb(row.metadata) if row.metadata else ("null", b"")
-        return self._serde.loads_typed((kind, body)) or {}
 
     def _digests(self, rows: Sequence[StoredCheckpoint], found: CheckpointsSeen) -> Iterator[bytes]:
         """The names of all bytes that checkpoints and their writes are made of."""
@@ -134,10 +136,6 @@ class KeepOnly:
                 yield from chunks_in(elements)
                 yield from serde_digests_in(unpack_refs(elements, found.chunks))
         yield from (inner for body in found.chunks.values() for inner in chunks_in(ormsgpack.unpackb(body)))
-
-
-def _hidden(row: StoredCheckpoint) -> StoredCheckpoint:
-    return row._replace(state=int(CheckpointState.HIDDEN))
 
 
 _MAX_TRIES = 10
@@ -187,21 +185,21 @@ class CheckpointRemover:
         serde: SerializerProtocol,
         besides: Collection[str | None] = (),
     ) -> None:
-        waiting: dict[HeldKey, MatchedWrite] = {}
+        matched: dict[HeldKey, MatchedWrite] = {}
         for _ in range(_MAX_TRIES):
             try:
                 await self._threads.store.log.write(
-                    ref, ClearCheckpoints(waiting=waiting, remove=remove, besides=besides)
+                    ref, ClearCheckpoints(matched=matched, remove=remove, besides=besides)
                 )
             except StaleDraft as problem:
                 for write in problem.writes:
                     key = (write.checkpoint, write.task_id, write.idx)
-                    waiting[key] = await self._match_unlisted(ref, problem.rows[write.checkpoint], write, serde)
+                    matched[key] = await self._match_unlisted(ref, problem.rows[write.checkpoint], write, serde)
             except NotFound:  # nothing was ever put there
                 return
             else:
                 return
-        raise Conflict(f"thread {ref.id!r} is being written to all the time; nothing was removed: try again")
+        raise Conflict(f"thread {ref.id!r} kept changing meanwhile; nothing was removed: try again")
 
     async def _match_unlisted(
         self, ref: Ref, row: StoredCheckpoint, write: StoredWrite, serde: SerializerProtocol

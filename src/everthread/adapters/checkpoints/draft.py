@@ -63,7 +63,7 @@ class ListMatcher:
         stored: Mapping[MessageRef, StoredMessage],
     ) -> None:
         self._messages = messages
-        self._standing = known_refs
+        self._known_refs = known_refs
         self._items = items
         self._stored = stored
         self._taken: set[int] = set()
@@ -74,7 +74,10 @@ class ListMatcher:
         if place is None:
             return None
         self._taken.add(place)
-        return MatchedMessage(part, None, place, self._stored_at(place))
+        known = len(self._known_refs)
+        is_known = place < known
+        stored = self._stored.get(self._known_refs[place]) if is_known else self._items[place - known].stored
+        return MatchedMessage(part, None, place, stored)
 
     def _place_of(self, part: HeldMessage) -> int | None:
         """By the object, by its id or, for one without, by what it says. From the end, where new ones stand."""
@@ -85,22 +88,14 @@ class ListMatcher:
             return by_object
         if message.id is not None:
             return next((place for place in places if self._messages[place].id == message.id), None)
-        new = range(len(self._standing), len(self._messages))
+        new = range(len(self._known_refs), len(self._messages))
         return next((place for place in new if place not in self._taken and self._is_new_and_says(place, part)), None)
 
-    def _stored_at(self, place: int) -> StoredMessage | None:
-        known = len(self._standing)
-        return self._stored.get(self._standing[place]) if place < known else self._items[place - known].stored
-
     def _is_new_and_says(self, place: int, part: HeldMessage) -> bool:
-        item = self._items[place - len(self._standing)]
-        if (
-            item.ref is not None
-            or not isinstance(item.stored, JsonTemplate)
-            or not isinstance(part.stored, JsonTemplate)
-        ):
-            return False
-        return _without_id(item.stored) == _without_id(part.stored)
+        item = self._items[place - len(self._known_refs)]
+        if item.ref is None and isinstance(item.stored, JsonTemplate) and isinstance(part.stored, JsonTemplate):
+            return _without_id(item.stored) == _without_id(part.stored)
+        return False
 
 
 def _without_id(stored: JsonTemplate) -> JsonTemplate:
@@ -135,7 +130,7 @@ class CheckpointDraft:
     cache: ThreadCache
     parent: CachedCheckpoint | None
     values: dict[str, PackedValue] = field(default_factory=dict)
-    """Those that are no lists, and those carried over."""
+    """Values other than lists of messages, and those carried over."""
     lists: dict[str, ChannelMessages] = field(default_factory=dict)
     carried: dict[str, Sequence[MessageRef]] = field(default_factory=dict)
     blobs: Blobs = field(default_factory=dict)
@@ -149,16 +144,13 @@ class CheckpointDraft:
         before = self.parent.versions if self.parent is not None else {}
         for channel, version in self.checkpoint["channel_versions"].items():
             if channel not in new_versions and before.get(channel) == version:
-                self._carry(channel)
+                assert self.parent is not None
+                if channel in self.parent.values:
+                    self.values[channel] = self.parent.values[channel]
+                if channel in self.parent.lists:
+                    self.carried[channel] = self.parent.lists[channel]
             elif channel in self.checkpoint["channel_values"]:
                 self._pack(channel, self.checkpoint["channel_values"][channel])
-
-    def _carry(self, channel: str) -> None:
-        assert self.parent is not None
-        if channel in self.parent.values:
-            self.values[channel] = self.parent.values[channel]
-        if channel in self.parent.lists:
-            self.carried[channel] = self.parent.lists[channel]
 
     def _pack(self, channel: str, value: object) -> None:
         messages, is_delta = messages_of(value)
@@ -175,13 +167,9 @@ class CheckpointDraft:
         for channel, found in self.lists.items():
             for place, message in enumerate(found.messages):
                 if found.refs[place] is None and not (channel == HISTORY and is_loggable(message)):
-                    found.refs[place] = self._unlogged_ref(message)
-
-    def _unlogged_ref(self, message: BaseMessage) -> MessageRef:
-        stored = SerdeBytes(*self.serde.dumps_typed(message))
-        ref = UnloggedRef(pack_blob(*stored, self.blobs))
-        self.cache.stored[ref] = stored
-        return ref
+                    stored = SerdeBytes(*self.serde.dumps_typed(message))
+                    found.refs[place] = ref = UnloggedRef(pack_blob(*stored, self.blobs))
+                    self.cache.stored[ref] = stored
 
     # -- the list that feeds history -----------------------------------------------------------------------
 
@@ -213,17 +201,16 @@ class CheckpointDraft:
     def _item(self, place: int, message: BaseMessage, ref: MessageRef | None) -> ListedMessage:
         if ref is not None and not (self.recheck_all and is_loggable(message)):
             return ListedMessage(message, ref, None, self.cache.stored.get(ref))
-        ready = self.prepare(place, message)
+        prepared, stored = self.prepare(place, message)
         if ref is None and message.id is None:
-            ref = self._same_place(place, ready.stored)
-        spare = self._spare_id(place, message, ready.prepared)
-        return ListedMessage(message, ref, ready.prepared, ready.stored, spare)
-
-    def _same_place(self, place: int, stored: StoredMessage) -> MessageRef | None:
-        """A message without an id that is just what stood at this place of the list before is that one."""
-        before = self.parent_refs()
-        ref = before[place] if place < len(before) else None
-        return ref if ref is not None and self.cache.stored.get(ref) == stored else None
+            # A message without an id that is just what stood at this place of the list before is that one.
+            before = self.parent_refs()
+            if place < len(before) and self.cache.stored.get(before[place]) == stored:
+                ref = before[place]
+        spare_id = None
+        if not message.id and prepared.id.startswith("made-") and self._given_id(message) is None:
+            spare_id = made_id([*self._scope(), self.checkpoint["id"]], place, prepared.payload)
+        return ListedMessage(message, ref, prepared, stored, spare_id)
 
     def prepare(self, place: int, message: BaseMessage) -> PreparedMessage:
         """A message, ready to be logged under its own id or one made for it."""
@@ -244,11 +231,6 @@ class CheckpointDraft:
         refs = (kept.ref(message) for kept in self.cache.snapshots(self.address.namespace, HISTORY))
         return next((self.cache.ids[ref] for ref in refs if ref in self.cache.ids), None)
 
-    def _spare_id(self, place: int, message: BaseMessage, prepared: Prepared) -> str | None:
-        if message.id or not prepared.id.startswith("made-") or self._given_id(message) is not None:
-            return None
-        return made_id([*self._scope(), self.checkpoint["id"]], place, prepared.payload)
-
     def removed(self, known_refs: Sequence[MessageRef], items: Sequence[ListedMessage]) -> list[int]:
         """Entries of the parent's list that are not in this one."""
         before = self.parent_refs()
@@ -264,16 +246,17 @@ class CheckpointDraft:
         """The parent's writes that hold messages, matched with the list."""
         found = self.lists.get(HISTORY)
         matcher = ListMatcher(() if found is None else found.messages, known_refs, items, self.cache.stored)
-        return {
-            key: MatchedWrite(one, [self._match(key, number, part, matcher) for number, part in enumerate(one.parts)])
-            for key, one in held.items()
-        }
-
-    def _match(self, key: WriteKey, number: int, part: HeldMessage, matcher: ListMatcher) -> MatchedMessage:
-        is_said = is_loggable(part.message)
-        return matcher.match(part) or MatchedMessage(
-            part, self.prepare_held(key, number, part) if is_said else None, None
-        )
+        writes: dict[WriteKey, MatchedWrite] = {}
+        for key, one in held.items():
+            messages: list[MatchedMessage] = []
+            for number, part in enumerate(one.parts):
+                match = matcher.match(part)
+                if match is None:
+                    prepared = self.prepare_held(key, number, part) if is_loggable(part.message) else None
+                    match = MatchedMessage(part, prepared, None)
+                messages.append(match)
+            writes[key] = MatchedWrite(one, messages)
+        return writes
 
     def prepare_held(self, key: WriteKey, number: int, part: HeldMessage) -> Prepared:
         """A message that no list names, ready to be logged; without an id it is called after its write."""
@@ -292,12 +275,15 @@ class CheckpointDraft:
         *,
         known_refs: Sequence[MessageRef] = (),
         items: Sequence[ListedMessage] = (),
-        waiting: Mapping[WriteKey, MatchedWrite] | None = None,
+        matched: Mapping[WriteKey, MatchedWrite] | None = None,
         rewritten: Mapping[WriteKey, StoredWrite] | None = None,
         with_writes: Sequence[PutWrites] = (),
     ) -> PutCheckpoint:
         """Everything together."""
         run_id = metadata.get("run_id")
+        # The list of a delta channel may stand in earlier checkpoints; an untracked channel has none anywhere.
+        places = (self.lists, self.carried, self.values, metadata.get(DELTA_COUNTERS) or {})
+        has_history = any(HISTORY in known for known in places)
         for one in with_writes:
             self.blobs.update(one.blobs)
         return PutCheckpoint(
@@ -313,17 +299,12 @@ class CheckpointDraft:
             known_refs=known_refs,
             items=items,
             removed=[] if self.address.namespace else self.removed(known_refs, items),
-            waiting=waiting or {},
+            matched=matched or {},
             log_count=0 if self.parent is None else self.parent.log_count,
             rewritten=rewritten,
             with_writes=[write for one in with_writes for write in one.writes],
-            is_silent=not self._has_history(metadata) and not waiting,
+            is_silent=not has_history and not matched,
         )
-
-    def _has_history(self, metadata: Mapping[str, Any]) -> bool:
-        """The list of a delta channel may stand in earlier checkpoints; an untracked channel has none anywhere."""
-        places = (self.lists, self.carried, self.values, metadata.get(DELTA_COUNTERS) or {})
-        return any(HISTORY in known for known in places)
 
     def _body(self, refs: Sequence[MessageRef], blobs: Blobs) -> bytes:
         rest = {key: value for key, value in self.checkpoint.items() if key != "channel_values"}

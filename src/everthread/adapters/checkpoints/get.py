@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, filterfalse, groupby
+from itertools import chain, filterfalse
 from typing import Any, NamedTuple, cast
 
 import ormsgpack
@@ -23,7 +23,6 @@ from everthread.adapters.checkpoints.row_format import (
     LogRef,
     MessageRef,
     RowBody,
-    UnloggedRef,
     chunks_in,
     digests_in,
     refs_in,
@@ -45,7 +44,6 @@ from everthread.core.checkpoints import (
     SavedCheckpoint,
     StoredWrite,
 )
-from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
@@ -89,9 +87,8 @@ class CheckpointLoader:
         self, saved: SavedCheckpoint, body: RowBody
     ) -> tuple[LoadedCheckpoint, Mapping[str, Sequence[MessageRef]]]:
         writes = {id(write): ormsgpack.unpackb(write.value) for write in saved.writes if write.kind == REFERS}
-        await self._load_blobs(
-            [*digests_in(body.values.values()), *_chunks(elements for _, elements in writes.values())]
-        )
+        chunks = [digest for _, elements in writes.values() for digest in chunks_in(elements)]
+        await self._load_blobs([*digests_in(body.values.values()), *chunks])
         lists = refs_in(body.values, self._blobs)
         referred = {key: unpack_refs(elements, self._blobs) for key, (_, elements) in writes.items()}
         await self._load_messages([*lists.values(), *referred.values()])
@@ -161,18 +158,14 @@ class CheckpointLoader:
     ) -> tuple[str, str, Any]:
         if write.kind != REFERS:
             value = self._serde.loads_typed((write.kind, write.value))
-            self._keep_held(saved, write, value)
+            held = held_messages(value, self._serde) if write.is_held and write.channel == HISTORY else None
+            if held is not None:
+                # Whoever gets these messages may put them into the next checkpoint: they are then known by object.
+                self._cache.keep_held(saved.row.namespace, saved.row.id, (write.task_id, write.idx), held)
             return write.task_id, write.channel, value
         refs = [ref for ref in referred[id(write)] if ref in self._cache.stored]
         messages = self._build(saved.row.namespace, f"{write.channel}:writes", refs)
         return write.task_id, write.channel, messages[0] if writes[id(write)][0] == "one" and messages else messages
-
-    def _keep_held(self, saved: SavedCheckpoint, write: StoredWrite, value: object) -> None:
-        """Whoever is handed these messages may put them into the next checkpoint: they are then known by object."""
-        held = held_messages(value, self._serde) if write.is_held and write.channel == HISTORY else None
-        if held is not None:
-            key = (write.task_id, write.idx)
-            self._cache.keep_held(saved.row.namespace, saved.row.id, key, held)
 
     async def _load_blobs(self, digests: Iterable[bytes]) -> None:
         """Bytes by digest, and those that they name when they are chunks of a list."""
@@ -190,14 +183,16 @@ class CheckpointLoader:
         if not unknown:
             return
         await self._load_blobs(serde_digests_in(unknown))
+        seqs: dict[str, set[int]] = {}
         for ref in unknown:
-            if not isinstance(ref, int) and ref.serde_digest in self._blobs:
+            if isinstance(ref, int):
+                seqs.setdefault("", set()).add(ref)
+            elif ref.serde_digest in self._blobs:
                 stored[ref] = SerdeBytes(*unpack_blob(self._blobs[ref.serde_digest]))
-        plain = sorted(
-            {_conversation_and_seq(ref) for ref in unknown if isinstance(ref, int) or _is_built_from_entry(ref)}
-        )
-        for home, addresses in groupby(plain, key=lambda address: address[0]):
-            await self._load_entries(home, [seq for _, seq in addresses])
+            elif isinstance(ref, LogRef) and ref.serde_digest is None:
+                seqs.setdefault(ref.home or "", set()).add(ref.seq)
+        for home, in_conversation in seqs.items():
+            await self._load_entries(home, sorted(in_conversation))
 
     async def _load_entries(self, home: str, seqs: Sequence[int]) -> None:
         ref = nouns.Ref(self._ref.owner, home or self._ref.id)
@@ -207,20 +202,13 @@ class CheckpointLoader:
             except NotFound:
                 continue
             with gc_paused(len(entries)):
-                self._cache_entries(home, entries)
-
-    def _cache_entries(self, home: str, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            made = None if entry.raw is None else template_from_raw(entry.raw)
-            if made is not None:
-                name: MessageRef = LogRef(entry.seq, home, None) if home else entry.seq
-                self._cache.stored[name] = made
-                if made.plain.get("id") is None:
-                    self._cache.ids[name] = entry.id
-
-
-def _chunks(lists: Iterable[Sequence[Any]]) -> list[bytes]:
-    return [digest for elements in lists for digest in chunks_in(elements)]
+                for entry in entries:
+                    template = None if entry.raw is None else template_from_raw(entry.raw)
+                    if template is not None:
+                        name: MessageRef = LogRef(entry.seq, home, None) if home else entry.seq
+                        self._cache.stored[name] = template
+                        if template.plain.get("id") is None:
+                            self._cache.ids[name] = entry.id
 
 
 def _inner_chunks(body: bytes) -> list[bytes]:
@@ -229,15 +217,6 @@ def _inner_chunks(body: bytes) -> list[bytes]:
         return []
     elements = ormsgpack.unpackb(body)
     return chunks_in(elements) if isinstance(elements, list) else []
-
-
-def _is_built_from_entry(ref: MessageRef) -> bool:
-    return isinstance(ref, LogRef) and ref.serde_digest is None
-
-
-def _conversation_and_seq(ref: MessageRef) -> tuple[str, int]:
-    assert not isinstance(ref, UnloggedRef)
-    return ("", ref) if isinstance(ref, int) else (ref.home or "", ref.seq)
 
 
 def _runs(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -45,16 +45,18 @@ def held_messages(value: object, serde: SerializerProtocol) -> HeldMessages | No
     shape, messages = _messages_in(value)
     if not any(map(is_loggable, messages)):
         return None
-    return HeldMessages(shape, tuple(HeldMessage(message, _cast(message, serde)) for message in messages))
+    return HeldMessages(
+        shape,
+        tuple(
+            HeldMessage(message, stored_message(message.model_dump(warnings=False), message, serde))
+            for message in messages
+        ),
+    )
 
 
 def held_in_row(write: StoredWrite, serde: SerializerProtocol) -> HeldMessages:
     """The messages of a write, from its row."""
     return held_messages(serde.loads_typed((write.kind, write.value)), serde) or HeldMessages("other", ())
-
-
-def _cast(message: BaseMessage, serde: SerializerProtocol) -> StoredMessage:
-    return stored_message(message.model_dump(warnings=False), message, serde)
 
 
 def _messages_in(value: object) -> tuple[str, Sequence[BaseMessage]]:

@@ -68,7 +68,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def _json_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """Keys that are no strings, and a key that looks like our own tag, are written beside their values."""
+    """Keys that are not strings, and a key that looks like our own tag, are written beside their values."""
     if all(type(key) is str for key in value) and TAG not in value:
         return {key: to_json_value(inner) for key, inner in value.items()}
     return {TAG: "mapping", "value": [[to_json_value(key), to_json_value(inner)] for key, inner in value.items()]}

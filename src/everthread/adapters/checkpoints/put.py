@@ -83,7 +83,8 @@ class CheckpointWriter:
             try:
                 draft = await self._draft(ref, address, checkpoint, new_versions, serde, recheck_all)
                 if draft.parent is None:  # which may yet come: the writes await it
-                    await self._write_all(ref, writes)
+                    for waiting in writes:
+                        await self._write(ref, waiting)
                     writes = ()
                 intent = await self._intent(ref, draft, metadata, unknown, writes)
                 draft.update_cache(await self._write(ref, intent))
@@ -93,7 +94,7 @@ class CheckpointWriter:
             else:
                 draft.cache.held.pop((address.namespace, address.id or ""), None)
                 return
-        raise Conflict(f"thread {address.thread_id!r} is being changed all the time; nothing was stored: try again")
+        raise Conflict(f"thread {address.thread_id!r} kept changing during the put; nothing was stored: try again")
 
     async def _draft(
         self,
@@ -108,10 +109,14 @@ class CheckpointWriter:
         if recheck_all:  # what is remembered of the parent is not what the store has
             cache.checkpoints.clear()
         draft = CheckpointDraft(
-            address, checkpoint, serde, cache, await parent_of(self._threads, ref, address, serde, cache)
+            address,
+            checkpoint,
+            serde,
+            cache,
+            parent=await parent_of(self._threads, ref, address, serde, cache),
+            counts_tokens_later=self._threads.store.log.counts_later,
+            recheck_all=recheck_all,
         )
-        draft.recheck_all = recheck_all
-        draft.counts_tokens_later = self._threads.store.log.counts_later
         draft.sort_channels(new_versions)
         draft.keep_unlogged()
         return draft
@@ -124,24 +129,23 @@ class CheckpointWriter:
         unknown: Mapping[WriteKey, HeldMessages],
         with_writes: Sequence[PutWrites],
     ) -> PutCheckpoint:
-        held = {**unknown, **draft.cache.held.get((draft.address.namespace, draft.address.id or ""), {})}
-        if draft.address.namespace:
-            writes = await self._held_writes(ref, draft.address)
-            held = {key: held.get(key) or held_in_row(write, draft.serde) for key, write in writes.items()}
-            followed = await SubgraphLog(self._threads.et, ref, draft).log_new([*writes.values()], held)
-            return draft.intent(metadata, rewritten=followed)
+        address = draft.address
+        held = {**unknown, **draft.cache.held.get((address.namespace, address.id or ""), {})}
+        if address.namespace:  # a subgraph: what it says first is logged in a conversation of its own
+            has_parent = address.id is not None
+            parent = (
+                await self._threads.store.checkpoints.get(ref, address.namespace, address.id) if has_parent else None
+            )
+            writes = [write for write in parent.writes if write.is_held] if parent is not None else []
+            held = {
+                (write.task_id, write.idx): held.get((write.task_id, write.idx)) or held_in_row(write, draft.serde)
+                for write in writes
+            }
+            rewritten = await SubgraphLog(self._threads.et, ref, draft).log_new(writes, held)
+            return draft.intent(metadata, rewritten=rewritten)
         known_refs, items = draft.listed_messages()
-        waiting = draft.match_writes(held, known_refs, items)
-        return draft.intent(metadata, known_refs=known_refs, items=items, waiting=waiting, with_writes=with_writes)
-
-    async def _held_writes(self, ref: Ref, address: CheckpointAddress) -> dict[WriteKey, StoredWrite]:
-        saved = (
-            None
-            if address.id is None
-            else await self._threads.store.checkpoints.get(ref, address.namespace, address.id)
-        )
-        found = () if saved is None else saved.writes
-        return {(write.task_id, write.idx): write for write in found if write.is_held}
+        matched = draft.match_writes(held, known_refs, items)
+        return draft.intent(metadata, known_refs=known_refs, items=items, matched=matched, with_writes=with_writes)
 
     async def _write(self, ref: Ref, intent: Intent[Any]) -> Any:
         """Write to a conversation that may not exist yet."""
@@ -150,10 +154,6 @@ class CheckpointWriter:
         except NotFound:
             await self._threads.et.conversations.ensure(ref.id, ref.owner)
             return await self._threads.store.log.write(ref, intent)
-
-    async def _write_all(self, ref: Ref, intents: Sequence[Intent[Any]]) -> None:
-        for intent in intents:
-            await self._write(ref, intent)
 
     async def put_writes(self, address: CheckpointAddress, taken: Sequence[TaskWrite]) -> None:
         """Keep what a task wrote, with the messages in it held until a checkpoint names them."""

@@ -164,7 +164,7 @@ class RowBody(NamedTuple):
 
 
 def pack_value(value: object, serde: SerializerProtocol, blobs: Blobs) -> PackedValue:
-    """A value that is no list of messages."""
+    """A value other than a list of messages."""
     kind, body = serde.dumps_typed(value)
     if len(body) <= _MAX_INLINE_BYTES:
         return [INLINE, kind, body]
@@ -221,7 +221,7 @@ def refs_in(values: Mapping[str, PackedValue], chunks: Mapping[bytes, bytes]) ->
 
 
 def unpack_value(value: PackedValue, serde: SerializerProtocol, blobs: Mapping[bytes, bytes]) -> Any:
-    """A value that is no list of messages; KeyError when its bytes are gone."""
+    """A value other than a list of messages; KeyError when its bytes are gone."""
     if value[0] == INLINE:
         return serde.loads_typed((value[1], value[2]))
     return serde.loads_typed(unpack_blob(blobs[value[1]]))

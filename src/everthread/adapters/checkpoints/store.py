@@ -211,7 +211,7 @@ def matches_value(value: Any, wanted: Any) -> bool:
 
 def _compare(value: Any, name: str, bound: Any) -> bool:
     if name not in _OPERATORS:
-        raise Invalid(f"{name!r} is no operator; use one of {', '.join(_OPERATORS)}", field="filter")
+        raise Invalid(f"unknown operator {name!r}; use one of {', '.join(_OPERATORS)}", field="filter")
     try:
         return bool(_OPERATORS[name](value, bound))
     except TypeError:  # a text is neither less nor more than a number

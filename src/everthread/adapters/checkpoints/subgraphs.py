@@ -41,8 +41,8 @@ class SubgraphLog:
         """Log what is new in the list, and what the parent's writes hold beside it; those writes, with references."""
         draft = self._draft
         known, items = draft.listed_messages(may_refer_to_thread=True)
-        waiting = draft.match_writes(held, known, items)
-        unlisted = [one for wait in waiting.values() for one in wait.messages if one.prepared is not None]
+        matched = draft.match_writes(held, known, items)
+        unlisted = [one for wait in matched.values() for one in wait.messages if one.prepared is not None]
         new = [_New(one.prepared, one.part.stored) for one in unlisted if one.prepared is not None]
         fresh = [item for item in items if item.ref is None]
         new += [
@@ -55,17 +55,17 @@ class SubgraphLog:
         if HISTORY in draft.lists:
             draft.lists[HISTORY].refs[:] = known_refs
         return {
-            (write.task_id, write.idx): self._with_references(write, waiting, known_refs, by_part) for write in writes
+            (write.task_id, write.idx): self._with_references(write, matched, known_refs, by_part) for write in writes
         }
 
     def _with_references(
         self,
         write: StoredWrite,
-        waiting: Mapping[WriteKey, MatchedWrite],
+        matched: Mapping[WriteKey, MatchedWrite],
         known_refs: Sequence[MessageRef],
         by_part: Mapping[int, MessageRef],
     ) -> StoredWrite:
-        wait = waiting[write.task_id, write.idx]
+        wait = matched[write.task_id, write.idx]
 
         def reference(one: MatchedMessage) -> MessageRef | None:
             if one.place is None:

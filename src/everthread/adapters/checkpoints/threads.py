@@ -56,7 +56,7 @@ def check_filter(filter: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """What checkpoints' metadata must be equal to. A key that could be no key of metadata is refused."""
     for key in filter or {}:
         if not isinstance(key, str) or not _FILTER_KEY.fullmatch(key):
-            raise Invalid(f"{key!r} is no key of metadata; use letters, digits and . : - _", field="filter")
+            raise Invalid(f"{key!r} is not a valid metadata key; use letters, digits and . : - _", field="filter")
     return filter or {}
 
 
