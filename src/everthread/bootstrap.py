@@ -72,23 +72,34 @@ def open(
     vectors: Vectors | str | None = None,
     worker: bool | Pace = True,
 ) -> Everthread:
-    """A database of conversations, to be used as `async with everthread.open(url) as et`.
+    """Open a database of conversations. Use it as `async with everthread.open(url) as et`.
 
-    `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name`, `memory://`.
-    `settings` (`Settings.load()` of everthread.settings) say what is not given here; without them no file is read, and
-    of the environment only MAX_MESSAGE_HISTORY. `compaction` is how conversations are compacted unless the database
-    says otherwise. `summariser` writes summaries: a LangChain chat model, the name of one ("openai:gpt-5-mini"), or an
-    object of your own; without one the extractive summariser does. A `summary_model` that is set in the database or
-    for a call goes before it. Summaries are made from text as `redact` leaves it, which by default takes known forms
-    of secrets out. With `blobs` (an address such as `file:///var/lib/blobs` or `s3://bucket/folder`) payloads over
-    64 KiB are kept there. `workspaces` is the folder of the conversations' files: unless named, `et.db.workspaces`
-    beside a SQLite file `et.db`, for PostgreSQL `workspaces` in the user's data folder, and in memory one that goes
-    with the database. `embedder` finds by meaning: "minilm", "wordllama" or "m3e" (local, from `everthread models
-    fetch`), LangChain embeddings or their name ("openai:text-embedding-3-small"), an object of your own, or None for
-    words alone; unless named, MiniLM when its weights and the extra are here. `vectors` says where its vectors are kept
-    when that is not the database: "milvus:http://host:19530". `recall` is how the old is looked for. `worker`: whether
-    work that waits, such as a compaction that is due, is done here in the background (at which pace); without, it waits
-    for another process, such as `everthread worker`.
+    ```py
+    async with everthread.open("sqlite:///data/et.db", summariser="openai:gpt-5-mini") as et:
+        conv = await et.conversations.create(title="Trip")
+        await conv.append({"role": "user", "content": "Hello"})
+    ```
+
+    Args:
+        url: `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name` or `memory://`.
+        blobs: Where payloads over 64 KiB are kept, such as `file:///var/lib/blobs` or `s3://bucket/folder`; by default
+            in the database.
+        workspaces: The folder for the conversations' files. By default `et.db.workspaces` beside a SQLite file `et.db`,
+            `workspaces` in the user's data folder for PostgreSQL, and a temporary folder for `memory://`.
+        settings: Defaults for what is not given here (`everthread.settings.Settings.load()`). Without them no file is
+            read, and no environment variable except MAX_MESSAGE_HISTORY.
+        clock: Returns the current time, in UTC.
+        compaction: How conversations are compacted, unless the database says otherwise.
+        summariser: Writes summaries: a LangChain chat model, the name of one, or an object of your own. Without one the
+            extractive summariser does. A `summary_model` set in the database or for a call takes precedence.
+        redact: Removes secrets from the text that summaries are made from.
+        recall: How old messages are searched and ranked.
+        embedder: Finds by meaning: "minilm", "wordllama" or "m3e" (local, from `everthread models fetch`), LangChain
+            embeddings or their name ("openai:text-embedding-3-small"), an object of your own, or None for words only.
+            By default MiniLM, if it is installed.
+        vectors: Where vectors are kept if not in the database, such as "milvus:http://host:19530".
+        worker: Whether background work, such as due compactions, is done in this process, and at which pace. If False,
+            it waits for another process, such as `everthread worker`.
     """
     address = url if url is not None or settings is None else settings.database
     base = policy_from_environment(os.environ) if settings is None else settings.compaction
@@ -213,12 +224,27 @@ def agent(
     limits: TurnLimits | None = None,
     features: Features | None = None,
 ) -> Agent:
-    """An agent that answers in the conversations of a database: `run_turn(conversation, "hello", agent=agent)`.
+    """Create an agent that answers in the conversations of a database. Call it in the event loop of `et`.
 
-    To be made in the event loop that the database is open in. `model` (a name such as "openai:gpt-5-mini", or a
-    LangChain chat model) overrides the configured one; `models` overrides how models are found at all. `tools` makes
-    the tools of a turn: by default those of `everthread.turn.tools`, with None none; `builtin` are the tools beside
-    them. `skills`, `knowledge`, `types`, `limits` and `features` are as in `everthread.turn.Agent`.
+    ```python
+    agent = everthread.agent(et, model=model)
+    async for event in everthread.run_turn(conv, "Where were we?", agent=agent):
+        print(event.kind)
+    ```
+
+    Args:
+        et: The open database.
+        model: A name such as "openai:gpt-5-mini" or a LangChain chat model; by default the configured one.
+        settings: By default those of the environment (`everthread.settings.Settings.load()`).
+        saver: The checkpointer of the agent's graph; by default one over the log itself.
+        models: How models are found at all, instead of `model`.
+        tools: Provides the tools of a turn; by default those of `everthread.turn.tools`. None for no tools.
+        builtin: The tools beside them; by default calling a subagent and describing the result.
+        skills: The skills that turns may use.
+        knowledge: Where documents are looked up; by default the owner's own (`et.knowledge`).
+        types: Agent types by name: a prompt and its tools.
+        limits: How many model calls, subagents and seconds a turn may take.
+        features: Which parts of a turn are on.
     """
     try:
         from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - an extra

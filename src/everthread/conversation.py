@@ -76,7 +76,16 @@ UNSET: Final = _Unset()
 
 
 class Conversation:
-    """One conversation of one owner. All of its verbs may be called from any number of tasks at once."""
+    """One conversation of one owner. Its methods may be called from any number of tasks at once.
+
+    ```python
+    conv = await et.conversations.create(title="Trip")
+    await conv.append([{"role": "user", "content": "My grandmother has a peanut allergy."}])
+    context = await conv.context(system="You plan trips.")  # what to send to a model
+    async for message in conv.messages():
+        print(message.seq, message.role, message.text)
+    ```
+    """
 
     def __init__(self, runtime: Runtime, info: ConversationInfo) -> None:
         self._runtime = runtime
@@ -90,48 +99,56 @@ class Conversation:
 
     @property
     def id(self) -> str:
+        """Its id, unique for its owner."""
         return self.info.id
 
     @property
     def owner(self) -> str:
+        """Who it belongs to; `local` by default."""
         return self.info.owner
 
     @property
     def title(self) -> str | None:
+        """Its title, if it has one."""
         return self.info.title
 
     @property
     def metadata(self) -> Mapping[str, Any]:
+        """The caller's own data about it."""
         return self.info.metadata
 
     @property
     def parent_id(self) -> str | None:
-        """The conversation this one is a subagent of."""
+        """The conversation that this one was started from, if it belongs to a subagent."""
         return self.info.parent_id
 
     @property
     def is_active(self) -> bool:
+        """Whether it is marked as active; a flag for the caller's own use."""
         return self.info.is_active
 
     @property
     def is_deleted(self) -> bool:
+        """Whether it is hidden from lists and searches (`delete`)."""
         return self.info.deleted_at is not None
 
     @property
     def off_record(self) -> bool:
-        """Whether it is kept out of every index and erased when the database is closed."""
+        """Whether it is never indexed, and erased when the database is closed."""
         return self.info.off_record
 
     @property
     def created_at(self) -> datetime:
+        """When it was created."""
         return self.info.created_at
 
     @property
     def updated_at(self) -> datetime:
+        """When it was last written to or changed."""
         return self.info.updated_at
 
     async def refresh(self) -> Conversation:
-        """Read the row again."""
+        """Read the conversation's row again, and return this object."""
         self.info = await self._store.conversations.get(self._ref)
         return self
 
@@ -144,7 +161,12 @@ class Conversation:
         metadata: Mapping[str, Any] | _Unset = UNSET,
         is_active: bool | _Unset = UNSET,
     ) -> Conversation:
-        """Set what is given; leave the rest."""
+        """Change the title, the metadata or the active flag; arguments that are left out stay as they are.
+
+        ```python
+        await conv.update(title="Trip to Kunming")
+        ```
+        """
         changes: dict[str, Any] = {}
         if not isinstance(title, _Unset):
             changes["title"] = check_title(title)
@@ -157,7 +179,7 @@ class Conversation:
         return await self._change(changes)
 
     async def delete(self) -> Conversation:
-        """Take it out of lists and searches. Nothing is removed; `restore` undoes it."""
+        """Hide the conversation from lists and searches. Nothing is destroyed; `restore` undoes it."""
         return await self._change({"deleted_at": self._runtime.clock()})
 
     async def restore(self) -> Conversation:
@@ -178,11 +200,19 @@ class Conversation:
         expected_head: int | None = None,
         branch: Branch | BranchName = None,
     ) -> list[Receipt]:
-        """Keep these messages for ever; durable when this returns, all of them or none.
+        """Store messages for good. When this returns they are durable, all of them or none.
 
-        Takes OpenAI-shape and LangChain-shape dicts, LangChain messages and JSON bytes. The same message again
-        is nothing new; a known id with other content is a revision. A retry is safe when the messages carry ids
-        or the call an idempotency key. `expected_head` is the seq the branch must end at (0: still empty).
+        Accepts dicts in OpenAI's or LangChain's format, LangChain messages, and JSON bytes; one or a list. A message
+        that is already there is stored only once; a known id with different content becomes a revision. A retry is safe
+        when the messages have ids or the call an `idempotency_key`. `expected_head` is the seq that the branch must end
+        at (0 for an empty one), or HeadMoved is raised.
+
+        ```python
+        await conv.append([
+            {"role": "user", "content": "Where to?", "id": "q1"},
+            {"role": "assistant", "content": "To Kunming."},
+        ])
+        ```
         """
         if idempotency_key is not None:
             check_id(idempotency_key, "idempotency_key")
@@ -213,7 +243,7 @@ class Conversation:
         return TO_EMBED if self._runtime.meaning is not None and not self.off_record else ()
 
     async def request_title(self) -> None:
-        """Have it named in the background, after how it begins; a title that somebody gave it stays."""
+        """Ask for a title, made in the background from the first question. An existing title stays."""
         await self._store.log.write(self._ref, intents.PutJobs(jobs=(NewJob(kind=TITLE),)))
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
@@ -224,14 +254,19 @@ class Conversation:
         return await asyncio.to_thread(ingest.prepare_all, batch, count_later=count_later)
 
     async def edit(self, id: str, payload: object, *, activate: bool = True) -> Receipt:
-        """Put another message in this one's place, on a new branch; the original and its answers stay."""
+        """Replace a message on a new branch. The original and everything after it stay on the old one.
+
+        ```python
+        await conv.edit("m1", {"role": "user", "content": "My grandmother has a nut allergy."})
+        ```
+        """
         check_id(id, "id")
         (message,) = await self._prepared([payload])
         sibling = intents.as_sibling(message, id, new_id())
         return await self._store.log.write(self._ref, intents.Edit(target=id, message=sibling, activate=activate))
 
     async def delete_message(self, id: str) -> None:
-        """Hide a message from history and from the model; `restore_message` undoes it."""
+        """Hide a message from history and from the model. `restore_message` undoes it."""
         await self._mark(id, Mark.DELETED)
 
     async def restore_message(self, id: str) -> None:
@@ -239,7 +274,7 @@ class Conversation:
         await self._mark(id, Mark.RESTORED)
 
     async def pin(self, id: str) -> None:
-        """Keep a message in the model's view whatever is compacted."""
+        """Keep a message in the model's view, whatever is compacted."""
         await self._mark(id, Mark.PINNED)
 
     async def unpin(self, id: str) -> None:
@@ -262,8 +297,15 @@ class Conversation:
         pinned: bool | None = None,
         origin: Origin = "person",
     ) -> Memory:
-        """Remember something that is known from here (from the message `seq`): of the user, or for this conversation
-        alone. Conflict when it is off the record."""
+        """Remember something that was learned here, for the user or for this conversation only.
+
+        `seq` names the message it comes from; the other arguments are those of `Memories.add`. Raises Conflict when the
+        conversation is off the record.
+
+        ```python
+        await conv.remember("The grandmother is allergic to peanuts.", seq=1)
+        ```
+        """
         return await Memories(self._store, self._runtime.embedder).add(
             self.owner,
             text,
@@ -277,37 +319,43 @@ class Conversation:
         )
 
     async def remembered(self, query: str | None = None, *, limit: int = 100) -> Sequence[Memory]:
-        """The memories that hold here, newest first; with a query those that have its words, best first."""
+        """Return the memories that apply here, newest first; with a query those that match it, best first."""
         memories = Memories(self._store, self._runtime.embedder)
         if query is None:
             return (await memories.list(self.owner, conversation=self.id, limit=limit)).items
         return [hit.memory for hit in await memories.search(self.owner, query, conversation=self.id, limit=limit)]
 
     async def forget(self, id: str) -> Memory:
-        """Take a memory that holds here out of every search and context; `et.memories.restore` undoes it."""
+        """Remove a memory from every search and context. `et.memories.restore` undoes it."""
         return await Memories(self._store, self._runtime.embedder).forget(self.owner, id)
 
     # -- branches ------------------------------------------------------------------------------------------
 
     async def fork(self, at_seq: int, *, activate: bool = False) -> Branch:
-        """A new branch that shares everything up to this message (0: nothing)."""
+        """Create a branch that shares everything up to this message (0 for nothing).
+
+        ```python
+        branch = await conv.fork(2)
+        await conv.append({"role": "user", "content": "Or to Dali?"}, branch=branch)
+        ```
+        """
         check_count(at_seq, "at_seq")
         row, active = await self._store.log.write(self._ref, intents.Fork(at_seq=at_seq, activate=activate))
         return _branch(row, active)
 
     async def set_active(self, branch: Branch | BranchName) -> Branch:
-        """Show and extend this branch when no other is named."""
+        """Make this the branch that is read and extended when no other is named."""
         row = await self._store.log.write(self._ref, intents.SetActive(branch=check_branch(branch)))
         return _branch(row, row.number)
 
     async def branches(self) -> AsyncIterator[Branch]:
-        """Every branch, oldest first."""
+        """Iterate over every branch, oldest first."""
         rows, active = await self._store.log.branches(self._ref)
         for row in rows:
             yield _branch(row, active)
 
     async def children(self) -> AsyncIterator[Conversation]:
-        """The conversations of its subagents, newest first."""
+        """Iterate over the conversations of its subagents, newest first."""
         position = None
         while True:
             page, position = await self._store.conversations.list(
@@ -319,10 +367,10 @@ class Conversation:
                 return
 
     async def copy(self, *, id: str | None = None, title: str | None = None) -> Conversation:
-        """A new conversation with entries of its own: the same messages, revisions, marks and branches.
+        """Copy the conversation: the same messages, revisions, marks and branches in a new log.
 
-        Children and idempotency keys are not copied, nor is what was erased. A copy that a crash cut short is
-        empty; the same call with the same id completes it.
+        Children, idempotency keys and erased messages are not copied. If a crash interrupts it, the same call with the
+        same id completes the copy.
         """
         entries, rows, active = await self._whole()
         new = NewConversation(
@@ -369,7 +417,14 @@ class Conversation:
         revisions: bool = False,
         include_deleted: bool = False,
     ) -> AsyncIterator[Message]:
-        """The messages along a branch in their order, each in its newest revision (or in all of them)."""
+        """Iterate over the messages of a branch in order, each in its newest revision, or with `revisions` in all of
+        them.
+
+        ```python
+        async for message in conv.messages(after=1, limit=10):
+            print(message.seq, message.role, message.text)
+        ```
+        """
         return read.stream(
             self._store.log,
             self._ref,
@@ -388,7 +443,7 @@ class Conversation:
         branch: Branch | BranchName = None,
         include_deleted: bool = False,
     ) -> list[Message]:
-        """The newest messages of a branch, or the newest before a seq, in their order."""
+        """Return the newest messages of a branch, in order."""
         check_count(count, "count")
         return await read.tail(
             self._store.log,
@@ -400,11 +455,11 @@ class Conversation:
         )
 
     async def message(self, id: str) -> Message:
-        """One message in its newest revision, deleted or not, on whichever branch it stands."""
+        """Return one message in its newest revision, whether deleted or not and on whichever branch."""
         return await read.one(self._store.log, self._ref, check_id(id, "id"))
 
     async def message_at(self, seq: int) -> Message:
-        """The message at this place, or that the entry there speaks of, in its newest revision."""
+        """Return the message at this position, or the one that the log entry there is about, in its newest revision."""
         for entry in await self._store.log.find(self._ref, seqs=[check_count(seq, "seq")]):
             return await read.one(self._store.log, self._ref, entry.id)
         raise NotFound(f"no message with seq {seq} in conversation {self.id!r}")
@@ -417,15 +472,21 @@ class Conversation:
         thinking: bool = True,
         tools: bool = True,
     ) -> AsyncIterator[bytes]:
-        """The conversation as Markdown (`md`), a page (`html`), `json`, or a line for each message (`jsonl`).
+        """Export the conversation as Markdown (`md`), a web page (`html`), `json`, or one line per message (`jsonl`).
 
-        Markdown and pages also without the model's thinking, or without its calls of tools and what came of them.
+        In Markdown and pages, `thinking` and `tools` say whether the model's reasoning and its tool calls are included.
+
+        ```python
+        markdown = b"".join([piece async for piece in conv.export("md")])
+        ```
         """
         return exporting.export(self.info, self.messages(branch=branch), format, exporting.Parts(thinking, tools))
 
     async def search(self, text: str, *, limit: int = 20, meaning: bool = False) -> Hits:
-        """Messages of this conversation by their words, on whichever branch, best first; `meaning` as in
-        `Everthread.search`."""
+        """Search this conversation's messages by words, on every branch, best first.
+
+        `meaning` is as in `Everthread.search`.
+        """
         if not isinstance(text, str):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
         if len(text) > MAX_QUERY_CHARACTERS:
@@ -449,16 +510,26 @@ class Conversation:
         compaction: Mapping[str, Any] | None = None,
         to_keep: bool = False,
     ) -> Context:
-        """A request that is valid and within the budget, whatever the history.
+        """Build a request for a model that is valid and within the budget, whatever the history.
 
-        `messages` are in OpenAI's shape, valid for both providers or for the one that `provider` names. `system`
-        stands before the system messages that the log itself begins with or has pinned, which always stand. When the
-        history is over the hard mark, its oldest part is summed up here and now; a model that fails at that costs its
-        time limit and nothing else. Below it, a compaction that is due is left to the background. With a `query`,
-        what has to do with it from before the window, and memories, are quoted before the newest user message;
-        pinned memories stand at the beginning, as they were at the last compaction, and newer ones there too. `tools`
-        are the schemas sent beside the messages: room is left for them unless the budget says how much they take. A
-        request that is `to_keep` goes to `keep_context`, which writes down what is left to the background as well.
+        If the history is over the hard limit, its oldest part is summarised first; a summary model that fails costs its
+        time limit and nothing else. Below the limit, a due compaction is left to the background.
+
+        ```python
+        context = await conv.context(system="You plan trips.", query="What can she not eat?")
+        print(context.messages, context.tokens)
+        ```
+
+        Args:
+            system: The system prompt. System messages at the beginning of the log, or pinned ones, follow it.
+            query: What the model is about to be asked: related older messages and memories are quoted before the newest
+                user message.
+            tools: The tool schemas that will be sent too; room is left for them unless the budget already does.
+            budget: How large the request may be.
+            branch: The branch to build it from; by default the active one.
+            provider: Whose rules the messages must obey; by default they are valid for every provider.
+            compaction: Compaction settings for this call only.
+            to_keep: Whether the result goes to `keep_context`, which then queues a due compaction in the same write.
         """
         _check_request(system, query, tools, budget)
         check_provider(provider)
@@ -519,11 +590,16 @@ class Conversation:
         on_each: Callable[[CompactionOutcome], None] | None = None,
         budget: Budget | None = None,
     ) -> CompactionOutcome:
-        """Sum up all messages outside of what is kept recent, in as many summaries as it takes.
+        """Summarise all messages except the most recent ones, in as many summaries as it takes. The log does not
+        change.
 
-        The log does not change. `compaction` of the outcome is the newest of them; `on_each` is told of every one
-        when it is kept. With the `budget` that it is made for, events tell how much of it is used, and summaries are
-        condensed until they take a quarter of it at most, or are no longer than one may be.
+        `compaction` of the outcome is the newest summary; `on_each` is called for every one. Given a `budget`,
+        summaries are condensed until together they take at most a quarter of it.
+
+        ```python
+        outcome = await conv.compact(dry_run=True)
+        print([(planned.first_seq, planned.last_seq) for planned in outcome.planned])
+        ```
         """
         return await self._runtime.compaction.compact(
             self._ref,
@@ -542,27 +618,30 @@ class Conversation:
         branch: Branch | BranchName = None,
         compaction: Mapping[str, Any] | None = None,
     ) -> CompactionOutcome:
-        """Sum up as long as a mark is passed, as the background does by itself; for who opened without a worker.
+        """Compact as long as a limit is exceeded, as the background does by itself; for programs without a worker.
 
-        Without a budget only the mark of messages counts.
+        Without a budget, only the number of messages counts.
         """
         found = DueCompaction(budget=budget or UNLIMITED, branch=check_branch(branch), compaction=compaction)
         return await self._runtime.compaction.compact_if_due(self._ref, found)
 
     async def keep_context(self, context: Context) -> str:
-        """Remember what a model is shown, by reference; gives the id that `seen_context` takes."""
+        """Record what a model is shown, by reference, and return the id for `seen_context`."""
         id = new_id()
         kept = manifests.dump(context.manifest)
         await self._store.views.keep_manifest(self._ref, id, kept, context.shared, context.later)
         return id
 
     async def seen_context(self, id: str) -> SeenContext:
-        """What a model was shown, rendered again from the log; it says so when something was erased since."""
+        """Render again, from the log, what a model was shown. The result says whether anything was erased since."""
         return await read_view.render_again(self._store, self._ref, check_id(id, "id"))
 
     async def compactions(self) -> AsyncIterator[Compaction]:
-        """Every compaction of this conversation, oldest first, undone and invalid ones too. Summaries that a framework
-        put into its own state stand among them, with the trigger `framework` and its name as their strategy."""
+        """Iterate over every compaction, oldest first, including those undone or no longer valid.
+
+        Summaries that a framework wrote into its own state are among them, with the trigger `framework` and the
+        framework's name as their strategy.
+        """
         theirs = deque(await of_frameworks(self._store.log, self._ref))
         after = None
         while page := await self._store.views.all_compactions(self._ref, after=after, limit=_PAGE):
@@ -575,13 +654,15 @@ class Conversation:
             yield compaction
 
     async def summary(self, *, branch: Branch | BranchName = None, level: int | None = None) -> str | None:
-        """What stands for the part before the window, by itself; `level` 1 tells it in the most detail."""
+        """Return the text of the summaries that stand for the part before the window; `level` 1 has the most detail."""
         told = await self.summaries(branch=branch, level=level)
         return "\n\n".join(compaction.summary for compaction in told) or None
 
     async def summaries(self, *, branch: Branch | BranchName = None, level: int | None = None) -> Sequence[Compaction]:
-        """The compactions that stand for the part before the window, oldest first; told at a lower `level`, those
-        they were made from."""
+        """Return the compactions that stand for the part before the window, oldest first.
+
+        With a lower `level`, those that they were made from.
+        """
         row = (await self._store.views.inputs(self._ref, check_branch(branch))).row
         return row if level is None else await self._at_level(row, level)
 
@@ -597,18 +678,21 @@ class Conversation:
         return row
 
     async def undo_compaction(self, id: str) -> Compaction:
-        """Have the messages back in the model's view. Conflict while another compaction builds on this one."""
+        """Undo a compaction: the original messages return to the model's view.
+
+        Raises Conflict while another compaction builds on this one.
+        """
         known = await self.compaction(id)
         if known.trigger == FRAMEWORK:
             raise Conflict(f"compaction {id!r} is a summary in the state of {known.strategy}; no view of ours uses it")
         return await self._store.log.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
 
     async def compaction_diff(self, id: str) -> CompactionDiff:
-        """What a compaction stands for, what it says, and which facts are only in the originals."""
+        """Compare a compaction with its originals: what the summary says, and which facts only the originals have."""
         return await compaction_diff(self._store, self._ref, await self.compaction(id))
 
     async def compaction(self, id: str) -> Compaction:
-        """One compaction, in use or not."""
+        """Return one compaction, in use or not."""
         for compaction in await self._store.views.compactions(self._ref, CompactionQuery(ids=[check_id(id, "id")])):
             return compaction
         for compaction in await of_frameworks(self._store.log, self._ref):
@@ -619,13 +703,13 @@ class Conversation:
     # -- turns ---------------------------------------------------------------------------------------------
 
     async def turn(self, id: str) -> Turn:
-        """Where a turn stands; NotFound when this conversation has none by this id."""
+        """Return a turn and its state. Raises NotFound when this conversation has none with this id."""
         return await self._store.turns.get(self._ref, check_id(id, "id"))
 
     async def turns(
         self, *, limit: int = 50, cursor: str | None = None, states: Sequence[TurnState] = ()
     ) -> Page[Turn]:
-        """One page of its turns, newest first. `next_cursor` is None on the last page."""
+        """List the conversation's turns page by page, newest first."""
         check_count(limit, "limit")
         if cursor is not None and not re.fullmatch("[0-9]{1,18}", cursor):
             raise Invalid("is not one that turns() returned; begin without a cursor", field="cursor")
@@ -635,7 +719,7 @@ class Conversation:
         return Page(items=found[:limit], next_cursor=None if is_last else str(found[limit - 1].number))
 
     async def turn_events(self, id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
-        """What a turn has told so far, from the event after this number on; kept for some days."""
+        """Iterate over the stored events of a turn after this number. Events are kept for seven days."""
         check_count(after, "after")
         while page := await self._store.turns.events(self._ref, check_id(id, "id"), after=after, limit=_EVENTS):
             for one in page:
@@ -643,8 +727,11 @@ class Conversation:
             after = page[-1].number
 
     async def stop_turn(self, id: str) -> Turn:
-        """Stop a turn, wherever it runs. One that waits ends at once; one that runs ends within a few seconds, what it
-        has said is kept. One that has ended stays as it is."""
+        """Stop a turn, wherever it runs.
+
+        A waiting one ends at once, a running one within a few seconds; what it has said so far is kept. A turn that has
+        already ended stays as it is.
+        """
         turn = await self.turn(id)
         return await self._runtime.write(self._ref, turn_intents.StopTurn(turn=turn))
 
@@ -657,12 +744,17 @@ class Conversation:
         scope: Scope | None = None,
         asked_at: datetime | None = None,
     ) -> RecallHits:
-        """What was said that has to do with a question, however long ago and in whatever words, best first.
+        """Find what was said about a question, however long ago and in whatever words, best first.
 
-        Found by words and, where there is an embedder, by meaning, along the active branch; with the scope `owner` in
-        all that the owner has. Of a long message comes the passage that has to do with it. A question that names a
-        time (`last week`) means it as of `asked_at`, which is now unless told. All hits together count to
-        `max_tokens` at most. The answer says when an index is behind, or a part of it did not answer.
+        Searches the active branch by words and, if there is an embedder, by meaning; with the scope `owner`, everything
+        the owner has. Of a long message only the relevant passage is returned. Relative times in the question ("last
+        week") are resolved as of `asked_at`, by default now. All hits together count to at most `max_tokens`. The
+        result says when an index is behind or a part did not answer.
+
+        ```python
+        for hit in await conv.recall("What can my grandmother not eat?", limit=3):
+            print(hit.said_at, hit.text)
+        ```
         """
         if not isinstance(query, str):
             raise Invalid(f"must be a string, not {type(query).__name__}", field="query")

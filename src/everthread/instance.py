@@ -47,7 +47,13 @@ MAX_PAGE = 1000
 
 
 class Conversations:
-    """The conversations of a database, by owner and id."""
+    """The conversations of a database, by owner and id: `et.conversations`.
+
+    ```python
+    conv = await et.conversations.ensure("support-4711", owner="alice")
+    print([conversation.title for conversation in await et.conversations.list("alice")])
+    ```
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -63,9 +69,14 @@ class Conversations:
         parent_id: str | None = None,
         off_record: bool = False,
     ) -> Conversation:
-        """A new conversation. Conflict when the owner has one by this id.
+        """Create a conversation. Raises Conflict when the owner already has one with this id.
 
-        One that is `off_record` is indexed nowhere, and erased when the database is closed.
+        A conversation that is `off_record` is never indexed, and erased when the database is closed. `parent_id` makes
+        it the conversation of a subagent.
+
+        ```python
+        conv = await et.conversations.create(title="Holiday", metadata={"channel": "web"})
+        ```
         """
         new = NewConversation(
             owner=check_id(owner, "owner"),
@@ -78,7 +89,7 @@ class Conversations:
         return Conversation(self._runtime, await self._store.conversations.create(new))
 
     async def get(self, id: str, owner: str = LOCAL) -> Conversation:
-        """NotFound when this owner has none by this id, also when another owner has. Deleted ones are found."""
+        """Return a conversation, also a deleted one. Raises NotFound when this owner has none with this id."""
         info = await self._store.conversations.get(Ref(check_id(owner, "owner"), check_id(id, "id")))
         return Conversation(self._runtime, info)
 
@@ -92,7 +103,7 @@ class Conversations:
         parent_id: str | None = None,
         off_record: bool = False,
     ) -> Conversation:
-        """The conversation by this id, created with the other arguments when it does not exist yet."""
+        """Return the conversation with this id, and create it with the other arguments if it does not exist yet."""
         with suppress(NotFound):
             return await self.get(id, owner)
         try:
@@ -113,7 +124,13 @@ class Conversations:
         include_deleted: bool = False,
         parent_id: str | None = None,
     ) -> Page[Conversation]:
-        """One page, the newest conversation first. `next_cursor` is None on the last page."""
+        """List an owner's conversations page by page, newest first.
+
+        ```python
+        page = await et.conversations.list("local", limit=20)
+        print([conversation.title for conversation in page], page.next_cursor)
+        ```
+        """
         check_id(owner, "owner")
         check_count(limit, "limit", most=MAX_PAGE)
         if parent_id is not None:
@@ -140,14 +157,21 @@ def _position(cursor: object, owner: str) -> ListPosition:
 
 
 class CompactionConfig:
-    """How conversations are compacted, changeable while everything runs: for all of them, or for one."""
+    """The stored compaction settings, for all conversations or for one; they can change at any time.
+
+    ```python
+    await et.compaction_config.set({"threshold": 0.7})
+    await et.compaction_config.set({"enabled": False}, conv)
+    print((await et.compaction_config.get(conv)).threshold)
+    ```
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._store = runtime.store
 
     async def get(self, conversation: Conversation | None = None) -> CompactionPolicy:
-        """What holds now, all levels taken together."""
+        """Return the settings in effect, for everything or for one conversation."""
         policy = self._runtime.policy
         one = _ref(conversation)
         for ref in (None,) if one is None else (None, one):
@@ -155,9 +179,10 @@ class CompactionConfig:
         return policy
 
     async def set(self, changes: Mapping[str, Any], conversation: Conversation | None = None) -> CompactionPolicy:
-        """Set these fields, for all conversations or for one; a field set to None goes back to what is below.
+        """Change some settings for all conversations or for one, and return those in effect.
 
-        Invalid names a field that does not exist or a value out of its range; nothing is changed then.
+        A field set to None returns to its default from the level below. Raises Invalid, and changes nothing, when a
+        field is unknown or its value is out of range.
         """
         if not isinstance(changes, Mapping):
             raise Invalid(f"must be a dict of settings, not {type(changes).__name__}", field="changes")
@@ -193,7 +218,15 @@ def _ref(conversation: Conversation | None) -> Ref | None:
 
 
 class Everthread:
-    """A database of conversations. Use it as an async context manager; closing is safe at any time."""
+    """An open database of conversations: what `everthread.open` returns. Use it as an async context manager.
+
+    ```python
+    async with everthread.open("memory://") as et:
+        conv = await et.conversations.create(title="Trip")
+        await conv.append({"role": "user", "content": "Hello"})
+        print(len(await et.search("hello")))
+    ```
+    """
 
     def __init__(self, runtime: Runtime, pace: Pace | None = None) -> None:
         self._runtime = runtime
@@ -212,34 +245,34 @@ class Everthread:
 
     @property
     def store(self) -> Store:
-        """The store behind it, for adapters and tools."""
+        """The store behind it. Internal: for the adapters and doors of this package, and without any promise."""
         return self._store
 
     @property
     def embedder(self) -> Embedder | None:
-        """What finds by meaning here; None where words alone are searched."""
+        """The embedder that finds by meaning; None when only words are searched."""
         return self._runtime.embedder
 
     @property
     def vectors(self) -> Vectors:
-        """Where vectors are kept, for adapters and tools."""
+        """Where vectors are kept."""
         return self._runtime.vectors or self._store.vectors
 
     @property
     def workspaces(self) -> ConversationWorkspaces:
-        """The folders of conversations: uploads, and the files that tools read and write."""
+        """The folders of the conversations: uploads, and the files that tools read and write."""
         if self._workspaces is None:
             raise Conflict("it was opened without a place for workspaces; `everthread.open` gives it one")
         return self._workspaces
 
     @property
     def runtime(self) -> Runtime:
-        """What its conversations work with, for the rooms that run turns and jobs."""
+        """What its conversations work with. Internal: for turns, jobs and doors, and without any promise."""
         return self._runtime
 
     @property
     def metrics(self) -> Metrics:
-        """Counts of compactions, recall and turns here since it was opened: `values()`, `text()` for Prometheus."""
+        """Counters of compactions, recall and turns in this process since it was opened."""
         return self._runtime.listener.metrics
 
     def hear(self, event: Event) -> None:
@@ -263,7 +296,7 @@ class Everthread:
         await self.close()
 
     async def close(self) -> None:
-        """Let background work end or go back, erase what is off the record, and let go of the database."""
+        """Close the database: finish or return background work, and erase what is off the record. Safe at any time."""
         async with self._door:
             if self._worker is not None:
                 await self._worker.stop()
@@ -274,17 +307,20 @@ class Everthread:
                 await self._workspaces.close()
 
     def start_worker(self) -> None:
-        """Begin at once to take jobs, also those of other processes; otherwise the first one written here does it."""
+        """Start taking jobs at once, also those of other processes.
+
+        Otherwise the first job written here starts the worker.
+        """
         if self._worker is None:
             raise Conflict("it was opened without a worker; open it with worker=True")
         self._worker.start()
 
     async def jobs(self, *, limit: int = 100) -> JobReport:
-        """What waits to be done in the background, what runs, and what was given up with its error."""
+        """Report the background jobs: which wait, which run, and which were given up with what error."""
         return await self._store.jobs.report(check_count(limit, "limit", most=MAX_PAGE))
 
     async def retry_job(self, id: int) -> None:
-        """Let a job that was given up wait again; NotFound when there is none by this id."""
+        """Let a job that was given up run again. Raises NotFound when there is none with this id."""
         await self._store.jobs.retry(check_count(id, "id"))
 
     async def search(
@@ -296,10 +332,15 @@ class Everthread:
         limit: int = 20,
         meaning: bool = False,
     ) -> Hits:
-        """Messages by their words, best first; words may be Chinese, of one character or more.
+        """Search an owner's messages by words, best first. Words may be Chinese, even of a single character.
 
-        With `meaning`, what has to do with the text, also in other words, as `Conversation.recall` finds it. Where that
-        cannot be, words answer alone: `by_meaning` of the hits tells it, and `why_words_alone`.
+        With `meaning`, messages that are related to the text in other words are found too, as in `Conversation.recall`.
+        When that is not possible only words are searched; `by_meaning` and `why_words_alone` of the result say so.
+
+        ```python
+        for hit in await et.search("peanut allergy", limit=5):
+            print(hit.conversation_id, hit.seq, hit.snippet)
+        ```
         """
         if not isinstance(text, str):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
@@ -314,9 +355,9 @@ class Everthread:
         return await search_by_words(self._store.search, text, owner=owner, conversation=conversation, limit=limit)
 
     async def index_ready(self, conversation: Conversation) -> None:
-        """Make the vectors of all that was said in a conversation up to now, unless they are there already.
+        """Wait until everything said in a conversation so far can be found by meaning.
 
-        Without an embedder there is nothing to wait for: by their words, messages are found as soon as they are there.
+        Without an embedder this returns at once: words can be found as soon as a message is stored.
         """
         ref = _ref(conversation)
         if ref is not None and self._runtime.meaning is not None:
@@ -330,12 +371,11 @@ class Everthread:
         anew: bool = False,
         on_entries: Callable[[int], None] = lambda _: None,
     ) -> int:
-        """Make the vectors that are missing, of everything, of an owner or of one conversation; with `anew`, all of
-        them. Gives how many passages were embedded; `on_entries` hears how many entries of a log were gone through.
+        """Embed everything that has no vector yet, and return how many passages that were.
 
-        Memories and documents go along unless a conversation is named: theirs are made when they are added, and would
-        be those of another embedder once it changed.
-
+        Of everything, of one owner or of one conversation; with `anew`, existing vectors are made again. Unless a
+        conversation is named, memories and documents are included: their vectors are made when they are added, and are
+        useless after a change of embedder. `on_entries` is called with the number of log entries processed. Raises
         Conflict when there is no embedder.
         """
         meaning = self._runtime.meaning
@@ -360,12 +400,12 @@ class Everthread:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> FullHistory:
-        """Everything that was said in a thread, in the shape of LangGraph's `/threads/{id}/state`.
+        """Return everything that was said in a thread, in the format of LangGraph's `/threads/{id}/state`.
 
-        With the thread's checkpointer as `saver`, what only its newest checkpoint has is put where its list has it.
-        `source` says where the messages are from, `complete` and `gaps` whether some may be missing: a thread from
-        before the archive is answered from its checkpoint, and says so. Without a `limit` all messages come at once;
-        with one, about as many, and `next_cursor` for those after them. NotFound when nobody knows the thread.
+        Given the thread's checkpointer as `saver`, messages that only its newest checkpoint has are merged in at their
+        place. `source` says where the messages come from, `complete` and `gaps` whether some may be missing, as in a
+        thread that is older than its archive. With a `limit`, about that many messages come at once, and `next_cursor`
+        leads to the rest. Raises NotFound when neither the log nor the checkpointer knows the thread.
         """
         ref = Ref(check_id(owner, "owner"), check_id(thread_id, "thread_id"))
         if limit is not None and check_count(limit, "limit", most=MAX_PAGE) == 0:
@@ -384,9 +424,16 @@ class Everthread:
             return None
 
     async def archive(self, *, owner: str = LOCAL, conversations: Sequence[str] | None = None) -> AsyncIterator[bytes]:
-        """An archive of these conversations with their subagents' (of all of an owner's), to be written to a file.
+        """Export conversations, with those of their subagents, as an archive; by default all of an owner's.
 
-        It holds the whole log and proves itself; read in again elsewhere, it gives the same archive.
+        The archive contains the whole log and its proof. Importing it elsewhere and exporting again gives the same
+        bytes.
+
+        ```py
+        with open("trip.archive", "wb") as file:
+            async for piece in et.archive(conversations=["trip"]):
+                file.write(piece)
+        ```
         """
         check_id(owner, "owner")
         infos = [info async for info in self._to_archive(owner, conversations)]
@@ -418,26 +465,40 @@ class Everthread:
                 return
 
     async def read_archive(self, pieces: AsyncIterable[bytes], *, owner: str = LOCAL) -> ImportReport:
-        """Read an archive in, for an owner. Conversations that are here already, entry for entry, are left as they are;
-        Conflict for one that has other messages. Each is written whole or not at all."""
+        """Import an archive for an owner.
+
+        Conversations that are already here, entry for entry, are skipped. Raises Conflict for one that has different
+        messages here. Each conversation is imported completely or not at all.
+        """
         return await import_archive.import_archive(self._store, check_id(owner, "owner"), pieces)
 
     async def heads(self) -> list[Head]:
-        """The end of every log: keep it elsewhere, and `verify` proves later that nothing was cut off."""
+        """Return the end of every log. Keep it elsewhere: `verify` can later prove that nothing was cut off."""
         return await verifying.heads(self._store)
 
     async def verify(self, against: Iterable[Head] | None = None, *, owner: str | None = None) -> VerifyReport:
-        """Hash every entry anew and follow every chain, of everybody or of one owner."""
+        """Recompute the hash of every entry and follow every chain, for everybody or for one owner.
+
+        ```python
+        report = await et.verify()
+        assert report.ok, report.problems
+        ```
+        """
         whose = None if owner is None else check_id(owner, "owner")
         return await verifying.verify(self._store, against, owner=whose)
 
     async def erase(
         self, *, owner: str | None = None, conversation: str | None = None, message: str | None = None
     ) -> EraseReport:
-        """Destroy the text of a message, a conversation, or everything of an owner. It cannot be undone.
+        """Destroy the text of a message, of a conversation, or of everything an owner has. This cannot be undone.
 
-        A conversation goes with its children, the conversations of its subagents.
-        The owner may be left out for `local`, except when everything of it is to go.
+        A conversation goes with its children, the conversations of its subagents. `owner` defaults to `local`, except
+        when everything of an owner is to be erased.
+
+        ```python
+        report = await et.erase(conversation="trip", message="m1")
+        print(report.reached, report.cannot_reach)
+        ```
         """
         if owner is None and conversation is None:
             raise Invalid('name the owner whose every conversation is to be erased, such as "local"', field="owner")
@@ -487,26 +548,26 @@ class Everthread:
                 return
 
     async def check_blobs(self) -> BlobReport:
-        """Hold the blob store against the log: what is missing, damaged, or left over."""
+        """Compare the blob store with the log: what is missing, damaged or unused."""
         return await blob_check.check(self._store, self._blobs) if self._blobs else BlobReport(referred=0)
 
     async def sweep_blobs(
         self, *, older_than: timedelta = timedelta(days=1), dry_run: bool = False
     ) -> Sequence[BlobInfo]:
-        """Delete blobs that a crash left without a reference; give those that went, or would go.
+        """Delete blobs that a crash left without a reference, and return those that were, or would be, deleted.
 
-        Younger ones are left: somebody may be about to refer to them.
+        Recent ones are kept: a write in progress may be about to refer to them.
         """
         if self._blobs is None:
             return ()
         return await blob_check.sweep(self._store, self._blobs, before=self._clock() - older_than, dry_run=dry_run)
 
     async def stats(self) -> Mapping[str, int]:
-        """Counts and bytes of the whole database."""
+        """Return counts and sizes of the whole database."""
         return await self._store.maintenance.stats()
 
     async def backup(self, target: str | Path) -> None:
-        """A consistent copy, taken while others go on working."""
+        """Write a consistent copy of the database to a file, while others go on working."""
         await self._store.maintenance.backup(Path(target))
 
 

@@ -38,7 +38,13 @@ _KEPT_AT_HARD_MARK = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSummary:
-    """A stretch that a dry run found to be summed up."""
+    """A stretch of messages that a dry run would summarise.
+
+    ```python
+    outcome = await conv.compact(dry_run=True)
+    print([(planned.first_seq, planned.last_seq, planned.tokens) for planned in outcome.planned])
+    ```
+    """
 
     first_seq: int
     last_seq: int
@@ -48,7 +54,13 @@ class PlannedSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOutcome:
-    """What came of asking for a compaction."""
+    """What came of a request to compact.
+
+    ```python
+    outcome = await conv.compact()
+    print(outcome.compacted, outcome.tokens_before, "->", outcome.tokens_after, outcome.reason)
+    ```
+    """
 
     compacted: bool
     compaction: Compaction | None = None
@@ -69,7 +81,7 @@ class CompactionOutcome:
 
     @property
     def model_failed(self) -> bool:
-        """Whether a summary model was asked in vain."""
+        """Whether a summary model was asked and failed."""
         return any(failure.stage.startswith("model") for failure in self.failures)
 
     @property
@@ -337,7 +349,15 @@ def _completed(done: Compaction, failures: tuple[SummaryFailure, ...]) -> Compac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionDiff:
-    """A compaction beside what it stands for."""
+    """The originals of a compaction beside its summary, and which facts only the originals have.
+
+    ```python
+    outcome = await conv.compact()
+    if outcome.compaction is not None:
+        diff = await conv.compaction_diff(outcome.compaction.id)
+        print(diff.summary, diff.facts_only_in_originals)
+    ```
+    """
 
     compaction: Compaction
     originals: Sequence[Message]

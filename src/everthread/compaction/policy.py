@@ -27,7 +27,13 @@ AUTOMATIC: tuple[Trigger, ...] = ("threshold", "messages")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPolicy:
-    """How a conversation is compacted."""
+    """When and how conversations are compacted. Every field can also be set for the server, a conversation or a call.
+
+    ```python
+    policy = everthread.CompactionPolicy(threshold=0.7, keep_recent=20)
+    et = everthread.open("memory://", compaction=policy)
+    ```
+    """
 
     enabled: bool = True
     """Whether it happens by itself; a manual one and the hard mark work in any case."""
@@ -90,8 +96,11 @@ class CompactionPolicy:
 
     @property
     def message_mark(self) -> int:
-        """So many uncovered messages are enough: a turn or two before the window is full and would have to jump, so
-        that the summary is there in time and the beginning of the request changes once, not twice."""
+        """How many uncovered messages make a compaction due.
+
+        It lies a turn or two before the window is full and would have to jump, so that the summary is ready in time and
+        the beginning of the request changes once, not twice.
+        """
         return self.max_message_history - self.bounds.slack // 2
 
 

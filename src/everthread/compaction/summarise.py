@@ -40,18 +40,37 @@ from everthread.text.facts import Fact
 
 
 class Summariser(Protocol):
-    """A model that writes summaries. It may fail with ModelError, hang, or write anything. One that blocks should have
-    a plain `def summarise`: it is then given a thread, and left there when its time is up."""
+    """The interface of a model that writes summaries. Pass one to `everthread.open(summariser=…)`.
+
+    It may raise `ModelError`, hang, or write nonsense: the extractive summariser then takes over. If it blocks, make
+    `summarise` a plain `def`; it then runs in a thread, and is left there when its time is up.
+
+    ```python
+    class FirstLines:
+        name = "first-lines"
+
+        async def summarise(self, text: str, *, kind: str, max_tokens: int, is_terse: bool) -> str:
+            return text[: max_tokens * 3]
+    ```
+    """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Recorded with each summary it writes."""
 
-    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str: ...
+    async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
+        """Return a summary of the text; `is_terse` asks for a shorter one after a first attempt was too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryFailure:
-    """An attempt that came to nothing."""
+    """An attempt at a summary that failed: which stage, and why.
+
+    ```python
+    outcome = await conv.compact(compaction={"summary_model": "openai:gpt-5-mini"})
+    print([(failure.stage, failure.reason) for failure in outcome.failures])
+    ```
+    """
 
     stage: str
     reason: str
@@ -61,10 +80,12 @@ class SummaryFailure:
 
     @property
     def kind(self) -> str:
+        """The reason in one fixed word, without details."""
         return self.reason.partition(":")[0]
 
     @property
     def is_of_model(self) -> bool:
+        """Whether a model failed, and not the extractive summariser."""
         return self.stage.startswith("model")
 
 

@@ -56,7 +56,13 @@ RECORD_SHARES = (2, 4, 8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part of a request and what it costs."""
+    """One part of a request, such as the window or the summaries, and what it costs.
+
+    ```python
+    context = await conv.context(system="You plan trips.")
+    print({part.kind: part.tokens for part in context.parts})
+    ```
+    """
 
     kind: PartKind
     tokens: int
@@ -70,7 +76,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A request, ready to be sent."""
+    """A request that is ready to be sent: messages in OpenAI's format, valid and within the budget.
+
+    ```python
+    context = await conv.context(system="You plan trips.", query="What can she not eat?")
+    print(context.tokens, "of", context.limit, [message["role"] for message in context.messages])
+    ```
+    """
 
     messages: list[Fields]
     """In OpenAI's shape."""

@@ -29,7 +29,14 @@ SMALLEST_SAMPLE_TOKENS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The room a request has. `limit` is what everything sent, system prompt included, may count to."""
+    """How large a request may be. `limit` is what everything that is sent, system prompt included, may count to.
+
+    ```python
+    budget = everthread.Budget(window=200_000, output_reserve=8_000)
+    context = await conv.context(system="You plan trips.", budget=budget)
+    print(context.tokens, "of", budget.limit)
+    ```
+    """
 
     window: int = 128_000
     """The model's context window, in its own tokens."""
@@ -58,12 +65,12 @@ class Budget:
 
     @property
     def limit(self) -> int:
-        """The hard mark, in our count: no request goes out above it."""
+        """The hard limit in everthread's own count: no request is larger."""
         return math.floor((self.window - self.output_reserve) / self.factor) - self.tools_tokens
 
     @property
     def soft_limit(self) -> int:
-        """The mark at which a compaction is due."""
+        """The size at which a compaction is due."""
         return math.floor(self.limit * self.threshold)
 
     def room(self, *, system_tokens: int = 0) -> int:

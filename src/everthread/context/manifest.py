@@ -29,7 +29,14 @@ PassageRef = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """A message that the model does not see, and why; or a stretch of them."""
+    """A message, or a stretch of messages, that the model does not see, and why.
+
+    ```python
+    context = await conv.context(budget=everthread.Budget(window=2_000))
+    for omission in context.omitted:
+        print(omission.seq, omission.last_seq, omission.reason)
+    ```
+    """
 
     seq: int
     reason: str
@@ -39,10 +46,15 @@ class Omission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a request was made from, and what was left out of it.
+    """What a request was made from, by reference, and what was left out of it.
 
-    `digest` is the hash of the rendered messages: rendering them again from the log must give the same, or
-    something was erased since.
+    `digest` is the hash of the rendered messages. If rendering them again from the log gives a different one, something
+    has been erased since.
+
+    ```python
+    context = await conv.context(system="You plan trips.")
+    print(context.manifest.summary_ids, len(context.manifest.window), context.manifest.digest)
+    ```
     """
 
     renderer: int

@@ -232,7 +232,14 @@ def _quoted_summary(compaction: Compaction) -> QuotedSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenContext:
-    """What a model was shown, rendered again from the log."""
+    """What a model was shown, rendered again from the log.
+
+    ```python
+    id = await conv.keep_context(await conv.context(system="You plan trips."))
+    seen = await conv.seen_context(id)
+    print(seen.is_same, seen.erased)
+    ```
+    """
 
     context: Context
     manifest: Manifest
@@ -247,7 +254,7 @@ class SeenContext:
 
     @property
     def is_of_other_renderer(self) -> bool:
-        """Whether it was sent by a version that wrote requests in another way."""
+        """Whether it was sent by a version of everthread that renders requests differently."""
         return self.manifest.renderer != manifests.RENDERER
 
 

@@ -19,7 +19,13 @@ REFERENCE = b"\x00"
 
 
 class BlobInfo(NamedTuple):
-    """A blob that is there."""
+    """A blob in the blob store: its name, its size and when it was written.
+
+    ```python
+    for blob in await et.sweep_blobs(dry_run=True):
+        print(blob.name, blob.size_bytes, blob.written_at)
+    ```
+    """
 
     name: str
     size_bytes: int

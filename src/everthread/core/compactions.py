@@ -8,7 +8,13 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """One summary and the stretch of messages it stands for."""
+    """A summary and the stretch of messages it stands for in the model's view. The log itself never changes.
+
+    ```python
+    async for compaction in conv.compactions():
+        print(compaction.first_seq, compaction.last_seq, compaction.tokens_before, "->", compaction.tokens_after)
+    ```
+    """
 
     id: str
     level: int
@@ -43,4 +49,5 @@ class Compaction:
 
     @property
     def is_live(self) -> bool:
+        """Whether views may use it: neither undone nor invalidated by a later change of its messages."""
         return self.undone_at is None and self.invalid_at is None

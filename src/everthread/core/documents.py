@@ -33,7 +33,13 @@ def no_reader(data: bytes, name: str) -> ReadDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A document as it was last added."""
+    """A document as it was last added.
+
+    ```python
+    document = await et.knowledge.add("local", "handbook", "Refunds are made within 30 days.", id="refunds.md")
+    print(document.outcome, document.passages)
+    ```
+    """
 
     collection: str
     id: str
@@ -51,7 +57,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """A named collection of documents."""
+    """A named collection of documents.
+
+    ```python
+    for collection in await et.knowledge.collections("local"):
+        print(collection.name, collection.documents, "documents")
+    ```
+    """
 
     name: str
     documents: int
@@ -60,7 +72,13 @@ class Collection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A part of a document, small enough to be quoted."""
+    """A part of a document, small enough to be quoted.
+
+    ```python
+    for hit in await et.knowledge.search("local", "handbook", "refunds"):
+        print(hit.passage.title, hit.passage.heading, hit.passage.text)
+    ```
+    """
 
     collection: str
     document_id: str
@@ -75,7 +93,13 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageHit:
-    """A passage that a search found; scores compare only within one search."""
+    """A passage that a search found. Scores only compare within one search.
+
+    ```python
+    hits = await et.knowledge.search("local", "handbook", "refunds")
+    print([(hit.score, hit.passage.document_id) for hit in hits])
+    ```
+    """
 
     passage: Passage
     score: float
@@ -83,7 +107,13 @@ class PassageHit:
 
 @dataclass(frozen=True, slots=True)
 class PassageHits(Sequence[PassageHit]):
-    """What a search found, best first."""
+    """The passages that a search found, best first.
+
+    ```python
+    hits = await et.knowledge.search("local", None, "How long can I return something?")
+    print(len(hits), "found by words alone" if hits.degraded else "")
+    ```
+    """
 
     items: tuple[PassageHit, ...]
     degraded: bool = False
@@ -102,7 +132,14 @@ class PassageHits(Sequence[PassageHit]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Which collection a question is for."""
+    """Which collection a question should be looked up in.
+
+    ```python
+    route = await et.knowledge.route("local", "How long can I ask for a refund?")
+    if route.collection is not None:
+        hits = await et.knowledge.search("local", route.collection, "refund")
+    ```
+    """
 
     collection: str | None
     """None when it is for none of them."""

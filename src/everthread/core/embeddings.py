@@ -24,28 +24,43 @@ NUMBER_BYTES = 4
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors. It may be asked from several tasks at once; slow work runs in threads."""
+    """The interface of a model that turns texts into vectors. Pass one to `everthread.open(embedder=…)`.
+
+    It may be called from several tasks at once; slow work belongs in threads. A vector is packed as float32 bytes of
+    length 1, which `everthread.core.embeddings.unit` does.
+
+    ```python
+    from everthread.testing import FakeEmbedder
+
+    et = everthread.open("memory://", embedder=FakeEmbedder())
+    ```
+    """
 
     @property
     def name(self) -> str:
-        """Model and form, such as `minilm-l6-v2/int8`: another name is another space."""
+        """Model and variant, such as `minilm-l6-v2/int8`. Vectors of different names are never compared."""
 
     @property
     def dimension(self) -> int | None:
-        """How many numbers a vector has; None while a model that is elsewhere was not asked yet."""
+        """How many numbers a vector has; None while a remote model has not been asked yet."""
 
     async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """A vector for each text that is to be found, in order. ModelError when the model fails."""
+        """Return a vector for each text to be found, in order. Raises ModelError when the model fails."""
 
     async def query(self, text: str) -> bytes:
-        """The vector to find them by."""
+        """Return the vector of a question."""
 
     def grasp(self, text: str) -> float:
-        """Which share of the text the model understands, 0 to 1: what it says of a text weighs as much."""
+        """Return which share of the text the model understands, 0 to 1; its verdict counts that much."""
 
 
 class VectorPart(NamedTuple):
-    """The vector of one part of a message."""
+    """The vector of one part of a message.
+
+    ```python
+    await et.vectors.put(everthread.Ref("local", "trip"), "my-model", [everthread.VectorPart(1, 0, vector)])
+    ```
+    """
 
     seq: int
     """Of the entry that holds the text."""
@@ -55,7 +70,13 @@ class VectorPart(NamedTuple):
 
 
 class VectorHit(NamedTuple):
-    """A part that was found."""
+    """A part of a message that is near to a question.
+
+    ```python
+    for hit in await et.vectors.near("local", None, "my-model", vector, limit=3):
+        print(hit.conversation_id, hit.seq, hit.score)
+    ```
+    """
 
     conversation_id: str
     seq: int
@@ -65,7 +86,13 @@ class VectorHit(NamedTuple):
 
 
 class IndexProgress(NamedTuple):
-    """How far the index of one conversation has come, for one embedder."""
+    """How much of a conversation is indexed for one embedder.
+
+    ```python
+    for model, progress in (await et.vectors.indexed(everthread.Ref("local", "trip"))).items():
+        print(model, progress.parts, "up to seq", progress.newest_seq)
+    ```
+    """
 
     parts: int
     newest_seq: int
@@ -73,7 +100,15 @@ class IndexProgress(NamedTuple):
 
 
 class Vectors(Protocol):
-    """Keeps vectors by owner, conversation and embedder. StoreError when it cannot be reached, in bounded time."""
+    """The interface of a vector store. Pass one to `everthread.open(vectors=…)` to keep vectors elsewhere.
+
+    It keeps them by owner, conversation and embedder. It raises StoreError, in bounded time, when it cannot be reached.
+
+    ```py
+    et = everthread.open("sqlite:///data/et.db", vectors="milvus:http://localhost:19530")
+    print(et.vectors.about)
+    ```
+    """
 
     @property
     def about(self) -> str:

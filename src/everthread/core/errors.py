@@ -34,52 +34,121 @@ from typing import ClassVar
 
 
 class EverthreadError(Exception):
-    """The root: catch this to catch all of ours."""
+    """The base class of every error that everthread raises.
+
+    `code` is a stable word for programs (the HTTP service sends the same one), and `retryable` says whether the same
+    call may succeed if it is simply made again.
+
+    ```py
+    try:
+        await conv.append(message)
+    except everthread.EverthreadError as error:
+        print(error.code, "try again later" if error.retryable else error)
+    ```
+    """
 
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
 
 
 class NotFound(EverthreadError):
-    """It does not exist for this owner."""
+    """There is no such conversation, message, branch or other object, or it belongs to another owner.
+
+    ```python
+    try:
+        conv = await et.conversations.get("holiday")
+    except everthread.NotFound:
+        conv = await et.conversations.create(id="holiday")
+    ```
+    """
 
     code = "not_found"
 
 
 class Conflict(EverthreadError):
-    """The present state does not allow it."""
+    """The current state does not allow the call, for example because the id is already taken. Nothing was changed.
+
+    ```python
+    try:
+        await et.conversations.create(id="trip")
+    except everthread.Conflict:
+        conv = await et.conversations.get("trip")
+    ```
+    """
 
     code = "conflict"
 
 
 class HeadMoved(Conflict):
-    """The branch has grown since the caller read it."""
+    """The branch has grown since the caller last read it: read it again, then decide whether to retry.
+
+    ```python
+    try:
+        await conv.append({"role": "user", "content": "Book it."}, expected_head=3)
+    except everthread.HeadMoved:
+        newest = (await conv.tail(1))[0]  # somebody else was faster: look at what they wrote
+    ```
+    """
 
     code = "head_moved"
     retryable = True
 
 
 class TurnRunning(Conflict):
-    """Another turn of the conversation runs."""
+    """Another turn of the conversation is running, and the caller asked not to wait for it.
+
+    ```py
+    try:
+        events = [event async for event in everthread.run_turn(conv, "Hello", agent=agent, when_busy="reject")]
+    except everthread.TurnRunning:
+        print("still answering the previous question")
+    ```
+    """
 
     code = "turn_running"
     retryable = True
 
 
 class TurnLost(Conflict):
-    """The turn has ended, or is another process's, before this one wrote to it; nothing of the write was stored."""
+    """The turn has ended or another process has taken it over, so this process may no longer write to it.
+
+    It happens to a process that was suspended for longer than its lease. Nothing of the late write was stored.
+
+    ```py
+    async for event in everthread.run_turn(conv, "Hello", agent=agent):
+        if event.kind == "failed" and event.code == everthread.TurnLost.code:
+            page = await conv.turns(limit=1)  # how the turn really ended
+    ```
+    """
 
     code = "turn_lost"
 
 
 class Erased(Conflict):
-    """What the call writes to was erased for good."""
+    """The target of the call was erased for good, and cannot be written to or created again.
+
+    ```python
+    await et.erase(conversation="trip")
+    try:
+        await conv.append({"role": "user", "content": "Are you still there?"})
+    except everthread.Erased:
+        conv = await et.conversations.create()
+    ```
+    """
 
     code = "erased"
 
 
 class Invalid(EverthreadError):
-    """The input cannot be taken as it is; nothing of it was stored."""
+    """An argument has the wrong type or value. `field` names it, and nothing was stored.
+
+    ```python
+    try:
+        await conv.append({"content": "a message without a role"})
+    except everthread.Invalid as error:
+        print(error.field, error)
+    ```
+    """
 
     code = "invalid"
 
@@ -90,96 +159,211 @@ class Invalid(EverthreadError):
 
 
 class KeyReused(Invalid):
-    """The idempotency key was used before, with another body."""
+    """The idempotency key was already used with different content. Use a new key for new content.
+
+    ```python
+    await conv.append({"role": "user", "content": "Yes."}, idempotency_key="request-7")
+    try:
+        await conv.append({"role": "user", "content": "No."}, idempotency_key="request-7")
+    except everthread.KeyReused:
+        await conv.append({"role": "user", "content": "No."}, idempotency_key="request-8")
+    ```
+    """
 
     code = "key_reused"
 
 
 class ContextOverflow(EverthreadError):
-    """Not even the smallest valid request fits."""
+    """Not even the smallest valid request fits the budget. Shorten the system prompt or raise the budget.
+
+    ```python
+    try:
+        await conv.context(system="Answer briefly. " * 1000, budget=everthread.Budget(window=1_000))
+    except everthread.ContextOverflow:
+        context = await conv.context(system="Answer briefly.", budget=everthread.Budget(window=8_000))
+    ```
+    """
 
     code = "context_overflow"
 
 
 class ModelError(EverthreadError):
-    """A model, or the provider behind it, failed."""
+    """A model or its provider failed. The subclasses say how; what was stored before the failure stays.
+
+    A turn does not raise it: it ends with a `failed` event that carries the same code.
+
+    ```py
+    async for event in everthread.run_turn(conv, "Hello", agent=agent):
+        if event.kind == "failed" and event.retryable:
+            print("try again:", event.code)  # "model_busy", "model_timeout" or "model_unreachable"
+    ```
+    """
 
     code = "model_error"
 
 
 class ModelKeyMissing(ModelError):
-    """The key of a provider is not set."""
+    """The provider's API key is not set. The message names the environment variable.
+
+    ```py
+    async for event in everthread.run_turn(conv, "Hello", agent=everthread.agent(et, model="openai:gpt-5-mini")):
+        if event.kind == "failed" and event.code == "model_key_missing":
+            print(event.message)  # names OPENAI_API_KEY
+    ```
+    """
 
     code = "model_key_missing"
 
 
 class ModelRefused(ModelError):
-    """The provider does not take the request as it is, or not from this account."""
+    """The provider rejected the request: it is malformed, or the account may not make it. Retrying does not help.
+
+    ```py
+    if event.kind == "failed" and event.code == everthread.ModelRefused.code:
+        print(event.message)  # what the provider said
+    ```
+    """
 
     code = "model_refused"
 
 
 class ModelOverflow(ModelError):
-    """The provider found the request too long for its model."""
+    """The provider found the request too long for the model. The next request is counted more carefully.
+
+    ```py
+    if event.kind == "failed" and event.code == everthread.ModelOverflow.code:
+        events = everthread.run_turn(conv, None, agent=agent)  # answer again: it is made to fit
+    ```
+    """
 
     code = "model_overflow"
 
 
 class ModelBusy(ModelError):
-    """The provider has no capacity for the request now."""
+    """The provider has no capacity at the moment, or a rate limit was reached. Retryable.
+
+    ```py
+    if event.kind == "failed" and event.code == everthread.ModelBusy.code:
+        await asyncio.sleep(30)
+    ```
+    """
 
     code = "model_busy"
     retryable = True
 
 
 class ModelTimeout(ModelError):
-    """The model did not answer in time."""
+    """The model did not answer in time. Retryable.
+
+    ```py
+    if event.kind == "failed" and event.code == everthread.ModelTimeout.code:
+        print("so far:", event.text)  # what had arrived is stored
+    ```
+    """
 
     code = "model_timeout"
     retryable = True
 
 
 class ModelUnreachable(ModelError):
-    """There is no way to the provider now."""
+    """The provider cannot be reached at the moment. Retryable.
+
+    ```py
+    if event.kind == "failed" and event.code == everthread.ModelUnreachable.code:
+        print("check the network and EVERTHREAD_MODEL_BASE_URL")
+    ```
+    """
 
     code = "model_unreachable"
     retryable = True
 
 
 class MissingExtra(EverthreadError):
-    """An optional part of everthread is not installed; the message names the install command."""
+    """An optional part of everthread is not installed. The message contains the command that installs it.
+
+    ```py
+    try:
+        et = everthread.open("postgresql://user@host/name")
+    except everthread.MissingExtra as error:
+        print(error)  # PostgreSQL needs an extra: pip install 'everthread[postgres]'
+    ```
+    """
 
     code = "missing_extra"
 
 
 class StoreError(EverthreadError):
-    """The database failed; what was acknowledged before stays."""
+    """The database failed. Nothing of the call was stored; everything that was acknowledged earlier is safe.
+
+    ```py
+    try:
+        await conv.append(message)
+    except everthread.StoreError as error:
+        if error.retryable:
+            await conv.append(message)  # safe when the message has an id
+    ```
+    """
 
     code = "store_error"
 
 
 class StoreBusy(StoreError):
-    """Another process held the database longer than we wait."""
+    """Another process held the database for too long. Retryable.
+
+    ```py
+    try:
+        await conv.append(message)
+    except everthread.StoreBusy:
+        await asyncio.sleep(1)
+        await conv.append(message)
+    ```
+    """
 
     code = "store_busy"
     retryable = True
 
 
 class StoreFull(StoreError):
-    """There is no room left; nothing of the call was stored."""
+    """The disk is full, and nothing of the call was stored. Retryable once there is room.
+
+    ```py
+    try:
+        await conv.append(message)
+    except everthread.StoreFull:
+        print("free some disk space, then send the message again")
+    ```
+    """
 
     code = "store_full"
     retryable = True
 
 
 class StoreGone(StoreError):
-    """The server went away in mid call: it may or may not have been stored; retry with the same ids."""
+    """The connection broke during the call, so it may or may not have been stored. Retry with the same ids.
+
+    ```py
+    message = {"role": "user", "content": "Hello", "id": "m1"}
+    try:
+        await conv.append(message)
+    except everthread.StoreGone:
+        await conv.append(message)  # the id makes sure that it is stored once
+    ```
+    """
 
     code = "store_gone"
     retryable = True
 
 
 class StoreDamaged(StoreError):
-    """The file is not a sound database of ours."""
+    """The file is not a valid database of everthread, or no longer one.
+
+    ```py
+    try:
+        async with everthread.open("sqlite:///data/et.db") as et:
+            report = await et.verify()
+    except everthread.StoreDamaged as error:
+        print(error, "- restore a backup")
+    ```
+    """
 
     code = "store_damaged"

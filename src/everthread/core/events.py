@@ -205,13 +205,19 @@ Event = (
 
 
 class Metrics(Protocol):
-    """Counts since the database was opened here."""
+    """Counters since the database was opened in this process: `et.metrics`.
+
+    ```python
+    print(et.metrics.values())
+    print(et.metrics.text())  # for Prometheus
+    ```
+    """
 
     def text(self) -> str:
-        """In Prometheus' text format."""
+        """Return the counters in Prometheus' text format."""
 
     def values(self) -> Mapping[str, float]:
-        """By name and labels, as in the text."""
+        """Return the counters by name and labels."""
 
 
 class Listener(Protocol):

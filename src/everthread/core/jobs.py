@@ -40,7 +40,12 @@ _ERROR_CHARACTERS = 2000
 
 
 class JobState(StrEnum):
-    """Where a job stands. One that is done is gone."""
+    """The state of a job: `waiting`, `running`, or `dead` after its last attempt. A finished job is deleted.
+
+    ```python
+    dead = [job for job in (await et.jobs()).jobs if job.state is everthread.JobState.DEAD]
+    ```
+    """
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -62,7 +67,13 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job as it stands in the database."""
+    """A job in the database: something to be done in the background for one conversation.
+
+    ```python
+    for job in (await et.jobs()).jobs:
+        print(job.id, job.kind, job.state, job.attempts, job.error)
+    ```
+    """
 
     id: int
     kind: str
@@ -83,7 +94,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """What waits, what runs and what was given up."""
+    """How many jobs wait, run and were given up, and the jobs themselves.
+
+    ```python
+    report = await et.jobs()
+    for job in report.jobs[: report.dead]:  # dead ones come first
+        await et.retry_job(job.id)
+    ```
+    """
 
     waiting: int
     running: int
@@ -98,7 +116,12 @@ JobHandler = Callable[[Job], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How a worker takes jobs: how many at once, how often it looks, how long it waits."""
+    """How fast a worker works: concurrency, leases, polling and retries.
+
+    ```python
+    et = everthread.open("memory://", worker=everthread.Pace(concurrency=4, most_attempts=3))
+    ```
+    """
 
     concurrency: int = 2
     """How many jobs run at once, each of another conversation."""
@@ -122,6 +145,7 @@ class Pace:
 
     @property
     def heartbeat_seconds(self) -> float:
+        """How often a running job's lease is renewed."""
         return self.lease_seconds / 4
 
 

@@ -15,7 +15,12 @@ from everthread.core.notes import Source
 
 
 class MemoryKind(StrEnum):
-    """What sort of thing is remembered."""
+    """What sort of thing is remembered: a preference, a fact, the user's profile, or an instruction.
+
+    ```python
+    await conv.remember("The user is vegetarian.", kind=everthread.MemoryKind.PROFILE)
+    ```
+    """
 
     PREFERENCE = "preference"
     """What the user likes or wants."""
@@ -27,7 +32,12 @@ class MemoryKind(StrEnum):
 
 
 class MemoryScope(StrEnum):
-    """Where a memory holds."""
+    """Where a memory applies: to the user everywhere, to one conversation, or to one task of a subagent.
+
+    ```python
+    await conv.remember("The budget is 900 euros.", scope=everthread.MemoryScope.CONVERSATION)
+    ```
+    """
 
     USER = "user"
     """In every conversation of the owner."""
@@ -37,7 +47,13 @@ class MemoryScope(StrEnum):
 
 
 class MemoryState(StrEnum):
-    """Where a memory stands."""
+    """Whether a memory is live, superseded by a newer one (`past`), or forgotten.
+
+    ```python
+    page = await et.memories.list("local", include_past=True)
+    print([memory.text for memory in page if memory.state is everthread.MemoryState.PAST])
+    ```
+    """
 
     LIVE = "live"
     PAST = "past"
@@ -54,7 +70,14 @@ ALWAYS_SHOWN = (MemoryKind.PROFILE, MemoryKind.INSTRUCTION)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One thing that is remembered. Its text never changes: another text is another memory that supersedes it."""
+    """One thing that is remembered. Its text never changes: a new text is a new memory that supersedes it.
+
+    ```python
+    memory = await conv.remember("The user lives in Kunming.", subject="home")
+    memory = await et.memories.update("local", memory.id, text="The user lives in Dali.")
+    print(memory.text, memory.supersedes)
+    ```
+    """
 
     id: str
     owner: str
@@ -84,16 +107,24 @@ class Memory:
 
     @property
     def is_pinned(self) -> bool:
+        """Whether every context shows it."""
         return self.pinned_at is not None
 
     @property
     def is_live(self) -> bool:
+        """Whether it is neither superseded nor forgotten."""
         return self.state is MemoryState.LIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryHit:
-    """A memory that a search found; scores compare only within one search."""
+    """A memory that a search found. Scores only compare within one search.
+
+    ```python
+    for hit in await et.memories.search("local", "allergies"):
+        print(hit.score, hit.memory.text)
+    ```
+    """
 
     memory: Memory
     score: float
@@ -101,7 +132,13 @@ class MemoryHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habit:
-    """A tool, or a skill, that is used often."""
+    """A tool or skill that is used often.
+
+    ```python
+    for habit in await et.memories.habits("local"):
+        print(habit.name, habit.uses, habit.last_used_at)
+    ```
+    """
 
     kind: Literal["tool", "skill"]
     name: str

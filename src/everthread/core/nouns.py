@@ -20,14 +20,26 @@ _DELETED, _PINNED, _SECRET = int(Flag.DELETED), int(Flag.PINNED), int(Flag.SECRE
 
 
 class Ref(NamedTuple):
-    """A conversation's address. The owner is in it, so it is in every query."""
+    """The address of a conversation: its owner and its id.
+
+    ```python
+    for job in (await et.jobs()).jobs:
+        print(job.ref.owner, job.ref.id, job.kind)
+    ```
+    """
 
     owner: str
     id: str
 
 
 class Receipt(NamedTuple):
-    """What became of one message of an append."""
+    """What became of one message of an `append`.
+
+    ```python
+    (receipt,) = await conv.append({"role": "user", "content": "Hello", "id": "m1"})
+    print(receipt.seq, "stored" if receipt.new else "was there already")
+    ```
+    """
 
     id: str
     seq: int
@@ -39,7 +51,13 @@ class Receipt(NamedTuple):
 
 
 class Message:
-    """One message of the history: exactly what came in, and what can be read off it."""
+    """One message of the history: exactly what was appended, and what can be read from it.
+
+    ```python
+    async for message in conv.messages():
+        print(message.seq, message.role, message.text)
+    ```
+    """
 
     def __init__(self, entry: Entry, place: Entry | None = None) -> None:
         self.entry = entry
@@ -57,7 +75,7 @@ class Message:
 
     @property
     def seq(self) -> int:
-        """Its place in the order. It rises through a branch; a revision keeps the place of its message."""
+        """Its position in the conversation. It rises along a branch; a revision keeps that of its message."""
         return self._place.seq
 
     @property
@@ -67,6 +85,7 @@ class Message:
 
     @property
     def id(self) -> str:
+        """The id it was appended with, or the one it was given."""
         return self.entry.id
 
     @property
@@ -76,12 +95,12 @@ class Message:
 
     @property
     def raw(self) -> bytes:
-        """The first bytes received; empty once erased."""
+        """The bytes as they were first received; empty once erased."""
         return self.entry.raw or b""
 
     @cached_property
     def payload(self) -> dict[str, Any]:
-        """What came in."""
+        """The message as a dict, with every field it was appended with."""
         if self.entry.raw is None and not self.entry.is_erased:
             raise StoreDamaged(f"the payload of entry {self.entry.seq} is missing: run verify, restore the blobs")
         try:
@@ -97,22 +116,22 @@ class Message:
 
     @property
     def name(self) -> str | None:
-        """The speaker or the tool, by the message itself."""
+        """The name of the speaker or the tool, if the message has one."""
         return payloads.name(self.payload)
 
     @property
     def said_at(self) -> datetime | None:
-        """When it was said, by the message's own `created_at`."""
+        """When it was said, according to the message's own `created_at`; None if it has none."""
         return payloads.said_at(self.payload)
 
     @property
     def tokens(self) -> int:
-        """Counted once, with the o200k vocabulary."""
+        """How many tokens it counts to, in OpenAI's o200k vocabulary."""
         return self.entry.tokens
 
     @property
     def created_at(self) -> datetime:
-        """When the store took it."""
+        """When it was stored."""
         return from_micros(self._place.created_at)
 
     @property
@@ -122,39 +141,49 @@ class Message:
 
     @property
     def parent_seq(self) -> int | None:
-        """The message before it on its branch."""
+        """The `seq` of the message before it on its branch; None for the first."""
         return self._place.parent_seq
 
     @property
     def revision(self) -> int:
+        """1 for the original, 2 and up for revisions of it."""
         return self.entry.revision
 
     @property
     def is_deleted(self) -> bool:
+        """Whether it is hidden from history (`Conversation.delete_message`)."""
         return bool(self._place.flags & _DELETED)
 
     @property
     def is_pinned(self) -> bool:
+        """Whether it always stays in the model's view (`Conversation.pin`)."""
         return bool(self._place.flags & _PINNED)
 
     @property
     def is_erased(self) -> bool:
+        """Whether its text was destroyed (`Everthread.erase`)."""
         return self.entry.is_erased
 
     @property
     def has_secret(self) -> bool:
-        """Whether something in it looked like a credential when it came in. The message is never altered."""
+        """Whether it contained something that looks like a credential. The message itself is never altered."""
         return bool(self.entry.flags & _SECRET)
 
     @property
     def is_summary(self) -> bool:
-        """Whether a framework put it into its state as a summary; such entries are not shown as history."""
+        """Whether a framework wrote it into its state as a summary; such messages are not shown as history."""
         return self.entry.kind == Kind.SUMMARY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationInfo:
-    """A conversation's row, as it was when read."""
+    """A conversation's row in the database, as it was when it was last read.
+
+    ```python
+    info = (await conv.refresh()).info
+    print(info.title, info.entry_count, info.deleted_at)
+    ```
+    """
 
     owner: str
     id: str
@@ -173,7 +202,14 @@ class ConversationInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """One path through a conversation, from its first message to a leaf."""
+    """One path through a conversation, from its first message to its newest.
+
+    ```python
+    await conv.edit("m1", {"role": "user", "content": "A new start."})
+    async for branch in conv.branches():
+        print(branch.id, branch.leaf_seq, "active" if branch.is_active else "")
+    ```
+    """
 
     id: str
     """`main`, or a name that stays the same while the branch grows."""
@@ -187,11 +223,13 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Sequence[T]):
-    """One page of a longer list: a sequence of its items, and the cursor that the next page begins with.
+    """One page of a longer list: a sequence of items, and the cursor of the next page.
 
+    ```python
     page = await et.conversations.list(limit=50)
     while page.next_cursor is not None:
         page = await et.conversations.list(limit=50, cursor=page.next_cursor)
+    ```
     """
 
     items: Sequence[T]
@@ -211,7 +249,13 @@ class Page(Sequence[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One message that a search found."""
+    """One message that a search found.
+
+    ```python
+    for hit in await et.search("allergy"):
+        print(hit.conversation_id, hit.seq, hit.snippet)
+    ```
+    """
 
     conversation_id: str
     seq: int
@@ -222,7 +266,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits(Sequence[Hit]):
-    """Search results, best first."""
+    """The results of a search, best first, and how they were found.
+
+    ```python
+    hits = await conv.search("what can she not eat", meaning=True)
+    print(len(hits), "by meaning too" if hits.by_meaning else hits.why_words_alone)
+    ```
+    """
 
     items: tuple[Hit, ...]
     truncated: bool = False
@@ -247,7 +297,13 @@ class Hits(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """How long a conversation's log is, and the chain at its end: keep it elsewhere to prove nothing was cut."""
+    """The length of a conversation's log and the hash at its end. Kept elsewhere, it proves that nothing was cut off.
+
+    ```python
+    heads = await et.heads()  # store these outside of the database
+    report = await et.verify(against=heads)
+    ```
+    """
 
     owner: str
     conversation_id: str
@@ -257,7 +313,13 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that `verify` found wrong."""
+    """One thing that `Everthread.verify` found wrong.
+
+    ```python
+    for problem in (await et.verify()).problems:
+        print(problem.kind, problem.conversation_id, problem.seq, problem.detail)
+    ```
+    """
 
     kind: str
     """gap | payload | blob | chain | head | count | missing | cut | rewritten | projection | checkpoint"""
@@ -269,7 +331,13 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What `verify` looked at and what it found."""
+    """What `Everthread.verify` checked and what it found.
+
+    ```python
+    report = await et.verify()
+    print(report.entries, "entries,", "ok" if report.ok else report.problems)
+    ```
+    """
 
     conversations: int
     entries: int
@@ -279,12 +347,19 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
+        """Whether no problem was found."""
         return not self.problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseReport:
-    """What an erase reached, by table, and what no program can reach from here."""
+    """What an erasure removed, by table, and what it cannot reach from here, such as backups.
+
+    ```python
+    report = await et.erase(conversation="trip", message="m1")
+    print(report.entries, dict(report.reached), *report.cannot_reach)
+    ```
+    """
 
     owner: str
     conversation_id: str | None

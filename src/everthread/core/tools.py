@@ -86,7 +86,19 @@ def tool(
     offered: WhenOffered = "always",
     timeout_seconds: float | None = None,
 ) -> Any:
-    """Give a function, async or not, to every turn of this process. It stays the function it was."""
+    """Register a function, async or not, as a tool that every turn of this process may call.
+
+    The signature becomes the schema that the model sees, the docstring its description. A parameter named
+    `tool_context` is filled in by the turn. The function itself stays usable as it is. With `offered="when_named"` the
+    tool is offered only in turns that name it.
+
+    ```python
+    @everthread.tool
+    async def weather(city: str) -> str:
+        "Current weather in a city."
+        return "sunny"
+    ```
+    """
 
     def register(given: Function) -> Function:
         own = tool_from(given, name=name, description=description, offered=offered, timeout_seconds=timeout_seconds)

@@ -152,6 +152,16 @@ class Failed:
 TurnEvent: TypeAlias = (
     Accepted | Token | Thinking | ToolCall | ToolResult | Compacted | Recall | StateChanged | Done | Failed
 )
+"""One event of a turn: a union that `kind` tells apart, numbered from 1 within its turn.
+
+```python
+async for event in everthread.run_turn(conv, "Where were we?", agent=agent):
+    if event.kind == "token":
+        print(event.text, end="")
+    elif event.kind == "failed":
+        print(event.code, event.message)
+```
+"""
 
 _TYPES: Mapping[str, type[Any]] = {
     one.kind: one

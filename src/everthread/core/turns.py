@@ -36,7 +36,13 @@ _WHOLE_WORD = 16
 
 
 class TurnState(StrEnum):
-    """Where a turn stands."""
+    """The state of a turn; `is_final` once it has ended.
+
+    ```python
+    page = await conv.turns(states=[everthread.TurnState.FAILED])
+    print([turn.error for turn in page])
+    ```
+    """
 
     RECEIVED = "received"
     """Accepted and kept; it waits for those before it."""
@@ -51,12 +57,19 @@ class TurnState(StrEnum):
 
     @property
     def is_final(self) -> bool:
+        """Whether the turn has ended."""
         return self not in (TurnState.RECEIVED, TurnState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A turn's row."""
+    """One question and everything that was done to answer it.
+
+    ```python
+    for turn in await conv.turns(limit=10):
+        print(turn.id, turn.state, turn.model, dict(turn.usage))
+    ```
+    """
 
     id: str
     conversation_id: str
@@ -91,7 +104,7 @@ class Turn:
         return self.state is TurnState.COMPLETE
 
     def tells_of(self, text: str) -> bool:
-        """Whether the row quotes this text in its error or its metadata."""
+        """Whether its error or its metadata quote this text."""
         return _holds((self.error, dict(self.metadata)), text)
 
 

@@ -40,7 +40,14 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """A file in a workspace."""
+    """A file in a workspace.
+
+    ```python
+    workspace = await et.workspaces.open(conv)
+    print([(file.path, file.size_bytes) for file in workspace.files()])
+    workspace.close()
+    ```
+    """
 
     path: str
     size_bytes: int
@@ -49,7 +56,15 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file that somebody handed in, as it came."""
+    """A file that was uploaded into a workspace.
+
+    ```python
+    workspace = await et.workspaces.open(conv)
+    upload = workspace.upload("notes.txt", b"two seats by the window")
+    print(upload.path, upload.mime, upload.sha256)
+    workspace.close()
+    ```
+    """
 
     name: str
     """As it was called."""
@@ -63,7 +78,13 @@ class Upload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceInfo:
-    """A workspace that is there, without opening it."""
+    """The size and last use of a workspace, read without opening it.
+
+    ```python
+    report = await et.workspaces.clean(idle_days=30, dry_run=True)
+    print([(found.ref.id, found.files, found.used_at) for found in report.removed])
+    ```
+    """
 
     ref: Ref
     path: Path
@@ -77,7 +98,13 @@ class WorkspaceInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanReport:
-    """What a clean-up removed, or would remove, and what it left."""
+    """Which workspaces a clean-up removed, or would remove, and how many it left.
+
+    ```python
+    report = await et.workspaces.clean(idle_days=30, dry_run=True)
+    print(len(report.removed), "idle,", report.in_use, "in use,", report.size_bytes, "bytes")
+    ```
+    """
 
     removed: tuple[WorkspaceInfo, ...]
     in_use: int
@@ -86,11 +113,20 @@ class CleanReport:
 
     @property
     def size_bytes(self) -> int:
+        """How many bytes the removed workspaces had."""
         return sum(one.size_bytes for one in self.removed)
 
 
 class Workspace(Protocol):
-    """An open workspace. Blocking: call it from threads. While it is open no clean-up touches it."""
+    """An open workspace. Its methods block, so call them from threads; while it is open no clean-up removes it.
+
+    ```python
+    workspace = await et.workspaces.open(conv)
+    workspace.write("notes/plan.md", b"# Plan")
+    print(workspace.read("notes/plan.md"))
+    workspace.close()
+    ```
+    """
 
     path: Path
     """The folder, for programs that need one."""
@@ -101,25 +137,25 @@ class Workspace(Protocol):
         """Whether the folder still exists."""
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """The bytes of a file, or a part of them. NotFound, or Invalid for what is no plain file."""
+        """Return the bytes of a file, or a part of them. Raises NotFound, or Invalid for what is not a plain file."""
 
     def size(self, path: str) -> int:
-        """How many bytes a file has."""
+        """Return the size of a file in bytes."""
 
     def write(self, path: str, body: bytes) -> FileInfo:
-        """Put a whole file there, folders included, in the place of one that was. Conflict when over the quota."""
+        """Write a whole file, creating folders as needed. Raises Conflict when it would exceed the quota."""
 
     def files(self, folder: str = "") -> Sequence[FileInfo]:
-        """The files in a folder and below it, by name."""
+        """List the files in a folder and below it, by name."""
 
     def upload(self, name: str, body: bytes, *, mime: str | None = None) -> Upload:
-        """Keep a file somebody hands in. Invalid when its bytes are not what its name or `mime` says."""
+        """Store an uploaded file. Raises Invalid when its bytes are not what its name or `mime` claims."""
 
     def uploads(self) -> Sequence[Upload]:
-        """What was handed in, the oldest first."""
+        """List the uploads, oldest first."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the workspace."""
 
 
 class Workspaces(Protocol):

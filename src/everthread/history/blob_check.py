@@ -17,7 +17,13 @@ from everthread.core.ports import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobReport:
-    """What a look at the blob store found."""
+    """Which blobs are missing, damaged or unused.
+
+    ```python
+    report = await et.check_blobs()
+    print(report.referred, "ok" if report.ok else [*report.missing, *report.damaged])
+    ```
+    """
 
     referred: int
     """Blobs that payloads are in."""
@@ -29,6 +35,7 @@ class BlobReport:
 
     @property
     def ok(self) -> bool:
+        """Whether nothing is missing or damaged."""
         return not self.missing and not self.damaged
 
 

@@ -35,7 +35,14 @@ Source = Literal["archive", "merged", "checkpoint"]
 
 
 class Gap(TypedDict):
-    """A place where something may be missing."""
+    """A place in a thread's history where something may be missing.
+
+    ```python
+    history = await et.full_history("trip")
+    for gap in history["gaps"]:
+        print(gap["reason"], "after", gap["after"])
+    ```
+    """
 
     reason: Literal["not_archived", "archive_began_late", "summarised_unseen"]
     after: str | None
@@ -43,7 +50,13 @@ class Gap(TypedDict):
 
 
 class FullHistory(TypedDict):
-    """A thread's state with all of its messages; JSON as it is."""
+    """Everything that was said in a thread, as plain JSON in the format of LangGraph's `/threads/{id}/state`.
+
+    ```python
+    history = await et.full_history("trip")
+    print(len(history["values"]["messages"]), history["source"], history["complete"])
+    ```
+    """
 
     values: dict[str, Any]
     next: list[str]

@@ -37,7 +37,13 @@ _STEP_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What became of an archive."""
+    """Which conversations of an archive were imported, and which were already there.
+
+    ```python
+    report = await et.read_archive(et.archive(conversations=["trip"]))
+    print(report.imported, report.skipped)
+    ```
+    """
 
     imported: tuple[str, ...]
     """Ids of the conversations that were written."""

@@ -50,7 +50,14 @@ MIN_COVERAGE: Final = 0.5
 
 
 class Knowledge:
-    """Named collections of documents, by owner."""
+    """Collections of documents, by owner: `et.knowledge`.
+
+    ```python
+    await et.knowledge.add("local", "handbook", "Refunds are made within 30 days.", id="refunds.md")
+    for hit in await et.knowledge.search("local", "handbook", "refunds"):
+        print(hit.passage.text)
+    ```
+    """
 
     def __init__(self, store: Store, read: Read, embedder: Embedder | None = None) -> None:
         self._store = store
@@ -66,11 +73,15 @@ class Knowledge:
         id: str | None = None,
         title: str | None = None,
     ) -> Document:
-        """Keep a document: a text, the bytes of a file, or the path of one (text, Markdown, PDF).
+        """Add a document: a text, the bytes of a file, or the path of one (text, Markdown, PDF).
 
-        `id` is its name within the collection; without one, a file goes by its name and a text by its hash. The same
-        document again is a no-op; one that changed takes the place of the older, all at once (`outcome` says which).
-        Invalid names what cannot be read: no text in it, broken, locked, too large.
+        `id` is its name within the collection; by default a file's name, or the hash of a text. Adding the same
+        document again changes nothing; a changed one replaces the old one at once. `outcome` of the result says which.
+        Raises Invalid when it cannot be read: no text in it, damaged, encrypted, or too large.
+
+        ```py
+        await et.knowledge.add("local", "handbook", Path("refunds.pdf"))
+        ```
         """
         check_id(owner, "owner")
         check_id(collection, "collection")
@@ -119,7 +130,7 @@ class Knowledge:
         return self._read(data, name)
 
     async def collections(self, owner: str) -> Sequence[Collection]:
-        """The collections of an owner, by name, and how much is in each."""
+        """List the owner's collections by name, with how much is in each."""
         documents = await self._store.notes.shelves(check_id(owner, "owner"), NoteKind.DOCUMENT)
         passages = await self._store.notes.shelves(owner, NoteKind.PASSAGE)
         return [
@@ -130,7 +141,7 @@ class Knowledge:
         ]
 
     async def list(self, owner: str, collection: str, *, limit: int = 100, cursor: str | None = None) -> Page[Document]:
-        """One page of the documents of a collection, the one added last first."""
+        """List the documents of a collection page by page, the latest first."""
         check_count(limit, "limit", most=MAX_PAGE)
         query = NoteQuery(
             kind=NoteKind.DOCUMENT,
@@ -144,9 +155,9 @@ class Knowledge:
         return Page(items=[note_to_document(note) for note in shown], next_cursor=following)
 
     async def remove(self, owner: str, collection: str, id: str | None = None) -> int:
-        """Take out a document, or with None a collection with all of them; how many documents went.
+        """Remove a document, or with no `id` the whole collection, and return how many documents that were.
 
-        NotFound when there is none. Whatever of their text is left in free pages goes with the next erase.
+        Raises NotFound when there is none. Traces of the text in free database pages go with the next erasure.
         """
         check_id(owner, "owner")
         check_id(collection, "collection")
@@ -171,8 +182,10 @@ class Knowledge:
         limit: int = 5,
         max_tokens: int | None = None,
     ) -> PassageHits:
-        """Passages of a collection, of several, or with None of all, by the words of a question and, where there is an
-        embedder, by its meaning; best first, with `max_tokens` as many of the best as go into it."""
+        """Search passages by words and, if there is an embedder, by meaning; best first.
+
+        `collection` is one name, several, or None for all. With `max_tokens`, as many of the best as fit into it.
+        """
         question = check_query(query)
         check_count(limit, "limit", most=MAX_PAGE)
         names = await self._names(check_id(owner, "owner"), collection)
@@ -193,8 +206,10 @@ class Knowledge:
         return wanted
 
     async def route(self, owner: str, query: str, collections: Sequence[str] | None = None) -> Route:
-        """Which of these collections (of all, when none are named) a question is for; for none when no passage has
-        half of what it asks for."""
+        """Choose the collection that a question should be looked up in, among the named ones or all.
+
+        None is chosen when no passage covers at least half of what the question asks for.
+        """
         question = check_query(query)[:MAX_QUERY_CHARS]
         parsed = parse_query(content_words(question))
         names = await self._names(check_id(owner, "owner"), collections)

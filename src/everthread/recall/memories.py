@@ -43,7 +43,14 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Memories:
-    """What is remembered, by owner."""
+    """What is remembered of each owner's users: `et.memories`.
+
+    ```python
+    await et.memories.add("local", "The user is allergic to peanuts.", kind="profile")
+    for hit in await et.memories.search("local", "allergic"):
+        print(hit.memory.text)
+    ```
+    """
 
     def __init__(self, store: Store, embedder: Embedder | None = None) -> None:
         self._store = store
@@ -65,12 +72,12 @@ class Memories:
         id: str | None = None,
         origin: Origin = "person",
     ) -> Memory:
-        """Remember something; gives it as it stands then.
+        """Remember something, and return the memory as it is stored.
 
-        `conversation` and `seq` say which message it is known from; in the scopes `conversation` and `task` it holds
-        in that conversation only. The same text again is nothing new. A live memory of the same `subject` in the same
-        scope, or the one that `supersedes` names, becomes its past. What says who the user is or how to serve them is
-        `pinned` unless it is said otherwise: every context shows it. Conflict when the conversation is off the record.
+        `conversation` and `seq` say which message it comes from; with the scope `conversation` or `task` it applies to
+        that conversation only. Adding the same text again changes nothing. A live memory of the same `subject` and
+        scope, or the one that `supersedes` names, becomes its past. Profiles and instructions are `pinned` by default:
+        every context shows them. Raises Conflict when the conversation is off the record.
         """
         where = _check_choice(MemoryScope, scope, "scope")
         what = _check_choice(MemoryKind, kind, "kind")
@@ -99,14 +106,14 @@ class Memories:
         return memory
 
     async def get(self, owner: str, id: str) -> Memory:
-        """One memory, whatever its state; NotFound when this owner has none by this id."""
+        """Return a memory in whatever state it is. Raises NotFound when the owner has none with this id."""
         query = NoteQuery(kind=NoteKind.MEMORY, keys=[memory_key(check_id(id, "id"))])
         for note in await self._store.notes.list(check_id(owner, "owner"), query):
             return note_to_memory(note, owner)
         raise NotFound(f"no memory {id!r}")
 
     async def history(self, owner: str, id: str) -> list[Memory]:
-        """A memory with all that it superseded and that superseded it, oldest first."""
+        """Return a memory with everything it superseded and everything that superseded it, oldest first."""
         chain = [await self.get(owner, id)]
         while len(chain) < _MAX_HISTORY and (older := await self._find(owner, chain[0].supersedes)):
             chain.insert(0, older)
@@ -131,8 +138,11 @@ class Memories:
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[Memory]:
-        """One page, the newest first: all of the owner's, or what holds in a conversation; only those that are pinned;
-        with what is superseded or forgotten."""
+        """List memories page by page, newest first.
+
+        By default all live ones of the owner; with `conversation` those that apply there, with `pinned` only pinned
+        ones, with `include_past` also those that were superseded or forgotten.
+        """
         check_count(limit, "limit", most=MAX_PAGE)
         query = NoteQuery(
             kind=NoteKind.MEMORY,
@@ -156,8 +166,10 @@ class Memories:
     async def search(
         self, owner: str, query: str, *, conversation: str | None = None, limit: int = 10
     ) -> Sequence[MemoryHit]:
-        """Live memories by their words and, where there is an embedder, by meaning, best first: all of the owner's, or
-        what holds in a conversation."""
+        """Search live memories by words and, if there is an embedder, by meaning; best first.
+
+        With `conversation`, only those that apply there.
+        """
         question = check_query(query)
         check_count(limit, "limit", most=MAX_PAGE)
         shelves = await self._shelves(check_id(owner, "owner"), conversation)
@@ -176,8 +188,10 @@ class Memories:
         confidence: float | None = None,
         pinned: bool | None = None,
     ) -> Memory:
-        """Change a live memory. Another text becomes a memory of its own, which is given; the old one stays readable
-        as its past."""
+        """Change a live memory.
+
+        A new text makes a new memory, which is returned; the old one stays readable as its past.
+        """
         said = None if text is None else check_memory(text)
         change = Revise(
             vector=None if said is None else (await embed_texts(self._embedder, [said]))[0],
@@ -193,7 +207,7 @@ class Memories:
         return await self._store.notes.change(owner, change)
 
     async def forget(self, owner: str, id: str) -> Memory:
-        """Take a memory out of every search and context; `restore` undoes it; `erase` destroys its text."""
+        """Remove a memory from every search and context. `restore` undoes it; `erase` destroys the text."""
         return await self._store.notes.change(check_id(owner, "owner"), Forget(owner=owner, id=check_id(id, "id")))
 
     async def restore(self, owner: str, id: str) -> Memory:
@@ -202,15 +216,15 @@ class Memories:
         return await self._store.notes.change(check_id(owner, "owner"), change)
 
     async def erase(self, owner: str, id: str) -> EraseReport:
-        """Destroy a memory for good, with the words and the vector it is found by. It cannot be undone.
+        """Destroy a memory for good, with its search index. This cannot be undone.
 
-        What it superseded, and the message it is known from, are others and stay: `history` names the former, and an
-        erase of the message takes what was remembered from it along. NotFound when this owner has none by this id.
+        The memories it superseded and the message it comes from stay; erasing the message also erases what was
+        remembered from it. Raises NotFound when the owner has no memory with this id.
         """
         return await self._store.maintenance.erase(check_id(owner, "owner"), None, check_id(id, "id"))
 
     async def habits(self, owner: str, *, limit: int = 10) -> Sequence[Habit]:
-        """The tools and skills that were used most in the owner's conversations, most used first."""
+        """List the tools and skills that are used most in the owner's conversations, most used first."""
         check_count(limit, "limit", most=MAX_PAGE)
         return [
             Habit(

@@ -14,7 +14,12 @@ _MAX_WEIGHT = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallWeights:
-    """How much each signal counts; 0 turns one off."""
+    """How much each signal counts in the ranking; 0 turns it off.
+
+    ```python
+    policy = everthread.RecallPolicy(weights=everthread.RecallWeights(meaning=0.5, date=0.0))
+    ```
+    """
 
     neighbours: float = 0.4
     """What the next message lends of its own score, half of it at each further step."""
@@ -35,7 +40,12 @@ class RecallWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallPolicy:
-    """How recall is set."""
+    """Where recall searches, how long it may take, and how it ranks.
+
+    ```python
+    et = everthread.open("memory://", recall=everthread.RecallPolicy(top_k=5, scope="owner"))
+    ```
+    """
 
     top_k: int = 3
     """How many episodes `context(query=…)` brings back: a user's turn with its answer."""

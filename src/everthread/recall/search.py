@@ -45,7 +45,13 @@ _NO_VECTORS = "no vectors are made yet: `everthread reindex` makes them"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallHit:
-    """A message that has to do with what was asked, or the passage of it that has."""
+    """A message, or a passage of one, that has to do with a question.
+
+    ```python
+    for hit in await conv.recall("What can my grandmother not eat?"):
+        print(hit.seqs, hit.said_at, hit.speaker, hit.text)
+    ```
+    """
 
     conversation_id: str
     ids: tuple[str, ...]
@@ -63,7 +69,13 @@ class RecallHit:
 
 @dataclass(frozen=True, slots=True)
 class RecallHits(Sequence[RecallHit]):
-    """What was recalled, best first, and how well it could be looked for."""
+    """What was recalled, best first, and whether all of it could be searched.
+
+    ```python
+    hits = await conv.recall("What can my grandmother not eat?", max_tokens=500)
+    print(len(hits), hits.by_meaning, hits.is_behind, hits.unanswered)
+    ```
+    """
 
     items: tuple[RecallHit, ...] = ()
     is_behind: bool = False

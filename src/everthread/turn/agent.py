@@ -125,7 +125,14 @@ def merge_features(features: Features, *levels: object) -> Features:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agent:
-    """What all turns of one program work with."""
+    """What all turns of a program share: the database, models, tools and limits. `everthread.agent` creates it.
+
+    ```python
+    agent = everthread.agent(et, model=model)
+    async for event in everthread.run_turn(conv, "Hello", agent=agent):
+        print(event.kind)
+    ```
+    """
 
     et: Everthread
     saver: BaseCheckpointSaver[Any]
@@ -146,17 +153,17 @@ class Agent:
     features: Features = field(default_factory=Features)
 
     def get_type(self, name: str) -> AgentType:
-        """The agent type by this name, or Invalid."""
+        """Return the agent type with this name. Raises Invalid when there is none."""
         if name not in self.types:
             raise Invalid(f"unknown agent type {name!r}; known are {', '.join(self.types)}", field="agent_type")
         return self.types[name]
 
     async def close_dead(self) -> list[Turn]:
-        """Call this when a program starts: turns whose process died become interrupted, and are never run again."""
+        """Mark turns whose process died as interrupted; they are never run again. Call it when a program starts."""
         return await close_dead_runs(self.et.runtime, self.leases.clock)
 
     async def keep_watch(self, seconds: float = CLOSE_DEAD_SECONDS) -> None:
-        """The same periodically, for one server among several: until it is cancelled."""
+        """Do the same periodically, until cancelled: for one server among several."""
         while True:
             with suppress(StoreError):  # busy or unreachable now: the next round tries again
                 await self.close_dead()

@@ -29,7 +29,14 @@ _THREAD_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOptions:
-    """The fields that `run_turn` takes by name."""
+    """The options of one turn, which `run_turn` also takes as keyword arguments.
+
+    ```python
+    options = everthread.TurnOptions(system="Answer in one sentence.", max_loops=5)
+    async for event in everthread.run_turn(conv, "Where were we?", agent=agent, options=options):
+        print(event.kind)
+    ```
+    """
 
     model: ModelChoice = None
     """A name such as `openai:gpt-5-mini`, or a LangChain chat model; None: the configured one."""

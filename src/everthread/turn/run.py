@@ -54,10 +54,17 @@ async def run_turn(
     options: TurnOptions | None = None,
     **fields: Unpack[TurnFields],
 ) -> AsyncIterator[TurnEvent]:
-    """Answer a message, as a stream of events. `fields` are those of `TurnOptions`.
+    """Answer a message, and yield the events of the turn as they happen.
 
-    The message is a text, anything that `append` takes, or several; None answers the conversation as it stands. Whoever
-    stops listening stops the turn; `begin_turn` gives one that goes on by itself.
+    `message` is a text, anything that `Conversation.append` accepts, or several; None answers the conversation as it
+    is. `fields` are those of `TurnOptions`. Whoever stops iterating stops the turn: use `everthread.turn.begin_turn`
+    for one that goes on by itself.
+
+    ```python
+    async for event in everthread.run_turn(conv, "Where were we?", agent=agent):
+        if event.kind == "token":
+            print(event.text, end="")
+    ```
     """
     live = await begin_turn(conversation, message, agent=agent, options=options, **fields)
     try:

@@ -15,7 +15,14 @@ from everthread.core.workspaces import CleanReport, Workspace, WorkspaceInfo, Wo
 
 
 class ConversationWorkspaces:
-    """`et.workspaces`: a folder for each conversation."""
+    """A folder for each conversation, for uploads and for the files of its tools: `et.workspaces`.
+
+    ```python
+    workspace = await et.workspaces.open(conv)
+    workspace.write("plan.md", b"# Plan")
+    workspace.close()
+    ```
+    """
 
     def __init__(self, store: Store, port: Workspaces, clock: Clock) -> None:
         self._store = store
@@ -24,23 +31,24 @@ class ConversationWorkspaces:
 
     @property
     def root(self) -> Path:
-        """The folder they are in."""
+        """The folder that contains the workspaces."""
         return self._port.root
 
     async def open(self, conversation: Conversation, *, expected: bool = False) -> Workspace:
-        """The workspace of a conversation; close it when done. `expected`: it had one, so a new one is told of.
+        """Open the workspace of a conversation, creating it if there is none. Close it when done.
 
-        NotFound when the conversation was erased: what was destroyed gets no new files.
+        With `expected`, the caller knows that there was one before: if it is gone, `notice` of the new one says so.
+        Raises NotFound when the conversation was erased.
         """
         info = (await conversation.refresh()).info
         ref = Ref(info.owner, info.id)
         return await asyncio.to_thread(self._port.open, ref, expected=expected, off_record=info.off_record)
 
     async def clean(self, *, idle_days: float | None = None, dry_run: bool = False) -> CleanReport:
-        """Remove the files of workspaces that nobody used for so long; never of one that is in use.
+        """Remove the files of workspaces that have been idle for so many days.
 
-        One is in use while somebody has it open, or a turn of its conversation waits or runs. A conversation that was
-        written to counts as used, also where nobody touched its files.
+        A workspace is in use while it is open, or while a turn of its conversation waits or runs; such a one is never
+        removed. Writing to the conversation counts as use as well.
         """
         idle_days = self._port.idle_days if idle_days is None else idle_days
         if isinstance(idle_days, bool) or not isinstance(idle_days, int | float) or not idle_days >= 0:
@@ -69,9 +77,9 @@ class ConversationWorkspaces:
         return max(one.used_at, said_at) <= before
 
     async def erase(self, owner: str, conversation: str | None = None) -> int:
-        """Destroy the files of a conversation, or of all of an owner's; how many there were."""
+        """Destroy the files of a conversation, or of everything an owner has, and return how many there were."""
         return await asyncio.to_thread(self._port.erase, owner, conversation)
 
     async def close(self) -> None:
-        """Destroy what is off the record."""
+        """Destroy the workspaces of conversations that are off the record."""
         await asyncio.to_thread(self._port.close)
