@@ -34,7 +34,7 @@ def points(store: str) -> Sequence[str]:
     PostgreSQL indexes in the append itself.
     """
     elsewhere = {"compaction.written", "checkpoint.written", "job.written", "blob.written", "blob.deleted"}
-    elsewhere |= {"vectors.written", "ids.filed"}
+    elsewhere |= {"vectors.written", "ids.indexed"}
     elsewhere |= {"index.written"} if store == "postgres" else set()
     return [point for point in FAILPOINTS if point not in elsewhere]
 
@@ -68,13 +68,13 @@ def test_a_kill_while_the_index_catches_up_loses_no_word(store: str, empty_url: 
         assert asyncio.run(found(empty_url, str(number))) == [number + 1]
 
 
-@pytest.mark.parametrize("filing", [1, 2])
+@pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("store", ["sqlite"])
 def test_i1_a_kill_while_ids_are_filed_leaves_each_to_be_found_once(
-    store: str, filing: int, empty_url: str, forkserver: ForkServer
+    store: str, batch: int, empty_url: str, forkserver: ForkServer
 ) -> None:
     batches = {"url": empty_url, "conversation": "c", "name": "ann", "batches": 12, "size": 200}
-    child = forkserver.start("tests.crash.crowd:append_large_batches", **batches, kill=f"ids.filed:{filing}")
+    child = forkserver.start("tests.crash.crowd:append_large_batches", **batches, kill=f"ids.indexed:{batch}")
     assert child.wait() == KILLED, child.said()
     asyncio.run(append_batches(empty_url, "c", "ann", 12, 200))
     asyncio.run(check_ids(empty_url, 12 * 200))

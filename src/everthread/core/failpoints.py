@@ -12,7 +12,7 @@ FAILPOINTS = (
     "blob.deleted",
     "append.search_written",
     "append.head_written",
-    "ids.filed",
+    "ids.indexed",
     "index.written",
     "commit.before",
     "commit.after",

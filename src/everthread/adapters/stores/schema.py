@@ -148,7 +148,7 @@ ERASE_RULES = {
     "vector_models": "names of embedders only: kept",
     "erasures": "names what was erased, by id only",
     "entry_ids": "hashes of ids only: kept, as the ids are",
-    "filed": "numbers only: kept",
+    "entry_ids_until": "numbers only: kept",
     "unindexed": "numbers only: kept until the index has caught up",
     "words": "the entry's tokens deleted from the index, which is then rewritten",
     "schema_version": "holds no text",

@@ -125,7 +125,7 @@ CREATE TABLE doomed_blobs (
 
 -- Which entries bear an id, by a hash of it (`sqlite/id_index.py`), and up to where each log is in it.
 CREATE TABLE entry_ids (conversation INTEGER NOT NULL, hash INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (conversation, hash, seq)) WITHOUT ROWID;  --sqlite
-CREATE TABLE filed (conversation INTEGER PRIMARY KEY, seq INTEGER NOT NULL);  --sqlite
+CREATE TABLE entry_ids_until (conversation INTEGER PRIMARY KEY, seq INTEGER NOT NULL);  --sqlite
 
 -- What an append with an idempotency key was answered.
 CREATE TABLE answers (

@@ -3,7 +3,9 @@
 CREATE TABLE IF NOT EXISTS turns (number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, conversation BIGINT NOT NULL, id TEXT NOT NULL, state SMALLINT NOT NULL, holder TEXT NOT NULL, lease_until BIGINT, is_asked_to_stop SMALLINT NOT NULL, received_at BIGINT NOT NULL, question BLOB, record BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS run_events (turn BIGINT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, body BLOB NOT NULL, kept_at BIGINT NOT NULL, PRIMARY KEY (turn, first)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS prompts (conversation BIGINT NOT NULL, digest TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (conversation, digest)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS filed (conversation INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
 
+ALTER TABLE filed RENAME TO entry_ids_until;
 ALTER TABLE conversations RENAME COLUMN look_at TO compaction_check_at;
 ALTER TABLE conversations ADD COLUMN quarantined_at BIGINT;
 ALTER TABLE conversations ADD COLUMN held_at BIGINT;

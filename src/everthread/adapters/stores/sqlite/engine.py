@@ -28,7 +28,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from everthread.adapters.stores import blocking
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, translated
-from everthread.adapters.stores.sqlite.filing import Tails
+from everthread.adapters.stores.sqlite.id_index import IdIndex
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some, is_behind
 from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
 from everthread.core.blobs import Blobs
@@ -106,7 +106,7 @@ class Engine:
         """Those that nobody reads over now."""
         self._write_lock = threading.Lock()
         """Held by whichever thread writes."""
-        self.tails = Tails()
+        self.id_index = IdIndex()
         self.unindexed_texts = UnindexedTexts()
         """Both touched only under the write lock."""
         self.unindexed_count = 0

@@ -20,10 +20,10 @@ from everthread.adapters.stores.layout import (
     row_payload,
     settled,
 )
-from everthread.adapters.stores.sqlite import checkpoints, compactions, filing, turns
+from everthread.adapters.stores.sqlite import checkpoints, compactions, id_index, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
-from everthread.adapters.stores.sqlite.filing import Tails
+from everthread.adapters.stores.sqlite.id_index import IdIndex
 from everthread.adapters.stores.sqlite.unindexed import counted
 from everthread.core.blobs import Blobs
 from everthread.core.entries import Entry, Flag, Kind, Revision
@@ -53,7 +53,7 @@ class SqliteLog:
         engine = self._database.engine
 
         def work(connection: sqlite3.Connection) -> Decision[R]:
-            decision = write(connection, ref, intent, now, engine.tails, engine.blobs)
+            decision = write(connection, ref, intent, now, engine.id_index, engine.blobs)
             engine.unindexed_count += len(decision.entries)
             engine.unindexed_texts.note(decision.entries, decision.texts)
             return decision
@@ -81,7 +81,7 @@ class SqliteLog:
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
         def work(connection: sqlite3.Connection) -> Sequence[Entry]:
             number, _, _ = living_head(connection, ref)
-            named = _named(connection, number, ids, filing.find(connection, number, ids))
+            named = _named(connection, number, ids, id_index.find(connection, number, ids))
             found = {entry.seq: entry for entry in named}
             found.update({entry.seq: entry for entry in by_seq(connection, number, seqs) if entry.kind != Kind.MARK})
             return [counted(found[seq]) for seq in sorted(found)]
@@ -114,15 +114,15 @@ class SqliteLog:
 
 
 def write(
-    connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int, tails: Tails, blobs: Blobs | None = None
+    connection: sqlite3.Connection, ref: Ref, intent: Intent[R], now: int, id_index: IdIndex, blobs: Blobs | None = None
 ) -> Decision[R]:
     """Look, decide, write: all inside the writer's transaction. Gives what was written."""
-    number, seen = _look(connection, ref, intent.needs(), tails)
+    number, seen = _look(connection, ref, intent.needs(), id_index)
     reach("append.locked")
     decision = intent.decide(seen, now)
     _apply(connection, number, seen, decision, now, blobs)
     if decision.entries:
-        tails.add(connection, number, seen.head, decision.entries)
+        id_index.add(connection, number, seen.head, decision.entries)
     return decision
 
 
@@ -142,7 +142,7 @@ def living_head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead,
     return found
 
 
-def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, tails: Tails) -> tuple[int, Seen]:
+def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, id_index: IdIndex) -> tuple[int, Seen]:
     number, log_head, active = head(connection, ref)
     rows = all_branches(connection, number) if needs.every_branch else [active]
     answer = None
@@ -150,7 +150,7 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, tails: Tails) 
         answer = connection.execute(sql.ANSWER, (number, needs.idempotency_key)).fetchone()
     named = []
     if needs.ids:
-        named = _named(connection, number, needs.ids, tails.seqs(connection, number, log_head, needs.ids))
+        named = _named(connection, number, needs.ids, id_index.seqs(connection, number, log_head, needs.ids))
     seen = Seen(
         head=log_head,
         branches={row.number: row for row in rows},
@@ -173,7 +173,7 @@ def all_branches(connection: sqlite3.Connection, number: int) -> list[BranchRow]
 def _named(connection: sqlite3.Connection, number: int, ids: Sequence[str], seqs: Iterable[int]) -> list[Entry]:
     """Every revision of these messages, in order, among the entries at these places."""
     wanted = set(ids)
-    found = filing.entries_at(connection, number, seqs)
+    found = id_index.entries_at(connection, number, seqs)
     return [entry for entry in found if entry.id in wanted and entry.kind != Kind.MARK]
 
 

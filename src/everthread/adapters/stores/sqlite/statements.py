@@ -133,31 +133,32 @@ FROM branches b JOIN conversations c ON c.number = b.conversation WHERE b.conver
 ENTRIES_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key IN ({{}}) ORDER BY e.key"
 """Some entries; the braces take as many question marks as there are keys."""
 
-FILED_BY_HASH = "SELECT seq FROM entry_ids WHERE conversation = ? AND hash IN ({})"
-"""Where ids stand that are filed, and others with the same hashes."""
+INDEXED_SEQS = "SELECT seq FROM entry_ids WHERE conversation = ? AND hash IN ({})"
+"""Where ids stand, by the index, and others with the same hashes."""
 
-FILED_AFTER = "SELECT hash FROM entry_ids WHERE conversation = ? AND hash > ? ORDER BY hash LIMIT ?"
-"""The next hashes of a conversation's ids that are filed."""
+INDEXED_HASHES_AFTER = "SELECT hash FROM entry_ids WHERE conversation = ? AND hash > ? ORDER BY hash LIMIT ?"
+"""The next hashes of a conversation's ids in the index."""
 
-UNFILED_BY_ID = """
+PENDING_SEQS = """
 SELECT key & 4294967295 FROM entries
-WHERE key > (? << 32) + coalesce((SELECT seq FROM filed WHERE conversation = ?), 0) AND key <= ? AND id IN ({})"""
-"""Where ids stand that are not filed."""
+WHERE key > (? << 32) + coalesce((SELECT seq FROM entry_ids_until WHERE conversation = ?), 0) AND key <= ?
+  AND id IN ({})"""
+"""Where ids stand that are not in the index yet."""
 
-UNFILED = """
+PENDING_IDS = """
 SELECT key & 4294967295, CAST(id AS TEXT) FROM entries WHERE key > ? AND key <= ? AND kind <> 2 ORDER BY key"""
-"""The ids in the tail of a log."""
+"""The ids in a stretch of a log."""
 
-FILED_UNTIL = "SELECT seq FROM filed WHERE conversation = ?"
-"""Up to where the ids of a log are filed; no row when none is."""
+IDS_INDEXED_UNTIL = "SELECT seq FROM entry_ids_until WHERE conversation = ?"
+"""Up to where the ids of a log are in the index; no row when none is."""
 
-FILE_ID = "INSERT OR IGNORE INTO entry_ids (conversation, hash, seq) VALUES (?, ?, ?)"
-"""File an id, which another process may have done meanwhile."""
+INSERT_ENTRY_ID = "INSERT OR IGNORE INTO entry_ids (conversation, hash, seq) VALUES (?, ?, ?)"
+"""Put an id into the index, which another process may have done meanwhile."""
 
-SET_FILED = """
-INSERT INTO filed (conversation, seq) VALUES (?, ?)
+SET_IDS_INDEXED_UNTIL = """
+INSERT INTO entry_ids_until (conversation, seq) VALUES (?, ?)
 ON CONFLICT (conversation) DO UPDATE SET seq = max(seq, excluded.seq)"""
-"""Note up to where the ids of a log are filed."""
+"""Note up to where the ids of a log are in the index."""
 
 CHAIN_AT = "SELECT chain FROM entries WHERE key = ?"
 """The link of the chain that one entry has."""
