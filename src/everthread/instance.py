@@ -30,7 +30,7 @@ from everthread.history import blob_check, full_history, import_archive
 from everthread.history import verify as verifying
 from everthread.history.arguments import check_count
 from everthread.history.blob_check import BlobReport
-from everthread.history.forgetting import forgotten
+from everthread.history.erase_vectors import erase_vectors
 from everthread.history.full_history import FullHistory
 from everthread.history.import_archive import ImportReport
 from everthread.history.search import search_by_words
@@ -524,7 +524,7 @@ class Everthread:
         """The database first, then what lies outside of it: whoever writes there late finds it erased here."""
         report = await self._store.maintenance.erase(owner, conversation, message)
         if self._runtime.vectors_outside is not None:
-            report = await forgotten(self._runtime.vectors_outside, self._store, report)
+            report = await erase_vectors(self._runtime.vectors_outside, self._store, report)
         return report if message is not None else await self._with_files(report)
 
     async def _with_files(self, report: EraseReport) -> EraseReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -50,6 +51,13 @@ def test_every_room_has_a_layer(package: Path, contracts: list[dict[str, Any]]) 
     (ordered,) = (contract for contract in contracts if contract["type"] == "layers")
     assert ordered["exhaustive"] is True
     assert rooms_in(package) <= frozenset().union(*layers_of(contracts))
+
+
+def test_the_decision_lists_the_rooms_in_their_order(root: Path, contracts: list[dict[str, Any]]) -> None:
+    page = (root / "docs" / "decisions" / "0002-rooms-and-direction.md").read_text(encoding="utf-8")
+    listed = page.split("```")[1].strip().replace("\n  |", " |").splitlines()
+    rooms = [frozenset(re.findall(r"\w+", re.split(r"  +", line)[0])) for line in listed]
+    assert rooms == [layer for layer in layers_of(contracts) if layer != {"__main__"}]
 
 
 def test_no_inner_room_is_excused_from_ignorance_of_drivers(contracts: list[dict[str, Any]]) -> None:

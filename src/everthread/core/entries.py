@@ -100,3 +100,8 @@ class Entry(NamedTuple):
     @property
     def is_erased(self) -> bool:
         return bool(self.flags & Flag.ERASED)
+
+
+def seq_of(order: int) -> int:
+    """The seq that history shows a message of this order under."""
+    return order & 0xFFFF_FFFF

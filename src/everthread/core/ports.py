@@ -17,7 +17,7 @@ from everthread.core.access import ApiKeys
 from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, ListedCheckpoint, SavedCheckpoint
 from everthread.core.compactions import Compaction
 from everthread.core.embeddings import Vectors
-from everthread.core.entries import Entry
+from everthread.core.entries import Entry, seq_of
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
@@ -290,11 +290,6 @@ class Postings(NamedTuple):
     """How many messages the scope holds, about."""
     truncated: bool
     """Whether of some term only the newest entries are told."""
-
-
-def seq_of(order: int) -> int:
-    """The seq that history shows a message of this order under."""
-    return order & 0xFFFF_FFFF
 
 
 class PlacedMessage(NamedTuple):

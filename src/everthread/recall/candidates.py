@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
-from everthread.core.ports import seq_of
+from everthread.core.entries import seq_of
 from everthread.core.queries import Term
 from everthread.text.bm25 import idf
 from everthread.text.irregular_verbs import other_forms

@@ -10,7 +10,7 @@ from everthread.core.nouns import EraseReport, Ref
 from everthread.core.ports import Store
 
 
-async def forgotten(vectors: Vectors, store: Store, report: EraseReport) -> EraseReport:
+async def erase_vectors(vectors: Vectors, store: Store, report: EraseReport) -> EraseReport:
     """The report with the vectors that went too, or that could not be reached: the text itself is gone either way."""
     try:
         gone = await vectors.forget(report.owner, report.conversation_id, seqs=await _seqs(store, report))
