@@ -423,7 +423,9 @@ class Everthread:
         except NotFound:
             return None
 
-    async def archive(self, *, owner: str = LOCAL, conversations: Sequence[str] | None = None) -> AsyncIterator[bytes]:
+    async def export_archive(
+        self, *, owner: str = LOCAL, conversations: Sequence[str] | None = None
+    ) -> AsyncIterator[bytes]:
         """Export conversations, with those of their subagents, as an archive; by default all of an owner's.
 
         The archive contains the whole log and its proof. Importing it elsewhere and exporting again gives the same
@@ -431,7 +433,7 @@ class Everthread:
 
         ```py
         with open("trip.archive", "wb") as file:
-            async for piece in et.archive(conversations=["trip"]):
+            async for piece in et.export_archive(conversations=["trip"]):
                 file.write(piece)
         ```
         """
@@ -464,7 +466,7 @@ class Everthread:
             if position is None:
                 return
 
-    async def read_archive(self, pieces: AsyncIterable[bytes], *, owner: str = LOCAL) -> ImportReport:
+    async def import_archive(self, pieces: AsyncIterable[bytes], *, owner: str = LOCAL) -> ImportReport:
         """Import an archive for an owner.
 
         Conversations that are already here, entry for entry, are skipped. Raises Conflict for one that has different

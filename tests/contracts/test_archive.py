@@ -45,7 +45,7 @@ async def filled(et: Everthread) -> Conversation:
 
 
 async def archive(et: Everthread, owner: str = "local") -> bytes:
-    return b"".join([piece async for piece in et.archive(owner=owner)])
+    return b"".join([piece async for piece in et.export_archive(owner=owner)])
 
 
 async def exports(et: Everthread) -> dict[str, bytes]:
@@ -66,7 +66,7 @@ async def test_i11_exports_are_the_same_after_a_compaction_and_an_import(url: st
         assert (await conv.compact()).compacted
         assert await exports(et) == before
     async with everthread.open("memory://", worker=False) as elsewhere:
-        await elsewhere.read_archive(pieces(before["archive"]))
+        await elsewhere.import_archive(pieces(before["archive"]))
         assert await exports(elsewhere) == before
 
 
@@ -74,7 +74,7 @@ async def test_i11_an_import_into_an_empty_store_gives_the_same_archive(et: Ever
     async with everthread.open("memory://", worker=False, clock=ManualClock()) as original:
         await filled(original)
         before = await exports(original)
-    report = await et.read_archive(pieces(before["archive"]))
+    report = await et.import_archive(pieces(before["archive"]))
     assert set(report.imported) == {"c", "sub"}
     assert await exports(et) == before
     assert (await et.verify()).ok
@@ -95,17 +95,17 @@ async def test_i11_exports_are_the_same_after_a_restart(durable_url: str) -> Non
 async def test_what_is_here_already_is_left_and_what_differs_is_refused(et: Everthread) -> None:
     conv = await filled(et)
     whole = await archive(et)
-    again = await et.read_archive(pieces(whole))
+    again = await et.import_archive(pieces(whole))
     assert (set(again.skipped), again.imported) == ({"c", "sub"}, ())
     await conv.append({"role": "user", "content": "more"})
     with pytest.raises(Conflict):
-        await et.read_archive(pieces(whole))
+        await et.import_archive(pieces(whole))
     assert (await et.verify()).ok
 
 
 async def test_an_archive_can_be_read_in_for_another_owner(et: Everthread) -> None:
     await filled(et)
-    await et.read_archive(pieces(await archive(et)), owner="bob")
+    await et.import_archive(pieces(await archive(et)), owner="bob")
     assert (await et.verify()).ok
     assert entries_in(await archive(et)) == entries_in(await archive(et, "bob"))
 
@@ -120,8 +120,8 @@ async def test_an_import_that_was_cut_short_can_be_begun_again(et: Everthread) -
         await filled(original)
         whole = await archive(original)
     with pytest.raises(Invalid, match="cut short"):
-        await et.read_archive(pieces(whole[: len(whole) - 20]))
-    await et.read_archive(pieces(whole))
+        await et.import_archive(pieces(whole[: len(whole) - 20]))
+    await et.import_archive(pieces(whole))
     assert await archive(et) == whole
 
 
@@ -153,7 +153,7 @@ async def test_a_changed_archive_is_refused_and_writes_nothing_of_the_conversati
         whole = await archive(original)
     async with everthread.open("memory://", worker=False) as et:
         with pytest.raises(Invalid):
-            await et.read_archive(pieces(damaged(whole, old, new)))
+            await et.import_archive(pieces(damaged(whole, old, new)))
         assert (await et.verify()).ok
 
 
@@ -161,14 +161,14 @@ async def test_a_changed_archive_is_refused_and_writes_nothing_of_the_conversati
 async def test_what_is_no_archive_is_refused(whole: bytes) -> None:
     async with everthread.open("memory://", worker=False) as et:
         with pytest.raises(Invalid):
-            await et.read_archive(pieces(whole))
+            await et.import_archive(pieces(whole))
 
 
 async def test_an_archive_that_unpacks_to_far_more_is_given_up_early() -> None:
     bomb = zstandard.ZstdCompressor(level=1).compress(b"x" * (300 * 1024 * 1024))
     async with everthread.open("memory://", worker=False) as et:
         with pytest.raises(Invalid, match="more than is taken"):
-            await et.read_archive(pieces(bomb, 1024))
+            await et.import_archive(pieces(bomb, 1024))
 
 
 async def test_nothing_in_a_message_is_obeyed_by_a_page_or_ends_a_fence() -> None:

@@ -62,7 +62,9 @@ async def _pieces(
     cli: Invocation, et: Everthread, conversation: str | None, format: str, parts: Parts
 ) -> AsyncIterator[bytes]:
     if format == "archive" or conversation is None:
-        async for piece in et.archive(owner=cli.owner, conversations=None if conversation is None else [conversation]):
+        async for piece in et.export_archive(
+            owner=cli.owner, conversations=None if conversation is None else [conversation]
+        ):
             yield piece
         return
     found = await et.conversations.get(conversation, cli.owner)
@@ -103,7 +105,7 @@ async def import_archive(
 ) -> None:
     """Import an archive for the owner given by --owner. Conversations that already exist are left as they are."""
     async with cli.open(create=True) as et:
-        report = await et.read_archive(_read(archive), owner=cli.owner)
+        report = await et.import_archive(_read(archive), owner=cli.owner)
     if cli.out.json:
         cli.out.document(report)
     else:

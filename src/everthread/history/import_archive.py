@@ -40,7 +40,7 @@ class ImportReport:
     """Which conversations of an archive were imported, and which were already there.
 
     ```python
-    report = await et.read_archive(et.archive(conversations=["trip"]))
+    report = await et.import_archive(et.export_archive(conversations=["trip"]))
     print(report.imported, report.skipped)
     ```
     """

@@ -72,7 +72,7 @@ async def export(
             await render_pdf(conversation.info, messages, settings.models_dir, parts), 200, headers, media_type
         )
     pieces = (
-        et.archive(owner=caller.owner, conversations=[conversation.id])
+        et.export_archive(owner=caller.owner, conversations=[conversation.id])
         if format == "archive"
         else conversation.export(format, branch=branch, thinking=thinking, tools=tools)
     )
@@ -107,7 +107,7 @@ def _disposition(conversation: Conversation, format: str) -> str:
 )
 async def import_archive(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
     """Import an archive as yours. Conversations you have already are skipped; 409 if yours has other messages."""
-    report = await et.read_archive(request.stream(), owner=caller.owner)
+    report = await et.import_archive(request.stream(), owner=caller.owner)
     return JsonResponse(
         {
             "imported": report.imported,
