@@ -150,7 +150,7 @@ class FollowList:
 
     def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
         branch = branch_to_extend(seen, self.branch, now)
-        scribe = BranchWriter(seen, branch, now, len(self.messages) + len(self.removed))
-        receipts = [scribe.write(message) for message in self.messages]
-        scribe.remove(entry for entry in map(scribe.known, self.removed) if entry is not None)
-        return Decision(result=receipts, **scribe.written(activate=False))
+        writer = BranchWriter(seen, branch, now, len(self.messages) + len(self.removed))
+        receipts = [writer.write(message) for message in self.messages]
+        writer.remove(entry for entry in map(writer.known, self.removed) if entry is not None)
+        return Decision(result=receipts, **writer.written(activate=False))

@@ -1,4 +1,4 @@
-"""The pen that intents write entries with: each gets the next seq and a link of the chain."""
+"""The writer of log entries that intents use: it gives each the next seq and its link of the hash chain."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class EntryWriter:
         return self._seq
 
 
-def add(message: Prepared, pen: EntryWriter, branch: BranchRow) -> tuple[BranchRow, Receipt]:
+def add(message: Prepared, writer: EntryWriter, branch: BranchRow) -> tuple[BranchRow, Receipt]:
     """A message first seen. A framework's summary is kept, but has no place in the order."""
     is_message = message.kind is Kind.MESSAGE
     depth = branch.leaf_depth + 1 if is_message else 0
-    seq = pen.write(
+    seq = writer.write(
         id=message.id,
         kind=message.kind,
         role=message.role,
@@ -93,7 +93,7 @@ def add(message: Prepared, pen: EntryWriter, branch: BranchRow) -> tuple[BranchR
 
 
 def revise(
-    message: Prepared, known: Entry, pen: EntryWriter, touches: list[Touch], now: int, stubs: Iterable[Entry] = ()
+    message: Prepared, known: Entry, writer: EntryWriter, touches: list[Touch], now: int, stubs: Iterable[Entry] = ()
 ) -> Receipt:
     """A message whose id is in the log: the same again is nothing new, other content is a revision of it.
 
@@ -109,7 +109,7 @@ def revise(
     place = known.seq if is_place else known.revises
     assert place is not None
     stands_in = is_stub(message.payload, json.loads(known.raw))
-    seq = pen.write(
+    seq = writer.write(
         id=message.id,
         kind=Kind(known.kind),
         role=message.role,

@@ -67,7 +67,7 @@ class _Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restore:
+class ImportLog:
     """A log as it was, entry for entry, in an empty conversation."""
 
     entries: Sequence[Entry]
@@ -209,8 +209,8 @@ class _Reader:
             self._skipped.append(ref.id)
             return
         if draft.entries:
-            restore = Restore(entries=draft.entries, branches=draft.branches, active=draft.active)
-            await self._store.log.write(ref, restore)
+            intent = ImportLog(entries=draft.entries, branches=draft.branches, active=draft.active)
+            await self._store.log.write(ref, intent)
         await self._store.conversations.update(ref, _later(draft.row))
         self._imported.append(ref.id)
         self._entries += len(draft.entries)

@@ -67,29 +67,29 @@ class Append:
             return self._same_answer(seen.answer)
         refuse_erased(seen)
         branch = branch_to_extend(seen, self.branch, now)
-        pen = EntryWriter(seen, now, len(self.messages))
+        writer = EntryWriter(seen, now, len(self.messages))
         touches: list[Touch] = []
         grown = branch
         receipts: list[Receipt] = []
         for message in self.messages:
             known = seen.by_id.get(message.id)
             if known is None:
-                grown, receipt = add(message, pen, grown)
+                grown, receipt = add(message, writer, grown)
             else:
-                receipt = revise(message, known, pen, touches, now, stubs_of(seen, message.id))
+                receipt = revise(message, known, writer, touches, now, stubs_of(seen, message.id))
             receipts.append(receipt)
-        if pen.written:
+        if writer.written:
             self._check_head(branch.leaf_seq)
         return Decision(
             result=receipts,
-            entries=pen.written,
-            texts=pen.texts,
+            entries=writer.written,
+            texts=writer.texts,
             touches=touches,
             branches=[grown] if grown.leaf_seq != branch.leaf_seq else [],
-            chain=pen.chain if pen.written else None,
+            chain=writer.chain if writer.written else None,
             answer=self._answer(receipts),
             changed=[touch.seq for touch in touches],
-            jobs=self.jobs if pen.written and not seen.head.off_record else (),
+            jobs=self.jobs if writer.written and not seen.head.off_record else (),
         )
 
     def _check_head(self, leaf: int) -> None:
@@ -147,8 +147,8 @@ class Edit:
             )
         place_seq = original.seq if original.how in (None, Revision.EDIT) else original.revises
         number = max(seen.branches) + 1
-        pen = EntryWriter(seen, now, 1)
-        seq = pen.write(
+        writer = EntryWriter(seen, now, 1)
+        seq = writer.write(
             id=self.message.id,
             kind=Kind.MESSAGE,
             role=self.message.role,
@@ -163,18 +163,18 @@ class Edit:
             flags=self.message.flags,
         )
         fork = original.parent_seq or 0
-        branch = BranchRow(number, _owner_of(seen, original, fork), fork, seq, original.depth, now)
+        branch = BranchRow(number, _branch_holding(seen, original, fork), fork, seq, original.depth, now)
         return Decision(
             result=Receipt(self.message.id, seq, original.revision + 1, True),
-            entries=pen.written,
+            entries=writer.written,
             branches=[branch],
             active=number if self.activate else None,
-            chain=pen.chain,
+            chain=writer.chain,
             compaction_check_at=_NEVER_CHECKED if self.activate else None,
         )
 
 
-def _owner_of(seen: Seen, sibling: Entry, fork: int) -> int | None:
+def _branch_holding(seen: Seen, sibling: Entry, fork: int) -> int | None:
     """The number of the branch that holds the fork point of a sibling: its own one, or an ancestor of that."""
     row: BranchRow | None = seen.branches[sibling.branch]
     while row is not None and fork <= row.fork_seq and row.parent is not None:
@@ -200,16 +200,16 @@ class MarkMessage:
         on, off = _MARKS[self.mark]
         if (newest.flags | on) & ~off == newest.flags:
             return Decision(result=None)
-        pen = EntryWriter(seen, now, 1)
+        writer = EntryWriter(seen, now, 1)
         raw = json.dumps({"mark": self.mark.name.lower()}).encode()
-        pen.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, how=self.mark)
+        writer.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, how=self.mark)
         touches = [Touch(seq, now, set_flags=on, clear_flags=off) for seq in sorted({place, newest.seq})]
         hides = bool((on | off) & Flag.DELETED)
         return Decision(
             result=None,
-            entries=pen.written,
+            entries=writer.written,
             touches=touches,
-            chain=pen.chain,
+            chain=writer.chain,
             changed=[place] if hides else (),
         )
 
@@ -269,12 +269,12 @@ class CopyLog:
         if seen.head.entry_count:
             raise Conflict(f"conversation {seen.head.id!r} has messages already; copy into a new one")
         kept = renumbered(self.entries)
-        pen = EntryWriter(seen, now, len(kept))
+        writer = EntryWriter(seen, now, len(kept))
         moved, depths = {0: 0}, {0: 0}
         for entry in kept:
             parent = _moved_parent(self.entries, moved, entry.parent_seq)
             depth = depths[parent or 0] + 1 if entry.kind == Kind.MESSAGE else 0
-            moved[entry.seq] = pen.write(
+            moved[entry.seq] = writer.write(
                 id=entry.id,
                 kind=Kind(entry.kind),
                 role=entry.role,
@@ -302,11 +302,11 @@ class CopyLog:
             rows.append(row._replace(fork_seq=fork, leaf_seq=leaf, leaf_depth=depths[leaf]))
         return Decision(
             result=len(kept),
-            entries=pen.written,
+            entries=writer.written,
             touches=touches,
             branches=rows,
             active=self.active,
-            chain=pen.chain,
+            chain=writer.chain,
         )
 
 

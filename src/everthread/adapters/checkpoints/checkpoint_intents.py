@@ -135,7 +135,7 @@ class PutCheckpoint:
         self._check(found)
         decision = _PutDecision(self, seen, found, now)
         refs = decision.follow()
-        row = self._row(seen, found, decision.scribe)
+        row = self._row(seen, found, decision.writer)
         blobs = {**self.blobs, **decision.blobs}
         row = row._replace(body=self.body(refs, blobs))
         thread = found.thread._replace(made=max(found.thread.made, row.number))
@@ -144,7 +144,7 @@ class PutCheckpoint:
         changed, joined = decision.rewrite_held(refs, blobs), decision.rewrite_joined(refs, blobs)
         return Decision(
             result=PutResult(row, refs, decision.logged),
-            **decision.scribe.written(),
+            **decision.writer.written(),
             checkpoints=CheckpointChanges(thread=thread, put=[row], blobs=blobs, settled=changed, writes=joined),
         )
 
@@ -160,7 +160,7 @@ class PutCheckpoint:
         held = [*found.held, *(write for write in self.with_writes if write.is_held)]
         return sorted(held, key=attrgetter("task_path", "task_id", "idx"))
 
-    def _row(self, seen: Seen, found: CheckpointsSeen, scribe: BranchWriter) -> StoredCheckpoint:
+    def _row(self, seen: Seen, found: CheckpointsSeen, writer: BranchWriter) -> StoredCheckpoint:
         return StoredCheckpoint(
             number=found.thread.made + 1 if found.own is None else found.own.number,
             namespace=self.namespace,
@@ -168,10 +168,10 @@ class PutCheckpoint:
             parent_id=self.parent_id,
             run_id=self.run_id,
             state=CheckpointState.VISIBLE,
-            log_count=seen.head.entry_count + len(scribe.entries),
-            branch=scribe.branch.number,
-            leaf_seq=scribe.branch.leaf_seq,
-            leaf_depth=scribe.branch.leaf_depth,
+            log_count=seen.head.entry_count + len(writer.entries),
+            branch=writer.branch.number,
+            leaf_seq=writer.branch.leaf_seq,
+            leaf_depth=writer.branch.leaf_depth,
             body=b"",
             metadata=self.metadata,
         )
@@ -200,7 +200,7 @@ class _PutDecision:
             branch = _fork_branch(seen, fork[0], original.parent_seq or 0, original.depth - 1, now)
         self._is_fork = fork is not None
         room = len(put.items) + len(put.removed) + sum(len(one.messages) for one in put.matched.values())
-        self.scribe = BranchWriter(seen, branch, now, room)
+        self.writer = BranchWriter(seen, branch, now, room)
 
     def _fork(self) -> tuple[BranchRow, int, int] | None:
         """Where the path is left when the parent does not stand at its end."""
@@ -257,19 +257,19 @@ class _PutDecision:
         assert item.prepared is not None
         assert item.stored is not None
         if self._edited is not None and position == self._edited[0]:
-            receipt = self.scribe.edit(item.prepared, self._edited[1])
+            receipt = self.writer.edit(item.prepared, self._edited[1])
             return self._reference(receipt.seq, item.prepared.id, item.stored)
         return self._write(self._with_free_id(item, item.prepared), item.message, item.stored)
 
     def _with_free_id(self, item: ListedMessage, prepared: Prepared) -> Prepared:
         """By its name; a message without one that was said before, and is not in the list before, is another one."""
-        known = self.scribe.known(prepared.id)
+        known = self.writer.known(prepared.id)
         is_another = item.spare_id is not None and known is not None and known.seq <= self._put.log_count
         return prepared._replace(id=item.spare_id or prepared.id) if is_another else prepared
 
     def _write(self, prepared: Prepared, message: BaseMessage, stored: StoredMessage) -> MessageRef:
-        receipt = self.scribe.write(prepared)
-        known = self.scribe.known(prepared.id)
+        receipt = self.writer.write(prepared)
+        known = self.writer.known(prepared.id)
         if known is not None and known.raw != prepared.raw and not isinstance(stored, SerdeBytes):
             stored = SerdeBytes(*self._put.serde.dumps_typed(message))
         return self._reference(receipt.seq, prepared.id, stored)
@@ -282,8 +282,8 @@ class _PutDecision:
 
     def _mark_removed(self, refs: Sequence[MessageRef]) -> None:
         known_refs = {ref if isinstance(ref, int) else ref.seq for ref in refs if not isinstance(ref, UnloggedRef)}
-        revised = {place_of(entry) for entry in self.scribe.entries}
-        self.scribe.remove(
+        revised = {place_of(entry) for entry in self.writer.entries}
+        self.writer.remove(
             entry
             for entry in self._seen.by_seq.values()
             if entry.kind == entries.Kind.MESSAGE and entry.seq not in known_refs and place_of(entry) not in revised
@@ -383,36 +383,36 @@ class ClearCheckpoints:
         unknown = [write for write in held if (write.checkpoint, write.task_id, write.idx) not in self.matched]
         if unknown:
             raise StaleDraft(unknown, {row.number: row for row in found.all})
-        scribe = self._scribe(seen, found, now)
+        writer = self._writer(seen, found, now)
         blobs: Blobs = {}
-        writes = [self._with_references(write, scribe, seen, blobs) for write in held]
+        writes = [self._with_references(write, writer, seen, blobs) for write in held]
         changes = self.remove(found)
         return Decision(
             result=None,
-            **scribe.written(),
-            checkpoints=_merge_changes(changes, found, scribe, writes, blobs),
+            **writer.written(),
+            checkpoints=_merge_changes(changes, found, writer, writes, blobs),
         )
 
-    def _scribe(self, seen: Seen, found: CheckpointsSeen, now: int) -> BranchWriter:
+    def _writer(self, seen: Seen, found: CheckpointsSeen, now: int) -> BranchWriter:
         """At the end of the branch that the newest root checkpoint stands on."""
         tip = next((row for row in found.all if row.number == found.thread.tip), None)
         number = seen.head.active if tip is None or tip.branch not in seen.branches else tip.branch
         room = sum(len(one.messages) for one in self.matched.values())
         return BranchWriter(seen, seen.branches[number], now, room)
 
-    def _with_references(self, write: StoredWrite, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> StoredWrite:
+    def _with_references(self, write: StoredWrite, writer: BranchWriter, seen: Seen, blobs: Blobs) -> StoredWrite:
         matched = self.matched[write.checkpoint, write.task_id, write.idx]
-        refs = [_reference_or_log(one, scribe, seen, blobs) for one in matched.messages]
+        refs = [_reference_or_log(one, writer, seen, blobs) for one in matched.messages]
         return with_references(write, matched.held, refs, blobs)
 
 
-def _reference_or_log(one: MatchedMessage, scribe: BranchWriter, seen: Seen, blobs: Blobs) -> MessageRef | None:
+def _reference_or_log(one: MatchedMessage, writer: BranchWriter, seen: Seen, blobs: Blobs) -> MessageRef | None:
     """Where a message stands: wherever the log has it, or at the end."""
     if one.prepared is None:
         return None
     elsewhere = next((e for e in seen.revisions.get(one.prepared.id, ()) if e.raw == one.prepared.raw), None)
-    seq = scribe.write(one.prepared).seq if elsewhere is None else elsewhere.seq
-    known = scribe.known(one.prepared.id) if elsewhere is None else elsewhere
+    seq = writer.write(one.prepared).seq if elsewhere is None else elsewhere.seq
+    known = writer.known(one.prepared.id) if elsewhere is None else elsewhere
     if isinstance(one.part.stored, SerdeBytes):
         return LogRef(seq, None, pack_blob(*one.part.stored, blobs))
     return seq if known is not None and known.raw == one.prepared.raw else None
@@ -421,7 +421,7 @@ def _reference_or_log(one: MatchedMessage, scribe: BranchWriter, seen: Seen, blo
 def _merge_changes(
     changes: CheckpointChanges,
     found: CheckpointsSeen,
-    scribe: BranchWriter,
+    writer: BranchWriter,
     writes: Sequence[StoredWrite],
     blobs: Blobs,
 ) -> CheckpointChanges:
@@ -429,8 +429,8 @@ def _merge_changes(
     dropped = set(changes.drop)
     put = {row.number: row for row in changes.put}
     tip = put.get(found.thread.tip) or next((row for row in found.all if row.number == found.thread.tip), None)
-    if scribe.entries and tip is not None and tip.number not in dropped and tip.branch == scribe.branch.number:
-        branch = scribe.branch
+    if writer.entries and tip is not None and tip.number not in dropped and tip.branch == writer.branch.number:
+        branch = writer.branch
         put[tip.number] = tip._replace(leaf_seq=branch.leaf_seq, leaf_depth=branch.leaf_depth)
     return CheckpointChanges(
         thread=changes.thread,
