@@ -3,23 +3,69 @@
 async with everthread.open("sqlite:///data/et.db") as et:
     conv = await et.conversations.create()
     await conv.append([{"role": "user", "content": "hello"}])
+
+The groups below are those of the Python reference (docs/reference/python.md).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+# Opening
 from everthread.bootstrap import agent, open
-from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
-from everthread.compaction.policy import CompactionPolicy
-from everthread.compaction.summarise import Summariser
+from everthread.core.tools import tool
+from everthread.instance import Everthread
+from everthread.core.events import Metrics
+
+# Conversations
+from everthread.instance import Conversations
+from everthread.conversation import Conversation
+from everthread.core.nouns import Branch, ConversationInfo, Hit, Hits, Message, Page, Receipt, Ref
+from everthread.history.full_history import CheckpointReader, FullHistory, Gap
+
+# What a model sees
 from everthread.context.assemble import Context, Part
 from everthread.context.budget import Budget
 from everthread.context.manifest import Manifest, Omission
 from everthread.context.read_view import SeenContext
-from everthread.conversation import Conversation
+
+# Compaction
+from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, PlannedSummary
+from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.summarise import Summariser, SummaryFailure
 from everthread.core.compactions import Compaction
+from everthread.instance import CompactionConfig
+
+# Recall
+from everthread.core.embeddings import Embedder, IndexProgress, VectorHit, VectorPart, Vectors
+from everthread.recall.policy import RecallPolicy, RecallWeights
+from everthread.recall.search import RecallHit, RecallHits
+
+# Memories
+from everthread.core.memories import Habit, Memory, MemoryHit, MemoryKind, MemoryScope, MemoryState
+from everthread.core.notes import MemorySource
+from everthread.recall.memories import Memories
+
+# Knowledge
 from everthread.core.documents import Collection, Document, Passage, PassageHit, PassageHits, Route
+from everthread.recall.knowledge import Knowledge
+
+# Workspaces
+from everthread.core.workspaces import CleanReport, FileInfo, Upload, Workspace, WorkspaceInfo
+from everthread.workspaces.conversation_workspaces import ConversationWorkspaces
+
+# Turns and jobs
+from everthread.core.jobs import Job, JobReport, JobState, Pace
+from everthread.core.turn_events import TurnEvent
+from everthread.core.turns import Turn, TurnState
+
+# Proof, archives and erasing
+from everthread.core.blobs import BlobInfo
+from everthread.core.nouns import EraseReport, Head, Problem, VerifyReport
+from everthread.history.blob_check import BlobReport
+from everthread.history.import_archive import ImportReport
+
+# Errors
 from everthread.core.errors import (
     Conflict,
     ContextOverflow,
@@ -45,121 +91,133 @@ from everthread.core.errors import (
     TurnLost,
     TurnRunning,
 )
-from everthread.core.jobs import Job, JobReport, JobState, Pace
-from everthread.core.memories import Habit, Memory, MemoryHit, MemoryKind, MemoryScope, MemoryState
-from everthread.core.nouns import (
-    Branch,
-    EraseReport,
-    Head,
-    Hit,
-    Hits,
-    Message,
-    Page,
-    Problem,
-    Receipt,
-    VerifyReport,
-)
-from everthread.core.tools import tool
-from everthread.core.turn_events import TurnEvent
-from everthread.core.turns import Turn, TurnState
-from everthread.history.full_history import FullHistory, Gap
-from everthread.instance import CompactionConfig, Everthread
-from everthread.recall.knowledge import Knowledge
-from everthread.recall.memories import Memories
-from everthread.recall.policy import RecallPolicy, RecallWeights
-from everthread.recall.search import RecallHit, RecallHits
 
 if TYPE_CHECKING:
-    from everthread.turn.run import run_turn
+    from everthread.turn import Agent, TurnOptions, run_turn
 
 __all__ = [
-    "Branch",
-    "Budget",
-    "Collection",
-    "Compaction",
-    "CompactionConfig",
-    "CompactionDiff",
-    "CompactionOutcome",
-    "CompactionPolicy",
-    "Conflict",
-    "Context",
-    "ContextOverflow",
-    "Conversation",
-    "Document",
-    "EraseReport",
-    "Erased",
+    # Opening
+    "open",
+    "agent",
+    "tool",
     "Everthread",
-    "EverthreadError",
-    "FullHistory",
-    "Gap",
-    "Habit",
-    "Head",
-    "HeadMoved",
+    "Metrics",
+    # Conversations
+    "Conversations",
+    "Conversation",
+    "ConversationInfo",
+    "Message",
+    "Branch",
+    "Receipt",
+    "Ref",
+    "Page",
     "Hit",
     "Hits",
-    "Invalid",
-    "Job",
-    "JobReport",
-    "JobState",
-    "KeyReused",
-    "Knowledge",
-    "Manifest",
-    "Memories",
-    "Memory",
-    "MemoryHit",
-    "MemoryKind",
-    "MemoryScope",
-    "MemoryState",
-    "Message",
-    "MissingExtra",
-    "ModelBusy",
-    "ModelError",
-    "ModelKeyMissing",
-    "ModelOverflow",
-    "ModelRefused",
-    "ModelTimeout",
-    "ModelUnreachable",
-    "NotFound",
-    "Omission",
-    "Pace",
-    "Page",
+    "FullHistory",
+    "Gap",
+    "CheckpointReader",
+    # What a model sees
+    "Context",
     "Part",
-    "Passage",
-    "PassageHit",
-    "PassageHits",
-    "Problem",
+    "Budget",
+    "Manifest",
+    "Omission",
+    "SeenContext",
+    # Compaction
+    "Compaction",
+    "CompactionPolicy",
+    "CompactionConfig",
+    "CompactionOutcome",
+    "PlannedSummary",
+    "SummaryFailure",
+    "CompactionDiff",
+    "Summariser",
+    # Recall
     "RecallHit",
     "RecallHits",
     "RecallPolicy",
     "RecallWeights",
-    "Receipt",
+    "Embedder",
+    "Vectors",
+    "VectorPart",
+    "VectorHit",
+    "IndexProgress",
+    # Memories
+    "Memories",
+    "Memory",
+    "MemorySource",
+    "MemoryHit",
+    "MemoryKind",
+    "MemoryScope",
+    "MemoryState",
+    "Habit",
+    # Knowledge
+    "Knowledge",
+    "Collection",
+    "Document",
+    "Passage",
+    "PassageHit",
+    "PassageHits",
     "Route",
-    "SeenContext",
-    "StoreBusy",
-    "StoreDamaged",
+    # Workspaces
+    "ConversationWorkspaces",
+    "Workspace",
+    "WorkspaceInfo",
+    "FileInfo",
+    "Upload",
+    "CleanReport",
+    # Turns and jobs
+    "run_turn",
+    "Agent",
+    "TurnOptions",
+    "Turn",
+    "TurnState",
+    "TurnEvent",
+    "Job",
+    "JobReport",
+    "JobState",
+    "Pace",
+    # Proof, archives and erasing
+    "Head",
+    "VerifyReport",
+    "Problem",
+    "EraseReport",
+    "ImportReport",
+    "BlobReport",
+    "BlobInfo",
+    # Errors
+    "EverthreadError",
+    "NotFound",
+    "Conflict",
+    "HeadMoved",
+    "TurnRunning",
+    "TurnLost",
+    "Erased",
+    "Invalid",
+    "KeyReused",
+    "ContextOverflow",
+    "ModelError",
+    "ModelKeyMissing",
+    "ModelRefused",
+    "ModelOverflow",
+    "ModelBusy",
+    "ModelTimeout",
+    "ModelUnreachable",
+    "MissingExtra",
     "StoreError",
+    "StoreBusy",
     "StoreFull",
     "StoreGone",
-    "Summariser",
-    "Turn",
-    "TurnEvent",
-    "TurnLost",
-    "TurnRunning",
-    "TurnState",
-    "VerifyReport",
-    "agent",
-    "open",
-    "run_turn",
-    "tool",
+    "StoreDamaged",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`run_turn` is imported when it is first used: it needs LangGraph, which is an extra and slow to import."""
-    if name == "run_turn":
-        try:
-            from everthread.turn.run import run_turn  # noqa: PLC0415
-        except ImportError as problem:
-            raise MissingExtra("run_turn needs an extra: pip install 'everthread[agent]'") from problem
-        return run_turn
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """What runs turns is imported when it is first used: it needs LangGraph, which is an extra and slow to import."""
+    if name not in ("Agent", "TurnOptions", "run_turn"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from everthread import turn  # noqa: PLC0415
+    except ImportError as problem:
+        raise MissingExtra(f"{name} needs an extra: pip install 'everthread[agent]'") from problem
+    return getattr(turn, name)

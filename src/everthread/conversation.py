@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from types import EllipsisType
 from typing import Any, Final
 
 from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, compaction_diff
@@ -66,13 +67,6 @@ _EVENTS: Final = 1000
 """About how many events are read at once."""
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
-
-
-class _Unset:
-    """Stands for an argument that was not given, where None means something."""
-
-
-UNSET: Final = _Unset()
 
 
 class Conversation:
@@ -157,9 +151,9 @@ class Conversation:
     async def update(
         self,
         *,
-        title: str | _Unset | None = UNSET,
-        metadata: Mapping[str, Any] | _Unset = UNSET,
-        is_active: bool | _Unset = UNSET,
+        title: str | EllipsisType | None = ...,
+        metadata: Mapping[str, Any] | EllipsisType = ...,
+        is_active: bool | EllipsisType = ...,
     ) -> Conversation:
         """Change the title, the metadata or the active flag; arguments that are left out stay as they are.
 
@@ -168,11 +162,11 @@ class Conversation:
         ```
         """
         changes: dict[str, Any] = {}
-        if not isinstance(title, _Unset):
+        if title is not ...:
             changes["title"] = check_title(title)
-        if not isinstance(metadata, _Unset):
+        if metadata is not ...:
             changes["metadata"] = dump_metadata(metadata)
-        if not isinstance(is_active, _Unset):
+        if is_active is not ...:
             if not isinstance(is_active, bool):
                 raise Invalid(f"must be true or false, not {is_active!r}", field="is_active")
             changes["is_active"] = is_active
@@ -553,7 +547,7 @@ class Conversation:
         jobs = (found.as_job(),)
         if not to_keep:
             await self._put_jobs_if_possible(jobs)
-        return replace(made, later=jobs)
+        return replace(made, _jobs=jobs)
 
     async def _gathered(
         self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None
@@ -629,7 +623,7 @@ class Conversation:
         """Record what a model is shown, by reference, and return the id for `seen_context`."""
         id = new_id()
         kept = manifests.dump(context.manifest)
-        await self._store.views.keep_manifest(self._ref, id, kept, context.shared, context.later)
+        await self._store.views.keep_manifest(self._ref, id, kept, context.shared, context._jobs)
         return id
 
     async def seen_context(self, id: str) -> SeenContext:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,7 +20,7 @@ from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation, check_ti
 from everthread.core.blobs import BlobInfo
 from everthread.core.embeddings import Embedder, Vectors
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
-from everthread.core.events import Event, Metrics
+from everthread.core.events import Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, Pace
 from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
@@ -31,7 +31,7 @@ from everthread.history import verify as verifying
 from everthread.history.arguments import check_count
 from everthread.history.blob_check import BlobReport
 from everthread.history.erase_vectors import erase_vectors
-from everthread.history.full_history import FullHistory
+from everthread.history.full_history import CheckpointReader, FullHistory
 from everthread.history.import_archive import ImportReport
 from everthread.history.search import search_by_words
 from everthread.jobs.handlers import job_handlers
@@ -275,14 +275,6 @@ class Everthread:
         """Counters of compactions, recall and turns in this process since it was opened."""
         return self._runtime.listener.metrics
 
-    def hear(self, event: Event) -> None:
-        """Let an event be logged and counted."""
-        self._runtime.listener.hear(event)
-
-    def recent_events(self) -> Sequence[tuple[datetime, Event]]:
-        """What was told here lately, of all owners, the newest first."""
-        return self._runtime.listener.recent
-
     async def __aenter__(self) -> Everthread:
         async with self._door:
             await self._store.open()
@@ -396,7 +388,7 @@ class Everthread:
         owner: str = LOCAL,
         *,
         merge_checkpoint: bool = True,
-        saver: Any = None,
+        saver: CheckpointReader | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> FullHistory:
@@ -410,8 +402,9 @@ class Everthread:
         ref = Ref(check_id(owner, "owner"), check_id(thread_id, "thread_id"))
         if limit is not None and check_count(limit, "limit", most=MAX_PAGE) == 0:
             raise Invalid("must be at least 1", field="limit")
-        is_asked = merge_checkpoint and saver is not None
-        found = await full_history.snapshot(saver, ref.id, ref.owner) if is_asked else None
+        found = None
+        if merge_checkpoint and saver is not None:
+            found = await full_history.snapshot(saver, ref.id, ref.owner)
         metadata = await self._metadata(ref)
         if metadata is None and found is None:
             raise NotFound(f"no thread {ref.id!r}, neither in the log nor in a checkpoint")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import EllipsisType
 from typing import Any, Protocol
 
 from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
@@ -15,7 +16,6 @@ from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.context.message_format import Provider
 from everthread.context.read_view import SeenContext
-from everthread.conversation import UNSET, _Unset
 from everthread.core.compactions import Compaction
 from everthread.core.ids import LOCAL
 from everthread.core.jobs import JobReport
@@ -34,7 +34,7 @@ from everthread.core.nouns import (
 from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history import export as exporting
-from everthread.history.full_history import FullHistory
+from everthread.history.full_history import CheckpointReader, FullHistory
 from everthread.history.import_archive import ImportReport
 from everthread.recall.policy import Scope
 from everthread.recall.search import RecallHits
@@ -78,9 +78,9 @@ class ConversationProtocol(Protocol):
     async def update(
         self,
         *,
-        title: str | _Unset | None = UNSET,
-        metadata: Mapping[str, Any] | _Unset = UNSET,
-        is_active: bool | _Unset = UNSET,
+        title: str | EllipsisType | None = ...,
+        metadata: Mapping[str, Any] | EllipsisType = ...,
+        is_active: bool | EllipsisType = ...,
     ) -> ConversationProtocol: ...
 
     async def delete(self) -> ConversationProtocol: ...
@@ -299,7 +299,7 @@ class EverthreadProtocol(Protocol):
         owner: str = LOCAL,
         *,
         merge_checkpoint: bool = True,
-        saver: Any = None,
+        saver: CheckpointReader | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> FullHistory: ...

@@ -331,7 +331,7 @@ async def compare_talk(talk: Talk, conv: Conversation) -> None:
 def as_read(message: everthread.Message) -> tuple[object, ...]:
     return (
         *(message.seq, message.id, message.text, message.payload["content"], message.entry_seq, message.revision),
-        *(message.parent_seq, message.entry.depth, message.is_deleted, message.is_pinned),
+        *(message.parent_seq, message._entry.depth, message.is_deleted, message.is_pinned),
     )
 
 

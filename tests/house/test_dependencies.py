@@ -20,7 +20,7 @@ async def main(url):
         await conversation.append([{"role": "user", "content": f"message {n}"} for n in range(60)])
         assert [message.text async for message in conversation.messages(limit=2)] == ["message 0", "message 1"]
         await conversation.compact()  # its events are logged, and not counted
-        assert et.recent_events()
+        assert et.runtime.listener.recent
         try:
             et.metrics
         except MissingExtra as problem:

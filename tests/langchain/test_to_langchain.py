@@ -250,7 +250,7 @@ async def test_a_message_without_an_id_gets_the_logs_when_asked(et: Everthread) 
 
 async def test_an_erased_message_is_not_made_up(et: Everthread) -> None:
     kept = await stored(et, HumanMessage("hi"))
-    blank = type(kept)(kept.entry._replace(raw=None, flags=4))
+    blank = type(kept)(kept._entry._replace(raw=None, flags=4))
     with pytest.raises(NotFound):
         to_langchain(blank)
 

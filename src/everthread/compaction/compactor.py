@@ -84,32 +84,34 @@ class CompactionOutcome:
         """Whether a summary model was asked and failed."""
         return any(failure.stage.startswith("model") for failure in self.failures)
 
-    @property
-    def tokens_of_messages(self) -> int:
-        """What was summed up counted to, as far as it was messages and not summaries."""
-        return 0 if self.compaction is None or self.compaction.children else self.tokens_before
 
-    def followed_by(self, later: CompactionOutcome) -> CompactionOutcome:
-        """Two that were made one after the other, as one."""
-        return replace(
-            later,
-            original_count=self.original_count,
-            failures=(*self.failures, *later.failures),
-            model_asked=self.model_asked or later.model_asked,
-        )
+def tokens_of_messages(outcome: CompactionOutcome) -> int:
+    """How many tokens of messages, not of summaries, were summarised."""
+    return 0 if outcome.compaction is None or outcome.compaction.children else outcome.tokens_before
 
-    def with_final_counts(self, before: View, now: View, message_tokens: int) -> CompactionOutcome:
-        """With what is shown in the end: summaries that were condensed since are not counted beside what stands for
-        them, and earlier ones that went into it are counted as what was there before."""
-        former, present = {one.id for one in before.row}, {one.id for one in now.row}
-        new = [one for one in now.row if one.id not in former]
-        gone = [one for one in before.row if one.id not in present]
-        return replace(
-            self,
-            new_count=now.uncovered + len(new),
-            tokens_before=message_tokens + sum(one.tokens_after for one in gone),
-            tokens_after=sum(one.tokens_after for one in new),
-        )
+
+def combine_outcomes(first: CompactionOutcome, later: CompactionOutcome) -> CompactionOutcome:
+    """Two compactions that followed each other, as one."""
+    return replace(
+        later,
+        original_count=first.original_count,
+        failures=(*first.failures, *later.failures),
+        model_asked=first.model_asked or later.model_asked,
+    )
+
+
+def with_final_counts(outcome: CompactionOutcome, before: View, now: View, message_tokens: int) -> CompactionOutcome:
+    """The outcome with the counts of what is shown in the end: summaries that were condensed meanwhile do not count
+    beside the one that stands for them, and earlier ones that went into it count as what was there before."""
+    former, present = {one.id for one in before.row}, {one.id for one in now.row}
+    new = [one for one in now.row if one.id not in former]
+    gone = [one for one in before.row if one.id not in present]
+    return replace(
+        outcome,
+        new_count=now.uncovered + len(new),
+        tokens_before=message_tokens + sum(one.tokens_after for one in gone),
+        tokens_after=sum(one.tokens_after for one in new),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +168,7 @@ class Compactor:
             reason=f"{stretch_said} would be summed up{several}",
             planned=tuple(planned),
         )
-        return outcome.with_final_counts(first, view, sum(one.tokens for one in planned))
+        return with_final_counts(outcome, first, view, sum(one.tokens for one in planned))
 
     async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[LogMessage]]:
         """What can be summed up next: a gap between summaries or, when that is too short for one, what begins there."""

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everthread.compaction import events
-from everthread.compaction.compactor import CompactionOutcome, Compactor
+from everthread.compaction.compactor import (
+    CompactionOutcome,
+    Compactor,
+    combine_outcomes,
+    tokens_of_messages,
+    with_final_counts,
+)
 from everthread.compaction.due import DueCompaction, compaction_check_at, due_trigger
 from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
 from everthread.compaction.sources import Redact
@@ -134,8 +140,8 @@ class CompactionDriver:
             latest = await self._compact_once(ref, view, trigger, limit)
             if latest.compacted:
                 on_each(latest)
-                tokens += latest.tokens_of_messages
-                total = total.followed_by(latest) if total.compacted else latest
+                tokens += tokens_of_messages(latest)
+                total = combine_outcomes(total, latest) if total.compacted else latest
             elif not total.compacted:
                 total = latest
             if not (latest.compacted or latest.came_second):
@@ -146,7 +152,7 @@ class CompactionDriver:
                 break
             if latest.came_second and view.row[-1].trigger not in AUTOMATIC:
                 break
-        return total.with_final_counts(first, view, tokens) if total.compacted else total
+        return with_final_counts(total, first, view, tokens) if total.compacted else total
 
     async def _compact_once(
         self, ref: Ref, view: View, trigger: Trigger, limit: int | None, *, may_ask: bool = True

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.compaction.policy import CompactionPolicy, Trigger, window_bounds
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.context.message_format import is_user_turn
@@ -98,4 +98,4 @@ def compaction_check_at(view: View) -> int:
     covered = view.inputs.leaf_depth - view.uncovered
     if view.uncovered <= view.policy.message_mark:
         return covered + view.policy.message_mark + 1
-    return view.inputs.leaf_depth + view.policy.bounds.step  # something holds it back: not at every message
+    return view.inputs.leaf_depth + window_bounds(view.policy).step  # something holds it back: not at every message

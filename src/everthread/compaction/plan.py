@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.policy import CompactionPolicy, window_bounds
 from everthread.context.ingredients import LogMessage
 from everthread.context.message_format import blocks_of, count_leading_system, is_user_turn
 from everthread.context.tokens import message_tokens
@@ -27,7 +27,7 @@ def next_stretch(
     with what follows them, since a summary of them alone would say nothing.
     """
     messages = [stored.payload for stored in uncovered]
-    bounds = policy.bounds
+    bounds = window_bounds(policy)
     end = coverage_end(messages, bounds=bounds)
     if keep_recent is not None and keep_recent < bounds.keep_recent:
         end = max((span.stop for span in unit_spans(messages) if span.stop <= len(messages) - keep_recent), default=0)

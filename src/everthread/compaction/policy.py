@@ -90,18 +90,18 @@ class CompactionPolicy:
             raise Invalid("must be a model's name, or null for none", field="summary_model")
 
     @property
-    def bounds(self) -> WindowBounds:
-        """The window's part of the settings."""
-        return _bounds(self.max_message_history, self.keep_recent)
-
-    @property
     def message_mark(self) -> int:
         """How many uncovered messages make a compaction due.
 
         It lies a turn or two before the window is full and would have to jump, so that the summary is ready in time and
         the beginning of the request changes once, not twice.
         """
-        return self.max_message_history - self.bounds.slack // 2
+        return self.max_message_history - window_bounds(self).slack // 2
+
+
+def window_bounds(policy: CompactionPolicy) -> WindowBounds:
+    """The window's part of the settings."""
+    return _bounds(policy.max_message_history, policy.keep_recent)
 
 
 @cache

@@ -97,8 +97,8 @@ class Context:
     that it may ever have: what decides whether a compaction is due, which makes no record smaller than a summary."""
     shared: Mapping[str, bytes] = field(default_factory=dict)
     """What the manifest names by its hash: the system prompt, and the tool schemas as JSON."""
-    later: tuple[NewJob, ...] = ()
-    """What was found to be done when it was made."""
+    _jobs: tuple[NewJob, ...] = ()
+    """A compaction that was found to be due when it was built, for `keep_context` to queue."""
 
 
 def assemble(

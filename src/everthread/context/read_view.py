@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import orjson
 
-from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings
+from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings, window_bounds
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
 from everthread.context.budget import Budget
@@ -105,19 +105,20 @@ async def read_view(
     """Read what a view of this path is made from."""
     inputs = await store.views.inputs(ref, branch)
     policy = effective_policy(base, inputs, request)
+    bounds = window_bounds(policy)
     row = inputs.row
     covered = row[-1].last_seq if row else 0
     uncovered = max(0, inputs.leaf_depth - inputs.covered_depth)
-    jumped = jump_length(uncovered, policy.bounds)
+    jumped = jump_length(uncovered, bounds)
     wanted = uncovered - jumped
     leaf = inputs.segments[-1].last if inputs.segments else 0
     query = PathQuery(branch=leaf, after=covered, limit=wanted + _LOOK_BACK, newest_first=True)
     read = [to_log_message(place, newest) for place, newest in (await store.log.path(ref, query))[::-1]]
     begin = max(0, len(read) - wanted)
-    start = _window_start(read, begin, policy.bounds)
+    start = _window_start(read, begin, bounds)
     anchor = await _anchor(store, ref, query, read, start)
     if jumped:
-        opened_with = max(0, policy.max_message_history + 1 - policy.bounds.step - (start - begin))
+        opened_with = max(0, policy.max_message_history + 1 - bounds.step - (start - begin))
     else:
         opened_with = row[-1].new_count - 1 if row else 0
     window = [*anchor, *read[start:]]

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from everthread.core.notes import Source
+from everthread.core.notes import MemorySource
 
 
 class MemoryKind(StrEnum):
@@ -88,7 +88,7 @@ class Memory:
     """The conversation, or the task, that it holds in; None for one of the user."""
     subject: str | None = None
     """What it is about, such as `name`: of one subject the newest counts."""
-    source: Source | None = None
+    source: MemorySource | None = None
     """The message that it is known from."""
     origin: Origin = "person"
     confidence: float = 1.0

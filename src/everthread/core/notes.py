@@ -87,8 +87,14 @@ class Topic(NamedTuple):
     topic: str
 
 
-class Source(NamedTuple):
-    """A message that something is known from."""
+class MemorySource(NamedTuple):
+    """The message that a memory comes from.
+
+    ```python
+    memory = await conv.remember("The user lives in Kunming.", seq=1)
+    print(memory.source.conversation, memory.source.seq)
+    ```
+    """
 
     conversation: str
     seq: int
@@ -112,7 +118,7 @@ class NoteNeeds:
     topics: Sequence[Topic] = ()
     """Of each the live notes."""
     conversations: Sequence[str] = ()
-    sources: Sequence[Source] = ()
+    sources: Sequence[MemorySource] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +129,7 @@ class NotesSeen:
     by_topic: Mapping[Topic, Sequence[Note]] = field(default_factory=dict)
     conversations: Mapping[str, NoteConversation] = field(default_factory=dict)
     """Those that there are; erased ones are not."""
-    sources: frozenset[Source] = frozenset()
+    sources: frozenset[MemorySource] = frozenset()
     """Those that stand in the log and are not erased: no note may outlive its message by being late."""
 
 

@@ -60,7 +60,7 @@ class Message:
     """
 
     def __init__(self, entry: Entry, place: Entry | None = None) -> None:
-        self.entry = entry
+        self._entry = entry
         """The entry that holds this revision."""
         self._place = place or entry
 
@@ -68,10 +68,10 @@ class Message:
         return f"<Message {self.seq} {self.role} {self.id} {self.text[:40]!r}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Message) and (self.entry, self._place) == (other.entry, other._place)
+        return isinstance(other, Message) and (self._entry, self._place) == (other._entry, other._place)
 
     def __hash__(self) -> int:
-        return hash((self.entry.chain, self._place.chain))
+        return hash((self._entry.chain, self._place.chain))
 
     @property
     def seq(self) -> int:
@@ -81,32 +81,32 @@ class Message:
     @property
     def entry_seq(self) -> int:
         """The seq of the entry that holds this revision; equal to `seq` for a message never revised."""
-        return self.entry.seq
+        return self._entry.seq
 
     @property
     def id(self) -> str:
         """The id it was appended with, or the one it was given."""
-        return self.entry.id
+        return self._entry.id
 
     @property
     def role(self) -> str:
         """`user`, `assistant`, `system`, `tool`, or the caller's own word."""
-        return self.entry.role
+        return self._entry.role
 
     @property
     def raw(self) -> bytes:
         """The bytes as they were first received; empty once erased."""
-        return self.entry.raw or b""
+        return self._entry.raw or b""
 
     @cached_property
     def payload(self) -> dict[str, Any]:
         """The message as a dict, with every field it was appended with."""
-        if self.entry.raw is None and not self.entry.is_erased:
-            raise StoreDamaged(f"the payload of entry {self.entry.seq} is missing: run verify, restore the blobs")
+        if self._entry.raw is None and not self._entry.is_erased:
+            raise StoreDamaged(f"the payload of entry {self._entry.seq} is missing: run verify, restore the blobs")
         try:
-            decoded: dict[str, Any] = json.loads(self.entry.raw) if self.entry.raw else {}
+            decoded: dict[str, Any] = json.loads(self._entry.raw) if self._entry.raw else {}
         except ValueError as problem:
-            raise StoreDamaged(f"entry {self.entry.seq} does not hold what was written: run verify") from problem
+            raise StoreDamaged(f"entry {self._entry.seq} does not hold what was written: run verify") from problem
         return decoded
 
     @cached_property
@@ -127,7 +127,7 @@ class Message:
     @property
     def tokens(self) -> int:
         """How many tokens it counts to, in OpenAI's o200k vocabulary."""
-        return self.entry.tokens
+        return self._entry.tokens
 
     @property
     def created_at(self) -> datetime:
@@ -137,7 +137,7 @@ class Message:
     @property
     def updated_at(self) -> datetime:
         """When it was last revised, deleted, restored or pinned."""
-        return from_micros(self._place.updated_at or self.entry.created_at)
+        return from_micros(self._place.updated_at or self._entry.created_at)
 
     @property
     def parent_seq(self) -> int | None:
@@ -147,7 +147,7 @@ class Message:
     @property
     def revision(self) -> int:
         """1 for the original, 2 and up for revisions of it."""
-        return self.entry.revision
+        return self._entry.revision
 
     @property
     def is_deleted(self) -> bool:
@@ -162,17 +162,17 @@ class Message:
     @property
     def is_erased(self) -> bool:
         """Whether its text was destroyed (`Everthread.erase`)."""
-        return self.entry.is_erased
+        return self._entry.is_erased
 
     @property
     def has_secret(self) -> bool:
         """Whether it contained something that looks like a credential. The message itself is never altered."""
-        return bool(self.entry.flags & _SECRET)
+        return bool(self._entry.flags & _SECRET)
 
     @property
     def is_summary(self) -> bool:
         """Whether a framework wrote it into its state as a summary; such messages are not shown as history."""
-        return self.entry.kind == Kind.SUMMARY
+        return self._entry.kind == Kind.SUMMARY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict
 
 import orjson
 
@@ -76,6 +76,21 @@ class FullHistory(TypedDict):
     next_cursor: str | None
 
 
+class CheckpointReader(Protocol):
+    """What `Everthread.full_history` needs of a checkpointer; every LangGraph saver has it.
+
+    ```py
+    history = await et.full_history("trip", saver=checkpointer)
+    ```
+    """
+
+    def get_tuple(self, config: Any) -> Any:
+        """Return the checkpoint that this config names, or None."""
+
+    async def aget_tuple(self, config: Any) -> Any:
+        """The same for asyncio; a saver without it raises NotImplementedError, and `get_tuple` runs in a thread."""
+
+
 # -- the checkpoint --------------------------------------------------------------------------------------------------
 
 
@@ -90,7 +105,7 @@ class Snapshot:
     created_at: str | None = None
 
 
-async def snapshot(saver: Any, thread_id: str, owner: str) -> Snapshot | None:
+async def snapshot(saver: CheckpointReader, thread_id: str, owner: str) -> Snapshot | None:
     """The newest checkpoint of a thread, with the messages that wait to be applied to it."""
     config = {"configurable": {"thread_id": thread_id, "checkpoint_ns": "", "everthread_owner": owner}}
     found = await _asked(saver, "get_tuple", config)

@@ -19,6 +19,7 @@ from everthread.core.clock import from_micros, to_micros
 from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, MemoryState, Origin
 from everthread.core.notes import (
+    MemorySource,
     Note,
     NoteDecision,
     NoteKey,
@@ -26,7 +27,6 @@ from everthread.core.notes import (
     NoteNeeds,
     NotesSeen,
     NoteState,
-    Source,
     Topic,
 )
 from everthread.text.words import fold
@@ -62,8 +62,8 @@ class NewMemory:
         return Topic(NoteKind.MEMORY, self.shelf, memory_topic(self.subject, self.text))
 
     @property
-    def source(self) -> Source | None:
-        return None if self.conversation is None or self.seq is None else Source(self.conversation, self.seq)
+    def source(self) -> MemorySource | None:
+        return None if self.conversation is None or self.seq is None else MemorySource(self.conversation, self.seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,7 @@ def _create(new: NewMemory, owner: str, now: int, supersedes: str | None) -> Mem
         scope=new.scope,
         conversation_id=None if new.scope is MemoryScope.USER else new.conversation,
         subject=new.subject,
-        source=None if new.conversation is None else Source(new.conversation, new.seq or 0),
+        source=None if new.conversation is None else MemorySource(new.conversation, new.seq or 0),
         origin=new.origin,
         confidence=new.confidence,
         tokens=new.tokens,
@@ -369,7 +369,7 @@ def note_to_memory(note: Note, owner: str) -> Memory:
     """A memory as it was stored."""
     record: Mapping[str, Any] = orjson.loads(note.record)
     is_user = record["scope"] == MemoryScope.USER
-    source = None if note.source_conversation is None else Source(note.source_conversation, note.source_seq or 0)
+    source = None if note.source_conversation is None else MemorySource(note.source_conversation, note.source_seq or 0)
     return Memory(
         id=note.id,
         owner=owner,

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from everthread.context.ingredients import QuotedMemory
 from everthread.context.quotes import memories_tokens, memory_block
 from everthread.core.memories import Memory, MemoryState
-from everthread.core.notes import Source
+from everthread.core.notes import MemorySource
 from everthread.core.nouns import Ref
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -44,7 +44,7 @@ class ContextMemories:
         at_start = {memory.id for memory in self._pinned_before(compacted_at or self.begun_at)}
         live = (memory for memory in self.pinned if memory.is_live)
         others = {memory.id: memory for memory in (*live, *self.hits) if memory.id not in at_start}
-        sources_in_view = {Source(self.ref.id, seq) for seq in in_view}
+        sources_in_view = {MemorySource(self.ref.id, seq) for seq in in_view}
         return self._fit((memory for memory in others.values() if memory.source not in sources_in_view), room_tokens)
 
     def _pinned_before(self, moment: datetime) -> list[Memory]:

@@ -7,10 +7,21 @@ Nothing here is imported with `everthread` itself: LangGraph is an extra (`evert
 
 from __future__ import annotations
 
-from everthread.turn.agent import Agent, AgentType, Features, TurnLimits
+from everthread.turn.agent import (
+    Agent,
+    AgentType,
+    ChatModel,
+    Features,
+    KnowledgeSource,
+    ModelProvider,
+    RetrievedPassage,
+    ToolProvider,
+    TurnLimits,
+)
 from everthread.turn.request import TurnOptions
 from everthread.turn.result import ResultMetadata, result_metadata
 from everthread.turn.run import begin_turn, follow, run_turn
+from everthread.turn.skills import SkillSet
 from everthread.turn.state import AppState
 from everthread.turn.turn_context import TurnContext, current
 
@@ -18,8 +29,14 @@ __all__ = [
     "Agent",
     "AgentType",
     "AppState",
+    "ChatModel",
     "Features",
+    "KnowledgeSource",
+    "ModelProvider",
     "ResultMetadata",
+    "RetrievedPassage",
+    "SkillSet",
+    "ToolProvider",
     "TurnContext",
     "TurnLimits",
     "TurnOptions",

@@ -16,6 +16,7 @@ from everthread.core import payloads
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, new_id
 from everthread.core.turns import Turn, TurnState, WhenBusy
+from everthread.core.workspaces import Workspace
 from everthread.history.ingest import Prepared, as_batch, prepare_all, rough_bytes
 from everthread.turn.agent import GENERAL, Agent, ModelChoice, merge_features
 from everthread.turn.state import MAIN_CONTEXT, AppState
@@ -55,7 +56,7 @@ class TurnOptions:
     max_loops: int | None = None
     kb_prefix: str | None = None
     use_retrieval: bool | None = None
-    workspace: Any = None
+    workspace: Workspace | None = None
     uploaded_files: Sequence[Mapping[str, Any]] | None = None
     when_busy: WhenBusy = "enqueue"
     """What becomes of the message while another turn of the conversation runs."""
@@ -84,7 +85,7 @@ class TurnFields(TypedDict, total=False):
     max_loops: int | None
     kb_prefix: str | None
     use_retrieval: bool | None
-    workspace: Any
+    workspace: Workspace | None
     uploaded_files: Sequence[Mapping[str, Any]] | None
     when_busy: WhenBusy
     debug: bool

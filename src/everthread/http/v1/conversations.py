@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from everthread.conversation import MAX_TITLE_CHARACTERS, UNSET
+from everthread.conversation import MAX_TITLE_CHARACTERS
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.http.dependencies import CallerDep, ConversationDep, Cursor, EverthreadDep, Limit, PathId, RequestModel
 from everthread.http.responses import JsonResponse
@@ -91,9 +91,9 @@ async def update_conversation(conversation: ConversationDep, changes: Conversati
     """Set the title, the metadata, or whether it is active."""
     given = changes.model_fields_set
     changed = await conversation.update(
-        title=changes.title if "title" in given else UNSET,
-        metadata=changes.metadata if "metadata" in given else UNSET,
-        is_active=changes.is_active if "is_active" in given else UNSET,
+        title=changes.title if "title" in given else ...,
+        metadata=changes.metadata if "metadata" in given else ...,
+        is_active=changes.is_active if "is_active" in given else ...,
     )
     return JsonResponse(conversation_out(changed))
 

@@ -122,7 +122,7 @@ async def compaction_log(
     stored = await _stored_events(et, caller.owner, conversation_id)
     unstored = [
         (at, event)
-        for at, event in et.recent_events()
+        for at, event in et.runtime.listener.recent
         if event.owner == caller.owner and conversation_id in (None, event.conversation_id) and _is_unstored(event)
     ]
     events = sorted([*stored, *unstored], key=itemgetter(0), reverse=True)

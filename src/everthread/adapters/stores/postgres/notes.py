@@ -10,6 +10,7 @@ from everthread.adapters.stores.nearest import nearest
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.core.notes import (
+    MemorySource,
     Note,
     NoteChange,
     NoteConversation,
@@ -20,7 +21,6 @@ from everthread.core.notes import (
     NoteQuery,
     NotesFound,
     NotesSeen,
-    Source,
     Topic,
     Use,
     UseCount,
@@ -224,7 +224,7 @@ async def _seen(connection: Connection, owner: str, needs: NoteNeeds) -> NotesSe
         by_key={note.key: note for note in named},
         by_topic=about,
         conversations={row[0]: NoteConversation(row[0], row[1], bool(row[2]), row[3]) for row in places},
-        sources=frozenset(Source(*row) for row in standing),
+        sources=frozenset(MemorySource(*row) for row in standing),
     )
 
 
