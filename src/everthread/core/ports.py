@@ -1,8 +1,12 @@
 """The ports that adapters implement. Each is a handful of verbs; `Store` has all of them over one database,
 as attributes: `store.log.write(…)`, `store.turns.get(…)`.
 
-A store is told what to write by an `Intent` (core/log.py); it holds the conversation's row locked from the
-look until the commit, so concurrent writers of one conversation take turns there.
+These docstrings are the specification of a store; tests/contracts runs it on every store. An `Intent` (core/log.py)
+tells a store what to write: the store locks the conversation's row before it shows the intent what it asked for, and
+holds the lock until the commit, so concurrent writers of one conversation take turns.
+
+The verbs of `conversations`, `log` and `views` that take a `Ref` raise NotFound when the owner has no such
+conversation, or when it was erased. Only `log.write` and `log.scan` also reach the tombstones of an erased one.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewConversation:
-    """What a conversation starts with."""
+    """The values of a new conversation's row."""
 
     owner: str
     id: str
@@ -41,7 +45,7 @@ class NewConversation:
     metadata: bytes
     off_record: bool
     created_at: datetime | None = None
-    """When it was made elsewhere; None: now."""
+    """The original creation time of an imported conversation; None for now."""
 
 
 class ListPosition(NamedTuple):
@@ -51,13 +55,15 @@ class ListPosition(NamedTuple):
 
 
 class ConversationRows(Protocol):
-    """The rows that conversations have."""
+    """The conversations' own rows: owner, title, metadata, and whether they are deleted."""
 
     async def create(self, new: NewConversation) -> ConversationInfo:
-        """Conflict when the owner has one by this id, Erased when it was erased, NotFound for the parent."""
+        """Create a conversation and return its row. Raises Conflict when the owner already has a conversation with this
+        id, Erased when one with this id was erased, and NotFound when the parent does not exist."""
 
     async def get(self, ref: Ref) -> ConversationInfo:
-        """NotFound when this owner has none by this id (or it was erased)."""
+        """Return a conversation's row, also of a deleted conversation. Raises NotFound when this owner has no
+        conversation with this id, or when it was erased."""
 
     async def list(
         self,
@@ -68,195 +74,218 @@ class ConversationRows(Protocol):
         include_deleted: bool,
         parent_id: str | None,
     ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
-        """Newest first, and where the next page begins. With `parent_id`: its children only."""
+        """Return a page of the owner's conversations, newest first, and the position of the next page (None after the
+        last). With `parent_id`, only that conversation's children."""
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
-        """Set some of: title, metadata (bytes), is_active, deleted_at (datetime or None)."""
+        """Set some of title, metadata (bytes), is_active and deleted_at (datetime or None), and return the new row.
+        Raises Invalid for any other field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathQuery:
-    """Which messages of one path to read."""
+    """Which messages of one path (a branch from its root to its last message) to read."""
 
     branch: BranchName = None
     after: int = 0
-    """Only places with a greater seq."""
+    """Return only messages whose place has a greater seq."""
     before: int | None = None
-    """Only places with a smaller seq."""
+    """Return only messages whose place has a smaller seq."""
     limit: int = 500
     newest_first: bool = False
     include_deleted: bool = False
 
 
 class Log(Protocol):
-    """Writing and reading one conversation's log."""
+    """The append-only log of each conversation."""
 
     counts_later: bool
-    """Whether the tokens of short messages may come in as `UNCOUNTED`, to be counted here, many at once."""
+    """Whether writers may leave the tokens of short messages `UNCOUNTED`; the store then counts many at once, later."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
-        """Show the intent what it needs, and commit what it decides. Durable when this returns."""
+        """Read what the intent needs, commit what it decides, and return the decision's result, all in one transaction.
+        Durable when this returns. Whatever the intent raises is passed on, and nothing is written."""
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
-        """(place, newest revision) of the messages along a path. Erased ones are left out."""
+        """Return the messages along a path as pairs (the entry at its place, its newest revision), without erased
+        messages."""
 
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
-        """Entries by message id (every revision, no marks) or by seq, in order of seq."""
+        """Return the entries with these message ids (every revision) or these seqs, in order of seq. Marks, unknown ids
+        and unknown seqs are left out."""
 
     async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
-        """Every entry with a greater seq, in order: the log itself. Who needs no tokens need not have them counted."""
+        """Return up to `limit` entries of the log with a greater seq, in order, whatever their kind. With `is_counted`
+        off, tokens may still be `UNCOUNTED`, which saves callers that do not need them the counting."""
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
-        """What frameworks did to their own lists, in order: their summaries, and the marks of what they removed."""
+        """Return the entries that record what frameworks did to their own message lists, in order of seq: summaries
+        they wrote, and marks for messages they removed."""
 
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
-        """All branches, oldest first, and the number of the active one."""
+        """Return all branches, oldest first, and the number of the active branch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewInputs:
-    """What a view of one path is made from, read at one moment."""
+    """Everything a model view of one path is built from, except the messages; read in one transaction."""
 
     entry_count: int
-    """The end of the log at that moment."""
+    """The number of entries in the log, which is also its last seq."""
     segments: Sequence[Segment]
+    """The stretches of the log that make up the path, from its root on."""
     leaf_depth: int
-    """How many messages the path has."""
+    """The number of messages on the path."""
     row: Sequence[Compaction]
-    """The summaries that tell the path from its beginning, oldest first."""
+    """The summaries that cover the path from its beginning without a gap, oldest first."""
     covered_depth: int
-    """How many messages of the path they stand for."""
+    """The number of messages that these summaries cover."""
     was_undone: bool
-    """Whether a person has undone a compaction of what comes after them."""
+    """Whether somebody has undone a compaction of messages after the covered ones."""
     pinned: Sequence[tuple[Entry, Entry]]
-    """(place, newest revision) of the newest pinned messages of the conversation, in order."""
+    """The newest `MOST_PINNED` pinned messages of the conversation as pairs (the entry at its place, its newest
+    revision), in order of seq."""
     policies: tuple[bytes | None, bytes | None]
-    """How compaction is set for the server and for this conversation, as JSON."""
+    """The compaction settings of all conversations and of this conversation, as JSON; None where nothing is set."""
 
 
 MOST_PINNED = 200
-"""Pinned messages that a view takes up, the newest: however many were pinned, a view costs the same."""
+"""The number of pinned messages that a view may show (the newest), so that its cost is bounded."""
 
 
 class CompactionPosition(NamedTuple):
-    """Where a page of compactions begins: after the one made then, by this id."""
+    """Where a page of compactions begins: after the compaction with this creation time and id."""
 
     created_at: datetime
     id: str
 
 
 PolicyChange = Callable[[bytes | None, bytes | None], bytes | None]
-"""From what is set for every conversation, and here, to what shall be set here; None takes the setting back."""
+"""Takes the settings of all conversations and the current settings here, and returns the new settings here (JSON); None
+removes them."""
 
 
 class Views(Protocol):
-    """What views are made from, beside the log itself."""
+    """What model views are built from besides the log: compactions, compaction settings, and the manifests that record
+    what a model was shown."""
 
     async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
-        """Everything but the messages."""
+        """Return what a view of this branch is built from, except the messages. Raises NotFound for an unknown
+        branch."""
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
-        """Those that a query names, oldest first."""
+        """Return the compactions that match the query, oldest first."""
 
     async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
-        """A page of all there are, undone and invalid ones too, oldest first."""
+        """Return a page of all the conversation's compactions, including undone and invalid ones, oldest first."""
 
     async def change_policy(self, ref: Ref | None, change: PolicyChange) -> None:
-        """Change how one conversation, or with None every one, is compacted: `change` is asked inside the
-        transaction, so that of two at once neither is lost. It may be asked twice; what it raises changes nothing.
+        """Change the compaction settings of one conversation, or with None those of all. `change` is called inside the
+        transaction, so two concurrent changes are both kept. It may be called twice; when it raises, nothing changes.
 
-        One conversation's next append then looks whether a compaction is due.
+        After changing one conversation's settings, its next append checks again whether a compaction is due.
         """
 
     async def policy(self, ref: Ref | None) -> bytes | None:
-        """What was set."""
+        """Return the compaction settings of one conversation, or with None those of all, as JSON; None when nothing
+        was set."""
 
     async def keep_manifest(
         self, ref: Ref, id: str, manifest: bytes, shared: Mapping[str, bytes], jobs: Sequence[NewJob] = ()
     ) -> None:
-        """Remember what a model was shown, and what was found to be done when it was; `shared` are the texts it names
-        by their hash, kept once."""
+        """Store a manifest (the record of what a model was shown) together with the jobs found due while building it.
+        `shared` holds the texts that the manifest refers to by hash; equal texts are stored once."""
 
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
-        """Texts that manifests of this conversation name, by their hash; what was erased is left out."""
+        """Return the texts that this conversation's manifests refer to, by hash. Unknown and erased texts are left
+        out."""
 
     async def manifest(self, ref: Ref, id: str) -> bytes:
-        """What a model was shown; NotFound when nothing was kept by this id."""
+        """Return a stored manifest. Raises NotFound when there is no manifest with this id."""
 
 
 class Calibrations(Protocol):
-    """How far our counts of tokens are from those of each model."""
+    """How far our token counts are from those that each model reports."""
 
     async def get(self, model: str) -> tuple[float, int] | None:
-        """The model's tokens per token of our count, and from how many reports; None: nothing is known."""
+        """Return the model's factor (its tokens per token of our count) and the number of reports it was learned from,
+        or None when there were no reports yet."""
 
     async def keep(self, model: str, factor: float, samples: int) -> None:
-        """Remember it; of two at once the later stays."""
+        """Store a model's factor and number of reports. Of two concurrent calls the later one wins."""
 
 
 class Checkpoints(Protocol):
-    """Reading the checkpoints of agent graphs; they are written by intents, like the log."""
+    """Reads the checkpoints of agent graphs. They are written by intents, through `Log.write`."""
 
     async def get(self, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
-        """One checkpoint, or with None the visible one with the greatest id."""
+        """Return the checkpoint with this id or, with None, the visible checkpoint with the greatest id; None when
+        there is no such checkpoint."""
 
     async def list(self, query: CheckpointQuery) -> Sequence[ListedCheckpoint]:
-        """Visible ones, by conversation, namespace, and id from the greatest on."""
+        """Return the visible checkpoints that match the query, ordered by conversation, namespace and descending
+        id."""
 
     async def all(self, ref: Ref) -> CheckpointsSeen:
-        """Everything about a conversation's checkpoints, shown or not."""
+        """Return all checkpoints of a conversation, including hidden ones, with their writes and the digests of their
+        blobs."""
 
     async def ancestors(self, ref: Ref, namespace: str, id: str, *, limit: int) -> Sequence[SavedCheckpoint]:
-        """A checkpoint, its parent, and so on, hidden ones included; as many as there are, up to the limit."""
+        """Return a checkpoint, its parent, that one's parent and so on, including hidden checkpoints, up to the
+        limit."""
 
     async def blobs(self, ref: Ref, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Bytes by digest; what is not there is left out."""
+        """Return the blobs with these digests. Unknown digests are left out."""
 
     async def conversations(self, owner: str | None, *, run_ids: Sequence[str] | None) -> Sequence[Ref]:
-        """Conversations that have checkpoints of these runs or, with None, writes that hold messages."""
+        """Return the conversations that have checkpoints of these runs or, with `run_ids=None`, pending writes that
+        hold messages. With `owner=None`, those of every owner."""
 
 
 class Items(Protocol):
-    """Documents beside the conversations. What has expired is not there."""
+    """LangGraph's long-term store: JSON items by namespace and key. Expired items are never returned."""
 
     async def change(self, owner: str, changes: ItemChanges) -> None:
-        """Write a batch; and remove what has expired."""
+        """Write a batch of insertions and deletions, and delete expired items."""
 
     async def get(self, owner: str, keys: Sequence[ItemKey]) -> Sequence[StoredItem]:
-        """Those of these that there are."""
+        """Return the items with these keys. Unknown keys are left out."""
 
     async def under(self, owner: str, prefix: str) -> Sequence[StoredItem]:
-        """All items of a namespace and those below it, the one written last first."""
+        """Return all items of a namespace and of the namespaces below it, the most recently written first."""
 
     async def namespaces(self, owner: str) -> Sequence[str]:
-        """Every namespace that has items, in order."""
+        """Return every namespace that has items, sorted."""
 
 
 class Notes(Protocol):
-    """Memories and passages of documents."""
+    """Notes: an owner's memories and the passages of knowledge documents."""
 
     async def change(self, owner: str, change: NoteChange[R]) -> R:
-        """Show the change what it needs, and commit what it decides. It may be asked twice."""
+        """Read what the change needs, commit what it decides, and return the decision's result, all in one transaction.
+        `decide` may be called twice."""
 
     async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
-        """Those that a query names, newest first."""
+        """Return the notes that match the query, newest first."""
 
     async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
-        """How many live notes of a kind lie on each shelf."""
+        """Return the number of live notes of a kind on each shelf."""
 
     async def owners(self) -> Sequence[str]:
-        """Every owner that has some."""
+        """Return every owner that has notes."""
 
     async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
-        """At most `cap` live notes on these shelves that match, newest first; the cap comes after the filter."""
+        """Return the newest `cap` live notes on these shelves that match the query, newest first. A note matches when
+        it has all terms or, with `any_word`, at least one."""
 
     async def nearest(
         self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
     ) -> Sequence[tuple[Note, float]]:
-        """The live notes on these shelves that are nearest, with their cosine, best first; by this model only."""
+        """Return the live notes on these shelves whose vectors by this model are nearest to `vector`, each with its
+        cosine similarity, best first."""
 
     async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:
-        """The tools and skills that were used most, in all conversations of an owner."""
+        """Return the tools and skills that were used most in all conversations of an owner."""
 
 
 class Candidate(NamedTuple):
@@ -265,107 +294,115 @@ class Candidate(NamedTuple):
     conversation_id: str
     entry: Entry
     order: int
-    """Rises with newness, within a conversation by seq."""
+    """Sort key of recency: the newer the message the greater; within a conversation it follows seq."""
 
 
 class Candidates(NamedTuple):
-    """What a store found for a query: the newest matches, and how common each word is."""
+    """The result of a store's search: the newest matches, and how common each query term is."""
 
     found: Sequence[Candidate]
     truncated: bool
+    """Whether there are more matches than were returned."""
     frequencies: Mapping[str, int]
-    """Of each query term, in how many messages (counted up to a cap)."""
+    """The number of messages that have each query term, counted up to a cap."""
     total: int
-    """How many messages the scope holds, about."""
+    """The approximate number of messages in the searched scope."""
     basis: object = None
-    """What the store learned of these words, for its own use when some of them are asked for next."""
+    """What the store learned about these words, opaque to the caller; it may pass this on to a follow-up search."""
 
 
 class Postings(NamedTuple):
-    """Where the terms of a question stand."""
+    """The messages that have each term of a question."""
 
     of: Mapping[Term, Sequence[int]]
-    """Of each term the entries that have it, by `order`, rising."""
+    """For each term, the `order` of every entry that has it, ascending."""
     total: int
-    """How many messages the scope holds, about."""
+    """The approximate number of messages in the searched scope."""
     truncated: bool
-    """Whether of some term only the newest entries are told."""
+    """Whether some term has more entries than were returned; the newest are."""
 
 
 class PlacedMessage(NamedTuple):
-    """A message in its newest revision, and its place in the order."""
+    """A message in its newest revision, with its position."""
 
     conversation_id: str
     order: int
-    """Of its place: rises with newness, within a conversation by seq; those of two conversations are far apart."""
+    """Sort key of the message's place: the newer the greater; within a conversation it follows seq, and orders of
+    different conversations are far apart."""
     branch: int
     depth: int
-    """How many messages its path has up to here: neighbours differ by one."""
+    """The number of messages on its path up to and including it, so neighbours differ by one."""
     entry: Entry
 
     @property
     def seq(self) -> int:
-        """The seq that history shows it under."""
+        """The seq of its place, under which history shows it."""
         return seq_of(self.order)
 
 
 class Search(Protocol):
-    """Finding candidates by words. Ranking is history/search.py's, and for recall recall/ranking.py's."""
+    """Finds messages by words. They are ranked elsewhere: for search in history/search.py, for recall in
+    recall/ranking.py."""
 
     async def candidates(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
     ) -> Candidates:
-        """At most `cap` matches of this owner (of one conversation), newest first; the cap comes after the filter.
+        """Return the newest `cap` messages of this owner (or of one conversation) that match the query, newest first.
 
-        `basis` is that of the candidates which a question with all of these words has found just before.
+        `basis` may be the `Candidates.basis` of a search made just before with at least all of these words.
         """
 
     async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
-        """Where each of these terms stands in what this owner has (in one conversation), at most `cap` of each."""
+        """Return, for each term, the newest `cap` messages of this owner (or of one conversation) that have it."""
 
     async def messages(
         self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
     ) -> Sequence[PlacedMessage]:
-        """The messages at these orders, and at these seqs of conversations, in their newest revision.
+        """Return the messages at these orders and at these (conversation id, seq) pairs, in their newest revision,
+        each once.
 
-        What is no message, is another owner's, was deleted or erased, or never was, is left out; each comes once.
+        Left out are entries that are not messages, belong to another owner, were deleted or erased, or do not exist.
         """
 
 
 class Maintenance(Protocol):
-    """Looking after the whole."""
+    """Operations on the whole database: erasing, statistics, blob clean-up, backup."""
 
     async def heads(self) -> Sequence[ConversationInfo]:
-        """Every conversation of every owner, erased ones included, oldest first."""
+        """Return the rows of all conversations of all owners, including erased ones, oldest first."""
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
-        """Destroy text and salt, leave tombstones, remember the erasure. A message of no conversation is a memory, by
-        its id."""
+        """Erase everything of an owner, one conversation, or one message: destroy text and salt, leave tombstones, and
+        record the erasure. A message id without a conversation names a memory. Raises NotFound when the conversation,
+        message or memory does not exist."""
 
     async def erasures(self) -> Sequence[tuple[str, str | None, str | None, datetime]]:
-        """What was ever erased, oldest first."""
+        """Return every recorded erasure as (owner, conversation, message, time), oldest first."""
 
     async def stats(self) -> Mapping[str, int]:
-        """Counts and bytes, by name."""
+        """Return counts and sizes in bytes, by name."""
 
     async def payload_blobs(self) -> Mapping[str, int]:
-        """The blobs that payloads are in, and their sizes."""
+        """Return the names of the blobs that hold payloads, with their sizes in bytes."""
 
     async def blob_at(self, ref: Ref, seq: int) -> str | None:
-        """The blob that holds the payload of an entry, if one does."""
+        """Return the name of the blob that holds an entry's payload, or None when the payload is in the database."""
 
     async def delete_unused_blobs(self, names: Sequence[str]) -> int:
-        """Delete those that no payload is in; how many. Whoever writes one at the same time is waited for."""
+        """Delete the blobs among these that no payload refers to, and return how many. Waits for transactions that are
+        about to refer to one."""
 
     async def backup(self, target: Path) -> None:
-        """Write a consistent copy while others go on working."""
+        """Write a consistent copy of the database to `target` while it is in use. Raises StoreError where the store has
+        no backups (memory)."""
 
 
 class Store(Protocol):
-    """One database, as the ports that its users work with."""
+    """One database, with each port as an attribute."""
 
     can_block: bool
-    """Whether a caller outside of any loop may run its verbs by itself (adapters/stores/blocking.py)."""
+    """Whether a caller outside an event loop may run the store's coroutines in its own thread
+    (adapters/stores/blocking.py)."""
 
     @property
     def conversations(self) -> ConversationRows: ...
@@ -396,11 +433,11 @@ class Store(Protocol):
 
     @property
     def vectors(self) -> Vectors:
-        """Vectors in the same database, which an erase reaches in its own transaction."""
+        """Vectors in the same database, which an erase deletes in its own transaction."""
 
     @property
     def jobs(self) -> Jobs:
-        """What is to be done later; written by `log.write` and `views.keep_manifest`, in their transaction."""
+        """Background jobs. `log.write` and `views.keep_manifest` add them in their own transaction."""
 
     @property
     def api_keys(self) -> ApiKeys: ...
@@ -416,5 +453,5 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
     async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """Run work that reads this store several times and awaits nothing else. Where reads go to a thread, all of them
-        make the trip at once: each way there and back costs as much as a short answer."""
+        """Run `work`, which reads this store several times and awaits nothing else, and return its result. Where reads
+        run in a thread, all of them share one hop there and back: a hop costs as much as a short read."""
