@@ -15,7 +15,7 @@ from everthread.adapters.documents import read_document
 from everthread.adapters.embedders import AUTO, embedder_from, embedder_named
 from everthread.adapters.models.named_summariser import NamedSummariser, as_summariser
 from everthread.adapters.observability import LogsAndMetrics
-from everthread.adapters.stores.memory import MemoryStore
+from everthread.adapters.stores.in_memory import InMemoryStore
 from everthread.adapters.vectors import vectors_from
 from everthread.compaction.policy import CompactionPolicy, policy_from_environment
 from everthread.compaction.sources import Redact
@@ -177,7 +177,7 @@ def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = No
     if not separator:
         raise Invalid(f"is no address of a database, which has '://' in it; write {EXAMPLES}", field="url")
     if scheme == "memory":
-        return MemoryStore(clock)
+        return InMemoryStore(clock)
     if scheme == "sqlite":
         return _sqlite(rest, clock, blobs)
     if scheme in ("postgresql", "postgres"):

@@ -10,18 +10,18 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.scenarios import SCENES, Rig
 from everthread.adapters.checkpoints.checkpoint_intents import PutWrites
-from everthread.adapters.stores.memory.log import MemoryLog
+from everthread.adapters.stores.in_memory.log import InMemoryLog
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.langgraph import ArchivingSaver, EverthreadSaver
-from everthread.testing import MemoryStore
+from everthread.testing import InMemoryStore
 from tests.langgraph.captures import paths_of, texts_in
 from tests.langgraph.stores import over
 
 R = TypeVar("R")
 
 
-class SlowToHoldLog(MemoryLog):
+class SlowToHoldLog(InMemoryLog):
     """Takes checkpoints at once, and writes after a while."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
@@ -30,7 +30,7 @@ class SlowToHoldLog(MemoryLog):
         return await super().write(ref, intent)
 
 
-class SlowToHold(MemoryStore):
+class SlowToHold(InMemoryStore):
     """A store with such a log."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Erased, Everthread, NotFound
-from everthread.adapters.stores.memory import MemoryStore
+from everthread.adapters.stores.in_memory import InMemoryStore
 from everthread.adapters.stores.sqlite import erase as sqlite_erase
 from everthread.adapters.stores.sqlite.files import connect
 from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
@@ -243,7 +243,7 @@ async def test_i21_what_was_erased_stays_so_after_reopening(durable_url: str) ->
 
 async def everything_kept(et: Everthread, url: str) -> bytes:
     """Whatever the database holds now, as bytes: the files of SQLite, the rows of PostgreSQL, our own objects."""
-    if isinstance(et.store, MemoryStore):
+    if isinstance(et.store, InMemoryStore):
         return b"\n".join(leaves(vars(et.store)))
     if url.startswith("sqlite"):
         return bytes_of_files(Path(url.removeprefix("sqlite:///")))

@@ -133,5 +133,5 @@ async def test_what_models_were_told_goes_with_its_conversation(et: Everthread, 
     context = await conv.context(system="Be very kind.")
     await conv.keep_context(context)
     report = await et.erase(conversation=conv.id)
-    if et.store.__class__.__name__ != "MemoryStore":
+    if et.store.__class__.__name__ != "InMemoryStore":
         assert report.reached["prompts"] == 1

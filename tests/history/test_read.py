@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from everthread.adapters.stores.memory.log import MemoryLog
+from everthread.adapters.stores.in_memory.log import InMemoryLog
 from everthread.core.entries import Entry, Revision
 from everthread.core.errors import NotFound
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import NewConversation, PathQuery
 from everthread.history import read as reading
 from everthread.history.intents import Append
-from everthread.testing import MemoryStore
+from everthread.testing import InMemoryStore
 from tests.history.ledger import prepared
 
 REF = Ref("local", "c")
 
 
-class CountingLog(MemoryLog):
+class CountingLog(InMemoryLog):
     """A log that remembers what it was asked for."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: InMemoryStore) -> None:
         super().__init__(store._database, store.turns, store.jobs)
         self.asked: list[PathQuery] = []
 
@@ -32,7 +32,7 @@ class CountingLog(MemoryLog):
         return await super().path(ref, query)
 
 
-class CountingStore(MemoryStore):
+class CountingStore(InMemoryStore):
     """A store with such a log."""
 
     log: CountingLog
@@ -53,11 +53,11 @@ async def store() -> AsyncIterator[CountingStore]:
     await made.close()
 
 
-async def fill(store: MemoryStore, count: int) -> None:
+async def fill(store: InMemoryStore, count: int) -> None:
     await store.log.write(REF, Append(messages=[prepared(str(number), str(number)) for number in range(count)]))
 
 
-async def read(store: MemoryStore, **options: Any) -> list[Message]:
+async def read(store: InMemoryStore, **options: Any) -> list[Message]:
     known: dict[str, Any] = {
         "after": 0,
         "limit": None,

@@ -14,15 +14,15 @@ from everthread.core.nouns import Head, Ref
 from everthread.core.ports import NewConversation
 from everthread.history import verify as verifying
 from everthread.history.intents import Append, Edit, Fork, MarkMessage
-from everthread.testing import MemoryStore
+from everthread.testing import InMemoryStore
 from tests.history.ledger import prepared
 
 REF = Ref("local", "c")
 
 
-async def written() -> MemoryStore:
+async def written() -> InMemoryStore:
     """Eight entries on three branches."""
-    store = MemoryStore()
+    store = InMemoryStore()
     await store.open()
     new = NewConversation(owner="local", id="c", parent_id=None, title=None, metadata=b"{}", off_record=False)
     await store.conversations.create(new)
@@ -37,7 +37,7 @@ async def written() -> MemoryStore:
 
 
 @pytest.fixture
-async def store() -> AsyncIterator[MemoryStore]:
+async def store() -> AsyncIterator[InMemoryStore]:
     made = await written()
     assert (await verifying.verify(made)).ok
     yield made
@@ -66,7 +66,7 @@ CHANGED: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("position", range(8))
 @pytest.mark.parametrize("column", CHANGED)
-async def test_no_column_can_be_changed_unseen(store: MemoryStore, column: str, position: int) -> None:
+async def test_no_column_can_be_changed_unseen(store: InMemoryStore, column: str, position: int) -> None:
     entries = store._database.rows[REF].entries
     original = entries[position]
     for value in CHANGED[column]:
@@ -84,7 +84,7 @@ def _is_of_no_account(entry: Entry, column: str) -> bool:
 
 
 @pytest.mark.parametrize("position", range(8))
-async def test_no_entry_can_be_taken_out_doubled_or_swapped(store: MemoryStore, position: int) -> None:
+async def test_no_entry_can_be_taken_out_doubled_or_swapped(store: InMemoryStore, position: int) -> None:
     entries = store._database.rows[REF].entries
     whole = list(entries)
     for falsified in (
@@ -98,7 +98,7 @@ async def test_no_entry_can_be_taken_out_doubled_or_swapped(store: MemoryStore, 
             assert not (await verifying.verify(store)).ok
 
 
-async def test_heads_are_the_same_until_something_is_written(store: MemoryStore) -> None:
+async def test_heads_are_the_same_until_something_is_written(store: InMemoryStore) -> None:
     heads = await verifying.heads(store)
     assert heads == await verifying.heads(store)
     assert (await verifying.verify(store, heads)).ok
@@ -116,7 +116,7 @@ async def test_a_head_that_was_never_ours_is_told(count: int, chain: bytes) -> N
     assert [problem.kind for problem in report.problems] == ([expected] if count else [])
 
 
-async def test_verifying_an_erased_conversation_reads_its_tombstones(store: MemoryStore) -> None:
+async def test_verifying_an_erased_conversation_reads_its_tombstones(store: InMemoryStore) -> None:
     heads = await verifying.heads(store)
     await store.maintenance.erase("local", "c", None)
     report = await verifying.verify(store, heads)

@@ -18,7 +18,7 @@ import everthread
 from benchmarks.scenarios import LARGE, SCENES, Rig, a_large_tool_result, deepagents_with_subagents, texts_in_state
 from everthread import Budget, Everthread, Invalid
 from everthread.adapters.checkpoints.checkpoint_intents import PutCheckpoint
-from everthread.adapters.stores.memory.log import MemoryLog
+from everthread.adapters.stores.in_memory.log import InMemoryLog
 from everthread.context.tokens import count_tokens
 from everthread.core.entries import Revision
 from everthread.core.log import Intent
@@ -97,13 +97,13 @@ async def test_i30_saver_middleware_and_stream_together_capture_each_message_onc
 async def test_an_answer_made_again_stands_in_its_place_while_its_checkpoint_is_on_its_way(
     memory: Everthread, monkeypatch: pytest.MonkeyPatch, made: Callable[[Everthread], Rig]
 ) -> None:
-    plain = MemoryLog.write
+    plain = InMemoryLog.write
 
-    async def slow(self: MemoryLog, ref: Ref, intent: Intent[Any]) -> Any:
+    async def slow(self: InMemoryLog, ref: Ref, intent: Intent[Any]) -> Any:
         await asyncio.sleep(0.03 if isinstance(intent, PutCheckpoint) else 0)
         return await plain(self, ref, intent)
 
-    monkeypatch.setattr(MemoryLog, "write", slow)
+    monkeypatch.setattr(InMemoryLog, "write", slow)
     rig = made(memory)
     truth = await SCENES["answer made again from an earlier checkpoint"](rig)
     history = await memory.full_history("scene", saver=rig.saver)

@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from everthread import Everthread
-from everthread.adapters.stores.memory.log import MemoryLog
+from everthread.adapters.stores.in_memory.log import InMemoryLog
 from everthread.core.clock import system_clock
 from everthread.core.errors import StoreBusy
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.runtime import Runtime
-from everthread.testing import MemoryStore
+from everthread.testing import InMemoryStore
 
 R = TypeVar("R")
 
 
-class FaultyLog(MemoryLog):
+class FaultyLog(InMemoryLog):
     """Refuses every write while its store is down."""
 
     def __init__(self, store: Faulty) -> None:
@@ -31,7 +31,7 @@ class FaultyLog(MemoryLog):
         return await super().write(ref, intent)
 
 
-class Faulty(MemoryStore):
+class Faulty(InMemoryStore):
     """A store that can be down."""
 
     is_down = False
@@ -42,6 +42,6 @@ class Faulty(MemoryStore):
 
 
 @asynccontextmanager
-async def over(store: MemoryStore) -> AsyncIterator[Everthread]:
+async def over(store: InMemoryStore) -> AsyncIterator[Everthread]:
     async with Everthread(Runtime(store=store, clock=system_clock)) as et:
         yield et

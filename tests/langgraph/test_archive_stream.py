@@ -16,7 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 import everthread
 from everthread import Everthread, Invalid
-from everthread.adapters.stores.memory.log import MemoryLog
+from everthread.adapters.stores.in_memory.log import InMemoryLog
 from everthread.core.clock import system_clock
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
@@ -24,7 +24,7 @@ from everthread.history.intents import Append
 from everthread.langchain import to_langchain
 from everthread.langgraph import archive_stream
 from everthread.runtime import Runtime
-from everthread.testing import MemoryStore, Reply, ScriptedModel
+from everthread.testing import InMemoryStore, Reply, ScriptedModel
 from tests.langgraph.agents import Talk, last_answer, said_by, said_in
 
 
@@ -281,7 +281,7 @@ async def test_a_deleted_message_stays_deleted(memory: Everthread) -> None:
     assert await said_in(conversation) == said_by(talk.recorder.messages[1:])
 
 
-class CountingLog(MemoryLog):
+class CountingLog(InMemoryLog):
     """Counts the messages it is asked to write."""
 
     asked: int = 0
@@ -292,7 +292,7 @@ class CountingLog(MemoryLog):
         return await super().write(ref, intent)
 
 
-class CountingStore(MemoryStore):
+class CountingStore(InMemoryStore):
     """A store with such a log."""
 
     log: CountingLog

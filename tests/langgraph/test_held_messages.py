@@ -14,12 +14,12 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from everthread import Everthread
 from everthread.adapters.checkpoints.checkpoint_intents import PutCheckpoint
-from everthread.adapters.stores.memory.log import MemoryLog
+from everthread.adapters.stores.in_memory.log import InMemoryLog
 from everthread.core.errors import StoreBusy
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.langgraph import ArchivingSaver, EverthreadSaver
-from everthread.testing import MemoryStore
+from everthread.testing import InMemoryStore
 from tests.langgraph.captures import children_of, paths_of, texts_in
 from tests.langgraph.stores import over
 from tests.langgraph.test_archiving_saver import THREAD, echo
@@ -69,7 +69,7 @@ async def test_what_a_write_holds_is_shown_in_the_full_history_before_any_checkp
     assert (told["archived_count"], told["merged_count"]) == (3, 3)
 
 
-class DiesBetweenLog(MemoryLog):
+class DiesBetweenLog(InMemoryLog):
     """Has the entries of a child, and fails before the subgraph's checkpoint is there."""
 
     failures = 0
@@ -84,7 +84,7 @@ class DiesBetweenLog(MemoryLog):
         return await super().write(ref, intent)
 
 
-class DiesBetween(MemoryStore):
+class DiesBetween(InMemoryStore):
     """A store with such a log."""
 
     log: DiesBetweenLog

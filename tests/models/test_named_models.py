@@ -36,8 +36,8 @@ from everthread.adapters.models.chat_model import RetryingChatModel, RetryPolicy
 from everthread.adapters.models.local import LocalModel
 from everthread.adapters.models.named_models import LOCAL_DEFAULT, NamedModels, resolve_model
 from everthread.adapters.models.providers import KEY_VARIABLES, translate_error
-from everthread.adapters.stores.memory import MemoryStore
-from everthread.adapters.stores.memory.views import MemoryCalibrations
+from everthread.adapters.stores.in_memory import InMemoryStore
+from everthread.adapters.stores.in_memory.views import InMemoryCalibrations
 from everthread.context import Budget
 from everthread.core.ports import Calibrations
 from everthread.models import named_models, resolve
@@ -223,7 +223,7 @@ async def test_reported_usage_makes_the_count_better() -> None:
     assert model.budget.limit < before
 
 
-class Writing(MemoryCalibrations):
+class Writing(InMemoryCalibrations):
     """Counts what is kept."""
 
     writes = 0
@@ -270,7 +270,7 @@ async def test_only_a_change_that_matters_is_written(tmp_path: Path) -> None:
 
 async def test_one_name_at_two_servers_is_two_models(tmp_path: Path) -> None:
     pytest.importorskip("langchain_openai")
-    store = MemoryStore()
+    store = InMemoryStore()
     first = await model_of(store.calibrations, tmp_path, "http://user:secret@127.0.0.1:1/v1")
     await first.report_usage(counted=1_000, usage={"input_tokens": 3_000})
     second = await model_of(store.calibrations, tmp_path, "http://127.0.0.1:2/v1")
@@ -279,7 +279,7 @@ async def test_one_name_at_two_servers_is_two_models(tmp_path: Path) -> None:
 
 
 async def test_turns_with_a_model_object_go_on_with_what_was_learnt(tmp_path: Path) -> None:
-    models = NamedModels(models_dir=tmp_path, calibrations=MemoryStore().calibrations)
+    models = NamedModels(models_dir=tmp_path, calibrations=InMemoryStore().calibrations)
     model = LocalModel(path=tmp_path / "some.gguf")
     await (await models.get(model)).report_usage(counted=1_000, usage={"input_tokens": 2_000})
     assert (await models.get(model)).budget.factor > 2

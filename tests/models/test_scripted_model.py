@@ -180,7 +180,7 @@ WITHOUT_LANGCHAIN = """
 import sys
 sys.modules["langchain_core"] = None
 import everthread, everthread.testing
-assert everthread.testing.MemoryStore
+assert everthread.testing.InMemoryStore
 try:
     everthread.testing.ScriptedModel
 except everthread.MissingExtra as problem:

@@ -14,7 +14,7 @@ from everthread import Everthread, TurnState
 from everthread.core.clock import system_clock
 from everthread.core.turn_events import Done, Token
 from everthread.runs.leases import Leases, is_dead
-from everthread.testing import MemoryStore
+from everthread.testing import InMemoryStore
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import begin_turn
 from tests.forkserver import ROOT, ForkServer
@@ -142,5 +142,5 @@ async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Ever
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_two_agents_of_one_process_have_names_of_their_own(count: int) -> None:
-    names = {Leases(MemoryStore(), system_clock).holder for _ in range(count)}
+    names = {Leases(InMemoryStore(), system_clock).holder for _ in range(count)}
     assert len(names) == count

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from everthread.adapters.stores.memory import MemoryStore
+from everthread.adapters.stores.in_memory import InMemoryStore
 from everthread.core.errors import MissingExtra
 from everthread.testing.clock import ManualClock
 from everthread.testing.embedder import FakeEmbedder
@@ -15,7 +15,7 @@ from everthread.testing.embedder import FakeEmbedder
 if TYPE_CHECKING:
     from everthread.testing.scripted import Reply, ScriptedModel
 
-__all__ = ["FakeEmbedder", "ManualClock", "MemoryStore", "Reply", "ScriptedModel"]
+__all__ = ["FakeEmbedder", "InMemoryStore", "ManualClock", "Reply", "ScriptedModel"]
 
 
 def __getattr__(name: str) -> Any:

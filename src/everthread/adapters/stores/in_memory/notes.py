@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from everthread.adapters.stores.in_memory.rows import InMemoryDatabase
 from everthread.adapters.stores.layout import note_words
-from everthread.adapters.stores.memory.rows import MemoryDatabase
 from everthread.adapters.stores.nearest import nearest
 from everthread.core.notes import (
     Note,
@@ -29,10 +29,10 @@ from everthread.history.search_query import has_term
 R = TypeVar("R")
 
 
-class MemoryNotes:
+class InMemoryNotes:
     """`store.notes` of core/ports.py: the notes of all owners."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
         self._kept: dict[tuple[str, NoteKey], Note] = {}
         self._given = 0

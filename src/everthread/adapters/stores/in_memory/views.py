@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from everthread.adapters.jobs.memory import MemoryJobs
-from everthread.adapters.stores.memory.rows import MemoryDatabase, age
+from everthread.adapters.jobs.in_memory import InMemoryJobs
+from everthread.adapters.stores.in_memory.rows import InMemoryDatabase, age
 from everthread.compaction.summary_row import summary_row
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Flag
@@ -17,10 +17,10 @@ from everthread.core.paths import is_on, path_segments
 from everthread.core.ports import MOST_PINNED, CompactionPosition, PolicyChange, ViewInputs
 
 
-class MemoryViews:
+class InMemoryViews:
     """`store.views` of core/ports.py."""
 
-    def __init__(self, database: MemoryDatabase, jobs: MemoryJobs) -> None:
+    def __init__(self, database: InMemoryDatabase, jobs: InMemoryJobs) -> None:
         self._database = database
         self._jobs = jobs
         self._policy: bytes | None = None
@@ -87,7 +87,7 @@ class MemoryViews:
             raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}") from None
 
 
-class MemoryCalibrations:
+class InMemoryCalibrations:
     """`store.calibrations` of core/ports.py."""
 
     def __init__(self) -> None:

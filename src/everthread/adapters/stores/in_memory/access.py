@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everthread.adapters.stores.memory.rows import MemoryDatabase
+from everthread.adapters.stores.in_memory.rows import InMemoryDatabase
 from everthread.core.access import ApiKey
 from everthread.core.errors import NotFound
 from everthread.core.replies import KEPT_SECONDS, Reply
 
 
-class MemoryApiKeys:
+class InMemoryApiKeys:
     """`store.api_keys` of core/ports.py: the keys of all owners."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
         self._keys: dict[str, ApiKey] = {}
 
@@ -43,10 +43,10 @@ class MemoryApiKeys:
         return len(gone)
 
 
-class MemoryReplies:
+class InMemoryReplies:
     """`store.replies` of core/ports.py: what was answered to requests with an idempotency key."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
         self._replies: dict[tuple[str, str], tuple[Reply, int]] = {}
         """By owner and key; with the time it was begun."""

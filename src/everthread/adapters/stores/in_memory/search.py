@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from everthread.adapters.stores.in_memory.notes import matches
+from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryDatabase
 from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK
-from everthread.adapters.stores.memory.notes import matches
-from everthread.adapters.stores.memory.rows import ConversationRow, MemoryDatabase
 from everthread.core.entries import Entry, Flag, Revision
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
@@ -16,10 +16,10 @@ from everthread.history.search_query import has_term
 from everthread.text.words import scope_token
 
 
-class MemorySearch:
+class InMemorySearch:
     """`store.search` of core/ports.py."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
 
     async def candidates(

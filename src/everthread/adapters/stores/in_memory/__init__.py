@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from everthread.adapters.stores.memory.store import MemoryStore
+from everthread.adapters.stores.in_memory.store import InMemoryStore
 
-__all__ = ["MemoryStore"]
+__all__ = ["InMemoryStore"]

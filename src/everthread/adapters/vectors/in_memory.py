@@ -19,7 +19,7 @@ from everthread.core.nouns import Ref
 Records = dict[tuple[Ref, str], dict[RecordKey, bytes]]
 
 
-class MemoryVectors:
+class InMemoryVectors:
     """The vectors of one store; `gone` tells which entries were erased, and raises NotFound for what is not there."""
 
     about = "in memory, compared by numpy"

@@ -8,9 +8,9 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from everthread.adapters.jobs.memory import MemoryJobs
-from everthread.adapters.stores.memory.rows import ConversationRow, MemoryDatabase
-from everthread.adapters.stores.memory.turns import MemoryTurns
+from everthread.adapters.jobs.in_memory import InMemoryJobs
+from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryDatabase
+from everthread.adapters.stores.in_memory.turns import InMemoryTurns
 from everthread.core.chain import genesis
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.entries import Entry, Flag, Kind
@@ -23,10 +23,10 @@ from everthread.core.ports import ListPosition, NewConversation, PathQuery
 R = TypeVar("R")
 
 
-class MemoryConversations:
+class InMemoryConversations:
     """`store.conversations` of core/ports.py."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
 
     async def create(self, new: NewConversation) -> ConversationInfo:
@@ -92,12 +92,12 @@ class MemoryConversations:
         return handed_out(row.info)
 
 
-class MemoryLog:
+class InMemoryLog:
     """`store.log` of core/ports.py."""
 
     counts_later = False
 
-    def __init__(self, database: MemoryDatabase, turns: MemoryTurns, jobs: MemoryJobs) -> None:
+    def __init__(self, database: InMemoryDatabase, turns: InMemoryTurns, jobs: InMemoryJobs) -> None:
         self._database = database
         self._turns = turns
         self._jobs = jobs

@@ -26,7 +26,7 @@ class _Kept:
 
 
 @dataclass(slots=True)
-class MemoryJobs:
+class InMemoryJobs:
     """The jobs of one store. Everything runs between two awaits."""
 
     _kept: dict[int, _Kept] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from everthread.adapters.stores.memory.rows import CheckpointRows, MemoryDatabase
+from everthread.adapters.stores.in_memory.rows import CheckpointRows, InMemoryDatabase
 from everthread.core.checkpoints import (
     CheckpointNeeds,
     CheckpointQuery,
@@ -15,10 +15,10 @@ from everthread.core.checkpoints import (
 from everthread.core.nouns import Ref
 
 
-class MemoryCheckpoints:
+class InMemoryCheckpoints:
     """`store.checkpoints` of core/ports.py."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
 
     def _of(self, ref: Ref) -> CheckpointRows:

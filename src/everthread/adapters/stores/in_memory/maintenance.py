@@ -8,15 +8,15 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from everthread.adapters.jobs.memory import MemoryJobs
+from everthread.adapters.jobs.in_memory import InMemoryJobs
+from everthread.adapters.stores.in_memory.access import InMemoryApiKeys, InMemoryReplies
+from everthread.adapters.stores.in_memory.items import InMemoryItems
+from everthread.adapters.stores.in_memory.log import handed_out
+from everthread.adapters.stores.in_memory.notes import InMemoryNotes
+from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryDatabase
+from everthread.adapters.stores.in_memory.turns import InMemoryTurns
 from everthread.adapters.stores.layout import CANNOT_REACH, erase_report, memory_erased, texts_of, traces_of
-from everthread.adapters.stores.memory.access import MemoryApiKeys, MemoryReplies
-from everthread.adapters.stores.memory.items import MemoryItems
-from everthread.adapters.stores.memory.log import handed_out
-from everthread.adapters.stores.memory.notes import MemoryNotes
-from everthread.adapters.stores.memory.rows import ConversationRow, MemoryDatabase
-from everthread.adapters.stores.memory.turns import MemoryTurns
-from everthread.adapters.vectors.memory import MemoryVectors
+from everthread.adapters.vectors.in_memory import InMemoryVectors
 from everthread.context.quotes import summary_block
 from everthread.core.chain import commitment_of
 from everthread.core.clock import to_micros
@@ -26,20 +26,20 @@ from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.paths import holds
 
 
-class MemoryMaintenance:
+class InMemoryMaintenance:
     """`store.maintenance` of core/ports.py."""
 
     def __init__(
         self,
-        database: MemoryDatabase,
+        database: InMemoryDatabase,
         *,
-        items: MemoryItems,
-        notes: MemoryNotes,
-        turns: MemoryTurns,
-        vectors: MemoryVectors,
-        jobs: MemoryJobs,
-        api_keys: MemoryApiKeys,
-        replies: MemoryReplies,
+        items: InMemoryItems,
+        notes: InMemoryNotes,
+        turns: InMemoryTurns,
+        vectors: InMemoryVectors,
+        jobs: InMemoryJobs,
+        api_keys: InMemoryApiKeys,
+        replies: InMemoryReplies,
     ) -> None:
         self._database = database
         self._items = items

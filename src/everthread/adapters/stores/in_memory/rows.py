@@ -274,7 +274,7 @@ def age(compaction: Compaction) -> CompactionPosition:
     return CompactionPosition(compaction.created_at, compaction.id)
 
 
-class MemoryDatabase:
+class InMemoryDatabase:
     """The conversations of all owners, and the clock: what the store's ports work with."""
 
     def __init__(self, clock: Clock) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from everthread.adapters.stores.memory.rows import MemoryDatabase
+from everthread.adapters.stores.in_memory.rows import InMemoryDatabase
 from everthread.adapters.stores.turn_rows import without
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
@@ -15,10 +15,10 @@ from everthread.core.nouns import Ref
 from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 
-class MemoryTurns:
+class InMemoryTurns:
     """`store.turns` of core/ports.py: the turns of all conversations, in the order they came."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
         self._turns: dict[tuple[Ref, str], Turn] = {}
         self._events: dict[tuple[Ref, str], dict[int, tuple[EventBatch, datetime]]] = {}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everthread.adapters.stores.memory.rows import MemoryDatabase
+from everthread.adapters.stores.in_memory.rows import InMemoryDatabase
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 
 
-class MemoryItems:
+class InMemoryItems:
     """`store.items` of core/ports.py: the items of all owners."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
         self._kept: dict[tuple[str, ItemKey], StoredItem] = {}
 
