@@ -70,14 +70,14 @@ class CompactionOutcome:
     tokens_after: int = 0
     error: str | None = None
     reason: str | None = None
-    """Why nothing was done, or what would be done in a dry run."""
+    """Why nothing was done, or what a dry run would do."""
     planned: tuple[PlannedSummary, ...] = ()
-    """In a dry run: every stretch that would be summed up, oldest first."""
+    """In a dry run, the stretches that would be summarised, oldest first."""
     failures: tuple[SummaryFailure, ...] = ()
     model_asked: bool = False
     """Whether a summary model was asked at all."""
     came_second: bool = False
-    """Whether something else happened to the same messages meanwhile: looking again shows what is left to do."""
+    """Whether the same messages were changed meanwhile; calling again shows what is left to do."""
 
     @property
     def model_failed(self) -> bool:

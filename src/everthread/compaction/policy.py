@@ -36,36 +36,36 @@ class CompactionPolicy:
     """
 
     enabled: bool = True
-    """Whether it happens by itself; a manual one and the hard mark work in any case."""
+    """Whether it happens automatically. Manual compactions and the hard limit work either way."""
     threshold: float = 0.8
-    """The share of the budget at which it begins."""
+    """The share of the budget at which a compaction is due."""
     keep_recent: int = 10
-    """How many of the newest messages it leaves alone."""
+    """How many of the newest messages are never compacted."""
     max_message_history: int = 40
-    """How many messages the window may grow to; a little before that it begins too."""
+    """How many messages the window may grow to; a compaction is also due shortly before that."""
     summary_max_tokens: int = 1000
     summary_model: str | None = None
     """Who writes summaries: a model by its name; None for the one that was given to `open`, if any; `none` for the
     extractive summariser, which needs no model."""
     summary_timeout_seconds: float = 30.0
     strategy: Strategy = "auto"
-    """Which kind of conversation the summariser should expect; `auto` tells them apart."""
+    """What kind of conversation the summariser should expect; `auto` detects it."""
     fan_in: int = 8
-    """When a level has more summaries than this, the oldest are condensed one level up."""
+    """When a level has more summaries than this, the oldest are condensed into one of the next level."""
     leaf_max_tokens: int = 16_000
     leaf_max_messages: int = 60
-    """A stretch larger than either becomes several summaries: one of a thousand tokens holds no more."""
+    """A stretch larger than either becomes several summaries: one summary cannot hold more."""
     least_freed: float = 0.1
-    """After a compaction that freed a smaller share of the request, none is made by itself until a new user turn."""
+    """After one that freed a smaller share of the request, none is made automatically until a new user turn."""
     recalled_max_tokens: int = 1000
-    """What `context(query=…)` may bring back from before the window; 0 for nothing."""
+    """How many tokens `context(query=…)` may bring back from before the window; 0 for none."""
     memory_max_tokens: int = 600
-    """What memories may take at the beginning of a context, and as much again beside the recalled; 0 for none."""
+    """How many tokens memories may take at the start of a context, and again beside what is recalled; 0 for none."""
     extract_memories: bool = True
-    """Whether what users tell of themselves is remembered by itself."""
+    """Whether what users say about themselves is remembered automatically."""
     breaker_failures: int = 3
     breaker_seconds: float = 60.0
-    """After so many failures in a row a summary model is left alone for this long."""
+    """How long a summary model is not asked after `breaker_failures` failures in a row."""
 
     def __post_init__(self) -> None:
         for name in ("enabled", "extract_memories"):

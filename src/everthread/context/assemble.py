@@ -85,18 +85,18 @@ class Context:
     """
 
     messages: list[Fields]
-    """In OpenAI's shape."""
+    """In OpenAI's format."""
     parts: tuple[Part, ...]
     omitted: tuple[Omission, ...]
     manifest: Manifest
     tokens: int
-    """What it counts to; never above `limit`."""
+    """How many tokens it has; never more than `limit`."""
     limit: int
     wanted_tokens: int = field(default=0)
     """What it would count to with nothing shortened or left out, the recalled aside, and of the record at most the part
     that it may ever have: what decides whether a compaction is due, which makes no record smaller than a summary."""
     shared: Mapping[str, bytes] = field(default_factory=dict)
-    """What the manifest names by its hash: the system prompt, and the tool schemas as JSON."""
+    """The texts that the manifest names by hash: the system prompt, and the tool schemas as JSON."""
     _jobs: tuple[NewJob, ...] = ()
     """A compaction that was found to be due when it was built, for `keep_context` to queue."""
 

@@ -41,13 +41,13 @@ class Budget:
     window: int = 128_000
     """The model's context window, in its own tokens."""
     output_reserve: int = cast("int", None)
-    """Kept free for the answer, in the model's own tokens; if not given, 4,096 or a quarter of a small window."""
+    """Kept free for the answer, in the model's own tokens; by default 4,096, or a quarter of a small window."""
     tools_tokens: int = 0
-    """What the tool schemas count to; they are sent beside the messages."""
+    """How many tokens the tool schemas take, which are sent beside the messages."""
     threshold: float = 0.8
-    """The share of `limit` at which compaction begins."""
+    """The share of `limit` at which a compaction is due."""
     factor: float = 1.0
-    """The model's tokens per token of our count: 1.0 where we count with its own vocabulary."""
+    """The model's tokens per token of our count: 1.0 when we count with its own vocabulary."""
 
     def __post_init__(self) -> None:
         check_range("window", self.window, 1, 100_000_000)

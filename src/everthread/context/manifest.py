@@ -41,7 +41,7 @@ class Omission:
     seq: int
     reason: str
     last_seq: int | None = None
-    """Where the stretch ends, when it is one."""
+    """Where the stretch ends, if it is more than one message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,9 @@ class Manifest:
     digest: str
     standing: tuple[RevisionRef, ...] = ()
     memory_ids: tuple[str, ...] = ()
-    """Memories at the beginning, which only change with a compaction."""
+    """The memories at the beginning, which only change with a compaction."""
     reminded_ids: tuple[str, ...] = ()
-    """Memories beside what was recalled."""
+    """The memories quoted with what was recalled."""
 
 
 def budget_fields(budget: Budget) -> dict[str, Any]:

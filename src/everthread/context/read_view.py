@@ -245,13 +245,13 @@ class SeenContext:
     context: Context
     manifest: Manifest
     is_same: bool
-    """Whether it is, to the byte, what was sent."""
+    """Whether it is byte for byte what was sent."""
     erased: tuple[int, ...] = ()
-    """Messages (by seq) that were shown and have been erased since: they are missing here."""
+    """The seqs of messages that were shown and have been erased since; they are missing here."""
     erased_summaries: tuple[str, ...] = ()
-    """Summaries that were shown and went with a message inside them."""
+    """The ids of summaries that were shown and were erased with one of their messages."""
     erased_memories: tuple[str, ...] = ()
-    """Memories that were shown and have been erased since."""
+    """The ids of memories that were shown and have been erased since."""
 
     @property
     def is_of_other_renderer(self) -> bool:

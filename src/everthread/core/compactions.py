@@ -18,25 +18,25 @@ class Compaction:
 
     id: str
     level: int
-    """1 is made from messages, each higher one from summaries of the level below."""
+    """1 for a summary of messages, higher for a summary of the summaries below it."""
     first_seq: int
     last_seq: int
     after_seq: int
-    """The message before the stretch on its path; 0 when it begins the conversation."""
+    """The seq of the message before the stretch; 0 at the beginning of the conversation."""
     branch: int
-    """The number of the branch that holds the last message. A path has the whole stretch when it has that one."""
+    """The number of the branch that the last message is on. A path that has this message has the whole stretch."""
     span_hash: str
-    """Of the revisions in the stretch: the same span again is no new compaction."""
+    """The hash of the revisions in the stretch: compacting the same span again changes nothing."""
     children: tuple[str, ...]
-    """The compactions of the level below that it was made from."""
+    """The ids of the lower-level compactions it was made from."""
     summary: str
     strategy: str
     model: str | None
     trigger: str
     original_count: int
-    """Messages in the model's view before, and …"""
+    """How many messages the model's view had before …"""
     new_count: int
-    """… after, the summary counted as one."""
+    """… and after, counting the summary as one."""
     tokens_before: int
     tokens_after: int
     facts_total: int
@@ -45,7 +45,7 @@ class Compaction:
     created_at: datetime
     undone_at: datetime | None = None
     invalid_at: datetime | None = None
-    """When a message inside was revised, deleted or erased: from then on no view uses it."""
+    """When a message inside was revised, deleted or erased; since then no view uses it."""
 
     @property
     def is_live(self) -> bool:

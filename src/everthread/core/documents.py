@@ -43,15 +43,15 @@ class Document:
 
     collection: str
     id: str
-    """A name within its collection, such as a file's."""
+    """Its name within the collection, such as a file name."""
     title: str
     media_type: str
     characters: int
     passages: int
     digest: str
-    """Of its bytes: by it the same document again is told."""
+    """The hash of its bytes, by which an unchanged document is recognised."""
     outcome: Added = "same"
-    """What adding it came to."""
+    """What adding it did: `added`, `replaced`, or `same` when nothing changed."""
     added_at: datetime
 
 
@@ -84,9 +84,9 @@ class Passage:
     document_id: str
     title: str
     heading: str
-    """The headings it stands under, or its page; empty when there are none."""
+    """The headings above it, or its page; empty if there are none."""
     position: int
-    """0, 1, 2 … within the document."""
+    """Its position in the document: 0, 1, 2 …"""
     text: str
     tokens: int
 
@@ -117,7 +117,7 @@ class PassageHits(Sequence[PassageHit]):
 
     items: tuple[PassageHit, ...]
     degraded: bool = False
-    """True when meaning was to be searched too and could not be: words alone answered."""
+    """Whether the embedder failed, so that only words were searched."""
 
     @overload
     def __getitem__(self, index: int) -> PassageHit: ...
@@ -142,6 +142,6 @@ class Route:
     """
 
     collection: str | None
-    """None when it is for none of them."""
+    """None when no collection fits."""
     scores: Mapping[str, float] = field(default_factory=dict)
-    """How much of the question each answers for, 0 to 1, best first."""
+    """How much of the question each collection covers, 0 to 1, best first."""

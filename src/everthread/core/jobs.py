@@ -82,14 +82,14 @@ class Job:
     details: Mapping[str, Any]
     state: JobState
     attempts: int
-    """How often it was begun."""
+    """How often it was started."""
     error: str | None
-    """What the last attempt failed with."""
+    """The error of the last attempt."""
     due_at: datetime | None
-    """When it is tried again; None: at once."""
+    """When it may run next; None for at once."""
     put_at: datetime
     token: str = field(default="", repr=False)
-    """Who holds it: only the holder's word counts."""
+    """Identifies the worker that holds it; others cannot report on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class JobReport:
     running: int
     dead: int
     jobs: Sequence[Job]
-    """The dead ones first, then those that run, then those that wait, each kind in the order they are taken."""
+    """Dead ones first, then running, then waiting ones, each group in the order of execution."""
 
 
 JobHandler = Callable[[Job], Awaitable[None]]
@@ -124,16 +124,16 @@ class Pace:
     """
 
     concurrency: int = 2
-    """How many jobs run at once, each of another conversation."""
+    """How many jobs run at once, each for a different conversation."""
     lease_seconds: float = 60.0
-    """So long after its last sign of life a worker's job is taken by another."""
+    """How long after a worker's last heartbeat another may take its job."""
     poll_seconds: float = 10.0
-    """How often it looks for jobs of other processes; of its own process's it hears at once."""
+    """How often it looks for jobs of other processes; it learns of its own process's jobs at once."""
     stop_seconds: float = 2.0
-    """How long a job may go on when the worker is stopped; then it is cancelled and goes back."""
+    """How long a running job may take to finish when the worker stops; then it is cancelled and requeued."""
     most_attempts: int = 5
     pause_seconds: float = 2.0
-    """Before the second attempt; doubled before each further one."""
+    """The pause before the second attempt; it doubles with each further one."""
 
     def __post_init__(self) -> None:
         _at_least("concurrency", self.concurrency, 1)

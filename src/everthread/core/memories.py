@@ -28,7 +28,7 @@ class MemoryKind(StrEnum):
     PROFILE = "profile"
     """Who the user is."""
     INSTRUCTION = "instruction"
-    """How the user wants to be served."""
+    """How the user wants to be treated."""
 
 
 class MemoryScope(StrEnum):
@@ -40,10 +40,10 @@ class MemoryScope(StrEnum):
     """
 
     USER = "user"
-    """In every conversation of the owner."""
+    """Every conversation of the owner."""
     CONVERSATION = "conversation"
     TASK = "task"
-    """In one run of a subagent, which is a child conversation."""
+    """One run of a subagent, which is a child conversation."""
 
 
 class MemoryState(StrEnum):
@@ -57,7 +57,7 @@ class MemoryState(StrEnum):
 
     LIVE = "live"
     PAST = "past"
-    """A newer one took its place."""
+    """Superseded by a newer one."""
     FORGOTTEN = "forgotten"
 
 
@@ -85,23 +85,23 @@ class Memory:
     kind: MemoryKind = MemoryKind.FACT
     scope: MemoryScope = MemoryScope.USER
     conversation_id: str | None = None
-    """The conversation, or the task, that it holds in; None for one of the user."""
+    """The conversation or task it applies to; None if it applies everywhere."""
     subject: str | None = None
-    """What it is about, such as `name`: of one subject the newest counts."""
+    """What it is about, such as `name`: of each subject only the newest memory is live."""
     source: MemorySource | None = None
-    """The message that it is known from."""
+    """The message it comes from."""
     origin: Origin = "person"
     confidence: float = 1.0
     tokens: int = 0
-    """What the text counts to."""
+    """How many tokens the text has."""
     supersedes: str | None = None
-    """The id of the memory whose place it took."""
+    """The id of the memory it replaced."""
     superseded_by: str | None = None
     state: MemoryState = MemoryState.LIVE
     pinned_at: datetime | None = None
-    """Since when every context shows it; None: only where a question calls for it."""
+    """Since when every context shows it; None if only related questions do."""
     past_at: datetime | None = None
-    """Since when a newer one stands in its place."""
+    """When a newer one replaced it."""
     created_at: datetime
     updated_at: datetime
 
@@ -144,5 +144,5 @@ class Habit:
     name: str
     uses: int
     conversations: int
-    """In how many of them."""
+    """In how many conversations."""
     last_used_at: datetime

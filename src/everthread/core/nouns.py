@@ -43,11 +43,11 @@ class Receipt(NamedTuple):
 
     id: str
     seq: int
-    """The seq of the entry that holds this content."""
+    """The seq of the log entry that holds this content."""
     revision: int
-    """1 for a message first seen, 2 and up for a revision of it."""
+    """1 for a new message, 2 and up for a revision."""
     new: bool
-    """False when the very same message was there already."""
+    """False when the same message was already there."""
 
 
 class Message:
@@ -196,7 +196,7 @@ class ConversationInfo:
     updated_at: datetime
     deleted_at: datetime | None
     entry_count: int
-    """Entries in the log, marks and revisions included; also the seq of the newest one."""
+    """How many entries the log has, marks and revisions included; also the seq of the newest one."""
     chain: bytes
 
 
@@ -212,11 +212,11 @@ class Branch:
     """
 
     id: str
-    """`main`, or a name that stays the same while the branch grows."""
+    """`main`, or a generated name that stays the same as the branch grows."""
     leaf_seq: int
-    """Its newest message; 0 while it has none."""
+    """The seq of its newest message; 0 while it has none."""
     fork_seq: int
-    """The last message it shares with the branch it left; 0 when it shares none."""
+    """The seq of the last message it shares with the branch it came from; 0 if it shares none."""
     is_active: bool
     created_at: datetime
 
@@ -276,13 +276,13 @@ class Hits(Sequence[Hit]):
 
     items: tuple[Hit, ...]
     truncated: bool = False
-    """True when there were more candidates than were ranked: the newest ones were taken."""
+    """Whether there were more candidates than could be ranked; only the newest were."""
     by_meaning: bool = False
-    """Whether likeness in meaning took part, as was asked for; words always do."""
+    """Whether meaning was searched too, as requested; words always are."""
     why_words_alone: str | None = None
-    """Why meaning took no part though it was asked for, and what to do about it."""
+    """Why meaning was not searched although requested, and what to do about it."""
     is_behind: bool = False
-    """Whether some messages of the conversation could not be found by meaning yet."""
+    """Whether some messages are not indexed by meaning yet."""
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -370,4 +370,4 @@ class EraseReport:
     cannot_reach: Sequence[str]
     erased_at: datetime
     memory_id: str | None = None
-    """The one memory that was erased."""
+    """The memory that was erased, if it was one."""

@@ -152,7 +152,8 @@ class Failed:
 TurnEvent: TypeAlias = (
     Accepted | Token | Thinking | ToolCall | ToolResult | Compacted | Recall | StateChanged | Done | Failed
 )
-"""One event of a turn: a union that `kind` tells apart, numbered from 1 within its turn.
+"""One event of a turn, numbered from 1. `kind` says which: `accepted`, `token`, `thinking`, `tool_call`, `tool_result`,
+`compaction`, `recall`, `state`, and at the end `done` or `failed`.
 
 ```python
 async for event in everthread.run_turn(conv, "Where were we?", agent=agent):

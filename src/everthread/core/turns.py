@@ -45,13 +45,13 @@ class TurnState(StrEnum):
     """
 
     RECEIVED = "received"
-    """Accepted and kept; it waits for those before it."""
+    """Accepted and stored; waiting for earlier turns."""
     RUNNING = "running"
     COMPLETE = "complete"
     FAILED = "failed"
-    """It ended with an error; the text up to there is kept."""
+    """Ended with an error; the text so far is kept."""
     CANCELLED = "cancelled"
-    """Somebody stopped it; the text up to there is kept."""
+    """Stopped by somebody; the text so far is kept."""
     INTERRUPTED = "interrupted"
     """Its process died; what it had told up to there is kept."""
 
@@ -76,23 +76,23 @@ class Turn:
     state: TurnState
     question_id: str
     answer_id: str
-    """The id that was set aside for the answer, or for what there will be of it."""
+    """The id reserved for the answer, however much of it there will be."""
     received_at: datetime
     number: int = 0
-    """Rises with every turn of the database; 0 until the store has given it."""
+    """Rises with every turn in the database; 0 until it is stored."""
     kind: str = "turn"
-    """`turn`, or what another door calls it, such as `run`."""
+    """`turn`, or another API's word for it, such as `run`."""
     assistant: str | None = None
     model: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     question: bytes | None = None
-    """The question itself while the turn waits; then it is in the log, at …"""
+    """The question while the turn waits; once it runs, the question is in the log at `question_seq`."""
     question_seq: int | None = None
     error: str | None = None
     usage: Mapping[str, int] = field(default_factory=dict)
-    """Tokens by the provider's word: `input_tokens`, `output_tokens`, …"""
+    """Tokens as reported by the provider: `input_tokens`, `output_tokens`, …"""
     holder: str = ""
-    """Which process runs it, or has it waiting; empty once it has ended."""
+    """The process that runs it or will run it; empty once it has ended."""
     lease_until: datetime | None = None
     is_asked_to_stop: bool = False
     started_at: datetime | None = None

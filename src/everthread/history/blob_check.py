@@ -26,12 +26,12 @@ class BlobReport:
     """
 
     referred: int
-    """Blobs that payloads are in."""
+    """How many blobs the log refers to."""
     missing: Sequence[str] = ()
     damaged: Sequence[str] = ()
-    """Those that are there, but not as they were written."""
+    """Blobs whose content is no longer what was written."""
     unused: Sequence[BlobInfo] = ()
-    """Those that nothing refers to: left by a crash, or about to be referred to."""
+    """Blobs without a reference: left by a crash, or about to be referred to."""
 
     @property
     def ok(self) -> bool:

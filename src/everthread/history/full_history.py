@@ -46,7 +46,7 @@ class Gap(TypedDict):
 
     reason: Literal["not_archived", "archive_began_late", "summarised_unseen"]
     after: str | None
-    """The message before the gap; None when it is at the beginning."""
+    """The id of the message before the gap; None at the beginning."""
 
 
 class FullHistory(TypedDict):
@@ -66,12 +66,12 @@ class FullHistory(TypedDict):
     metadata: dict[str, Any]
     created_at: str | None
     source: Source
-    """Where the messages are from: the log, the log and the checkpoint, or the checkpoint alone."""
+    """Where the messages come from: the log, the log and the checkpoint, or only the checkpoint."""
     archived_count: int
     checkpoint_count: int
     merged_count: int
     complete: bool
-    """Whether nothing that was ever said can be missing."""
+    """Whether it is certain that nothing is missing."""
     gaps: list[Gap]
     next_cursor: str | None
 

@@ -46,9 +46,9 @@ class ImportReport:
     """
 
     imported: tuple[str, ...]
-    """Ids of the conversations that were written."""
+    """The ids of the conversations that were imported."""
     skipped: tuple[str, ...]
-    """Ids of those that were here already, entry for entry."""
+    """The ids of those that were already here, entry for entry."""
     entries: int
     messages: int
 

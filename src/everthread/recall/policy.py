@@ -22,20 +22,20 @@ class RecallWeights:
     """
 
     neighbours: float = 0.4
-    """What the next message lends of its own score, half of it at each further step."""
+    """How much of its score a neighbouring message passes on; half as much at each further step."""
     asking: float = 1.5
-    """How many times as much comes from a message that asks to the one after it."""
+    """How many times as much a question passes on to the message after it."""
     around: float = 0.3
     meaning: float = 0.3
-    """The share of meaning in words and meaning together, for a question that the embedder understands."""
+    """The weight of meaning against words, for a question that the embedder understands."""
     user: float = 0.3
     assistant: float = 0.5
     speaker: float = 0.3
     date: float = 0.5
     alone_tokens: int = 100
-    """A message of so many tokens needs its neighbours half as much as a short one."""
+    """A message with this many tokens takes half as much from its neighbours as a short one."""
     tool_damping: float = 3.0
-    """How much less neighbours lend, and meaning weighs, for each share of the messages that are results of tools."""
+    """How strongly neighbours and meaning are damped as more of the messages are tool results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +48,11 @@ class RecallPolicy:
     """
 
     top_k: int = 3
-    """How many episodes `context(query=…)` brings back: a user's turn with its answer."""
+    """How many episodes, a user's message with its answer, `context(query=…)` brings back."""
     scope: Scope = "conversation"
-    """Where `recall` looks unless it is told: in its conversation, or in all that its owner has."""
+    """Where `recall` searches by default: in its conversation, or in everything its owner has."""
     time_limit_seconds: float = 2.0
-    """How long meaning may take; words answer without it then, and say so."""
+    """How long the search by meaning may take; after that only words are searched, and the result says so."""
     weights: RecallWeights = field(default_factory=RecallWeights)
 
     def __post_init__(self) -> None:

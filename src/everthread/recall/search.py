@@ -55,16 +55,16 @@ class RecallHit:
 
     conversation_id: str
     ids: tuple[str, ...]
-    """The messages that the text is from."""
+    """The ids of the messages that the text comes from."""
     seqs: tuple[int, ...]
     text: str
     score: float
-    """Compares only with the others of the same question."""
+    """Only comparable with the other hits of the same question."""
     said_at: datetime
     speaker: str
-    """The name it was said under, else the role."""
+    """The speaker's name, or else the role."""
     is_passage: bool = False
-    """Whether the text is a part of a longer message."""
+    """Whether the text is only a part of the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class RecallHits(Sequence[RecallHit]):
 
     items: tuple[RecallHit, ...] = ()
     is_behind: bool = False
-    """Whether some messages could not be found by meaning yet, because their vectors are still to be made."""
+    """Whether some messages are not indexed by meaning yet."""
     unanswered: tuple[str, ...] = ()
-    """Parts that did not answer, with why; words alone were searched then."""
+    """Which parts of the search failed, and why; only words were searched then."""
     truncated: bool = False
-    """Whether a word of the question is so common that only the newest messages with it were looked at."""
+    """Whether a word was so common that only the newest messages with it were considered."""
     by_meaning: bool = False
-    """Whether likeness in meaning took part; without an embedder it never does."""
+    """Whether meaning was searched too; never without an embedder."""
 
     @overload
     def __getitem__(self, index: int) -> RecallHit: ...
