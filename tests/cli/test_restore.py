@@ -303,16 +303,16 @@ asyncio.run(die())
 
 KILL = """
 import os, sys
-from everthread.adapters.stores import restoring
+from everthread.adapters.stores import restore
 from everthread.cli.commands import run
 place, when, *arguments = sys.argv[1:]
-real = getattr(restoring, place)
+real = getattr(restore, place)
 def deadly(*given, **named):
     if when == "before":
         os._exit(9)
     real(*given, **named)
     os._exit(9)
-setattr(restoring, place, deadly)
+setattr(restore, place, deadly)
 run(arguments)
 """
 PLACES = [(place, when) for place in ("_copy", "_erase_again", "_take_place") for when in ("before", "after")]
