@@ -21,7 +21,7 @@ from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, c
 from everthread.compaction.due import UNLIMITED, DueCompaction, due_trigger
 from everthread.compaction.intents import UndoCompaction
 from everthread.compaction.policy import Trigger, check_trigger
-from everthread.compaction.summary_row import expand_to_level
+from everthread.compaction.summary_chain import expand_to_level
 from everthread.context import manifest as manifests
 from everthread.context import read_view
 from everthread.context.assemble import Context, tools_text
@@ -487,7 +487,7 @@ class Conversation:
             raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(text)}", field="text")
         check_count(limit, "limit")
         if meaning:
-            return await search_by_meaning(self._runtime.sources, self.owner, self.id, text, limit)
+            return await search_by_meaning(self._runtime.recall_services, self.owner, self.id, text, limit)
         return await search_by_words(self._store.search, text, owner=self.owner, conversation=self.id, limit=limit)
 
     # -- what a model sees ---------------------------------------------------------------------------------
@@ -559,7 +559,7 @@ class Conversation:
             view = await runtime.compaction.view(self._ref, path, compaction)
             recalled: Sequence[RecalledPassage] = ()
             if query:
-                recalled, is_behind = await for_context.recall_episodes(runtime.sources, self._ref, view, query)
+                recalled, is_behind = await for_context.recall_episodes(runtime.recall_services, self._ref, view, query)
                 if is_behind:
                     await self._put_jobs_if_possible(TO_EMBED)
             if not view.policy.memory_max_tokens:
@@ -657,19 +657,19 @@ class Conversation:
 
         With a lower `level`, those that they were made from.
         """
-        row = (await self._store.views.inputs(self._ref, check_branch(branch))).row
-        return row if level is None else await self._at_level(row, level)
+        summaries = (await self._store.views.inputs(self._ref, check_branch(branch))).summaries
+        return summaries if level is None else await self._at_level(summaries, level)
 
-    async def _at_level(self, row: Sequence[Compaction], level: int) -> Sequence[Compaction]:
-        while children := [id for one in row if one.level > level for id in one.children]:
+    async def _at_level(self, summaries: Sequence[Compaction], level: int) -> Sequence[Compaction]:
+        while children := [id for one in summaries if one.level > level for id in one.children]:
             below = {
                 one.id: one for one in await self._store.views.compactions(self._ref, CompactionQuery(ids=children))
             }
-            told = expand_to_level(row, below, level)
-            if told == row:
+            expanded = expand_to_level(summaries, below, level)
+            if expanded == summaries:
                 break
-            row = told
-        return row
+            summaries = expanded
+        return summaries
 
     async def undo_compaction(self, id: str) -> Compaction:
         """Undo a compaction: the original messages return to the model's view.
@@ -756,11 +756,11 @@ class Conversation:
             raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(query)}", field="query")
         check_count(limit, "limit")
         check_count(max_tokens, "max_tokens")
-        sources = self._runtime.sources
-        is_wide = check_scope(sources.policy.scope if scope is None else scope) == "owner"
+        services = self._runtime.recall_services
+        is_wide = check_scope(services.policy.scope if scope is None else scope) == "owner"
         path = await active_path(self._store, self._ref)
         result = await recall(
-            sources,
+            services,
             self.owner,
             None if is_wide else self.id,
             query,

@@ -343,7 +343,7 @@ class Everthread:
         if conversation is not None:
             await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
         if meaning:
-            return await search_by_meaning(self._runtime.sources, owner, conversation, text, limit)
+            return await search_by_meaning(self._runtime.recall_services, owner, conversation, text, limit)
         return await search_by_words(self._store.search, text, owner=owner, conversation=conversation, limit=limit)
 
     async def index_ready(self, conversation: Conversation) -> None:

@@ -26,7 +26,7 @@ from everthread.history import intents
 from everthread.history.titles import Titler
 from everthread.recall.embedding import SemanticIndex
 from everthread.recall.policy import RecallPolicy
-from everthread.recall.search import Sources
+from everthread.recall.search import RecallServices
 from everthread.text.secrets import redact_secrets
 
 R = TypeVar("R")
@@ -71,9 +71,9 @@ class Runtime:
         return SemanticIndex(embedder=self.embedder, vectors=self.vectors)
 
     @property
-    def sources(self) -> Sources:
-        """What recall looks into."""
-        return Sources(store=self.store, meaning=self.meaning, policy=self.recall, clock=self.clock)
+    def recall_services(self) -> RecallServices:
+        """What recall works with."""
+        return RecallServices(store=self.store, meaning=self.meaning, policy=self.recall, clock=self.clock)
 
     @property
     def vectors_outside(self) -> Vectors | None:

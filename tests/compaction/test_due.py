@@ -27,8 +27,8 @@ async def conv() -> AsyncIterator[Conversation]:
 async def load(conv: Conversation, *, freed: int) -> Load:
     """What is known when the last compaction had freed so many tokens."""
     view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
-    last = replace(view.row[-1], tokens_before=freed + 10, tokens_after=10)
-    view = replace(view, row=[*view.row[:-1], last])
+    last = replace(view.summaries[-1], tokens_before=freed + 10, tokens_after=10)
+    view = replace(view, summaries=[*view.summaries[:-1], last])
     return measure_load(view, read_view.render(view, Budget()))
 
 

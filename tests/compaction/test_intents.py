@@ -12,7 +12,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, NotFound
 from everthread.core.log import LogHead, Seen
-from tests.compaction.test_summary_row import NOW, PATH, A, B, C, leaf, over
+from tests.compaction.test_summary_chain import NOW, PATH, A, B, C, leaf, over
 
 
 def seen(

@@ -14,7 +14,7 @@ import everthread
 from everthread import Compaction, CompactionOutcome, Conflict, Conversation, Everthread, Invalid, ModelError, NotFound
 from everthread.adapters.stores.sqlite import compactions
 from everthread.compaction.due import due_trigger
-from everthread.compaction.summary_row import summary_row
+from everthread.compaction.summary_chain import summary_chain
 from everthread.context import read_view
 from everthread.context.quotes import summary_block
 from everthread.core import failpoints
@@ -29,8 +29,8 @@ async def row(conv: Conversation, branch: object = None) -> list[Compaction]:
     """The summaries that a view of this branch shows."""
     inputs = await conv._store.views.inputs(conv._ref, getattr(branch, "id", None))
     known = [one async for one in conv.compactions()]
-    assert inputs.row == summary_row(known, inputs.segments)
-    return list(inputs.row)
+    assert inputs.summaries == summary_chain(known, inputs.segments)
+    return list(inputs.summaries)
 
 
 async def everything(conv: Conversation) -> list[object]:

@@ -10,7 +10,7 @@ import everthread
 from everthread import Compaction, Conversation, Everthread, conversation
 from everthread.adapters.stores.postgres import compactions as on_postgres
 from everthread.adapters.stores.sqlite import compactions as on_sqlite
-from everthread.compaction.summary_row import summary_row
+from everthread.compaction.summary_chain import summary_chain
 from everthread.core.ports import MOST_PINNED
 from tests.contracts.talk import says
 from tests.contracts.views import check, tell, text_of
@@ -54,14 +54,14 @@ async def test_a_branch_that_left_inside_a_condensed_stretch_is_told_by_its_part
     await tell(conv, 40)
     await conv.compact(compaction=NARROW)
     inputs = await conv._store.views.inputs(conv._ref, None)
-    top = inputs.row[0]
+    top = inputs.summaries[0]
     assert top.level > 2
     branch = await conv.fork(top.last_seq // 2)
     await tell(conv, 3, first=50, branch=branch.id)
     of_branch = await conv._store.views.inputs(conv._ref, branch.id)
-    assert of_branch.row == summary_row(await known(conv), of_branch.segments)
-    assert 0 < of_branch.row[-1].last_seq <= top.last_seq // 2
-    assert top not in of_branch.row
+    assert of_branch.summaries == summary_chain(await known(conv), of_branch.segments)
+    assert 0 < of_branch.summaries[-1].last_seq <= top.last_seq // 2
+    assert top not in of_branch.summaries
     await check(conv, await conv.context(branch=branch.id), branch=branch.id)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from everthread import Conversation, Everthread, Invalid
 from everthread.recall.candidates import NEIGHBOUR_REACH
-from everthread.recall.search import Sources, recall
+from everthread.recall.search import RecallServices, recall
 from tests.contracts.talk import says
 from tests.contracts.views import text_of
 
@@ -249,9 +249,9 @@ async def test_words_of_every_message_are_looked_for_only_where_too_few_have_oth
     await conv.append([said(f"The order of day {day} is on its way.") for day in range(60)])
     await conv.append([said("The order for the lighthouse is late."), said("Yes, the order is.", role="assistant")])
     await conv.append([said(f"The order of night {night} is on its way.") for night in range(60)])
-    sources, question = Sources(store=et.store), "where is the order for the lighthouse"
-    few = await recall(sources, conv.owner, conv.id, question, at_least=1)
-    many = await recall(sources, conv.owner, conv.id, question, at_least=10)
+    services, question = RecallServices(store=et.store), "where is the order for the lighthouse"
+    few = await recall(services, conv.owner, conv.id, question, at_least=1)
+    many = await recall(services, conv.owner, conv.id, question, at_least=10)
     assert few.ranking[0].message.text == many.ranking[0].message.text == "The order for the lighthouse is late."
     assert len(few.messages) <= 2 * NEIGHBOUR_REACH + 1 < 100 < len(many.messages)
     assert len(await conv.recall(question, limit=10)) == 10

@@ -17,7 +17,7 @@ from everthread.adapters.stores.sqlite.engine import READERS
 from everthread.adapters.stores.sqlite.files import connect
 from everthread.adapters.stores.sqlite.indexing import FEW
 from everthread.core.queries import Term
-from everthread.recall.search import Sources, recall
+from everthread.recall.search import RecallServices, recall
 
 
 def lines(count: int) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ async def test_a_recall_leaves_the_loop_once(tmp_path: Path, monkeypatch: pytest
             return hand_over(*given)
 
         monkeypatch.setattr(loop, "run_in_executor", counted)
-        found = await recall(Sources(store=et.store), conv.owner, conv.id, "the harbour log, line 7")
+        found = await recall(RecallServices(store=et.store), conv.owner, conv.id, "the harbour log, line 7")
         assert found.ranking[0].message.text == "line 7 of the harbour log"
         assert len(trips) == 1
 
@@ -81,7 +81,7 @@ async def test_what_waits_for_the_index_is_recalled_with_its_tokens(tmp_path: Pa
     async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
         conv = await et.conversations.create()
         await conv.append(lines(2))
-        found = await recall(Sources(store=et.store), conv.owner, conv.id, "harbour")
+        found = await recall(RecallServices(store=et.store), conv.owner, conv.id, "harbour")
         counted = [message.tokens async for message in conv.messages()]
         assert [one.entry.tokens for one in found.messages.values()] == counted
 

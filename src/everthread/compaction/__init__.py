@@ -3,11 +3,11 @@
 policy, due        the settings, and the decision that a compaction is due
 plan, sources      which stretch is next, and its messages as a summariser reads them
 summarise          a summary by escalation: the model, then the extractive summariser
-extract            the summary without a model: `statements` and `tool_calls` give the candidates and their
+extract            the summary without a model: `scored_sentences` and `tool_calls` give the candidates and their
                    worth, `selection` chooses among them, `summary_format` writes them down
 gate               what any summary must pass; `fact_ranking` says which facts it should hold
 condense           one summary made of several
-compactor          acts: reads, summarises, writes by `intents`; `summary_row` says which summaries a path shows
+compactor          acts: reads, summarises, writes by `intents`; `summary_chain` says which summaries a path shows
 events             what is reported of it
 """
 

@@ -19,7 +19,7 @@ from everthread.compaction.plan import MIN_STRETCH_TOKENS, messages_to_summarise
 from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
 from everthread.compaction.sources import ChildSummary, Redact, sources_from
 from everthread.compaction.summarise import CheckedSummary, Summariser, SummaryFailure, condense_summaries, summarise
-from everthread.compaction.summary_row import choose_to_condense, choose_to_make_room, gap_end
+from everthread.compaction.summary_chain import choose_to_condense, choose_to_make_room, gap_end
 from everthread.context.ingredients import LogMessage
 from everthread.context.read_view import View, to_log_message
 from everthread.core.clock import Clock
@@ -103,9 +103,9 @@ def combine_outcomes(first: CompactionOutcome, later: CompactionOutcome) -> Comp
 def with_final_counts(outcome: CompactionOutcome, before: View, now: View, message_tokens: int) -> CompactionOutcome:
     """The outcome with the counts of what is shown in the end: summaries that were condensed meanwhile do not count
     beside the one that stands for them, and earlier ones that went into it count as what was there before."""
-    former, present = {one.id for one in before.row}, {one.id for one in now.row}
-    new = [one for one in now.row if one.id not in former]
-    gone = [one for one in before.row if one.id not in present]
+    former, present = {one.id for one in before.summaries}, {one.id for one in now.summaries}
+    new = [one for one in now.summaries if one.id not in former]
+    gone = [one for one in before.summaries if one.id not in present]
     return replace(
         outcome,
         new_count=now.uncovered + len(new),
@@ -156,8 +156,8 @@ class Compactor:
                     tokens=leaf.tokens_before,
                 )
             )
-            row = simulate_condensing([*view.row, leaf], view.policy)
-            view = replace(view, row=row, uncovered=view.uncovered - len(stretch))
+            summaries = simulate_condensing([*view.summaries, leaf], view.policy)
+            view = replace(view, summaries=summaries, uncovered=view.uncovered - len(stretch))
         if not planned:
             return CompactionOutcome(compacted=False, reason=NOTHING_OLD)
         several = f" in {len(planned):,} summaries" if len(planned) > 1 else ""
@@ -190,7 +190,7 @@ class Compactor:
         )
         read = [to_log_message(place, newest) for place, newest in await self.store.log.path(ref, query)]
         left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else None
-        return next_stretch(read, policy, keep_recent=left_alone, opens=not view.row)
+        return next_stretch(read, policy, keep_recent=left_alone, opens=not view.summaries)
 
     def _leaf(self, view: View, stretch: Sequence[LogMessage], trigger: Trigger) -> Compaction:
         """The compaction of a stretch, before its summary is written."""
@@ -210,7 +210,7 @@ class Compactor:
             trigger=trigger,
             original_count=view.uncovered,
             new_count=view.uncovered - len(stretch) + 1,
-            tokens_before=sum(map(sent_tokens, messages_to_summarise(stretch, opens=not view.row))),
+            tokens_before=sum(map(sent_tokens, messages_to_summarise(stretch, opens=not view.summaries))),
             tokens_after=0,
             facts_total=0,
             facts_kept=0,
@@ -223,7 +223,7 @@ class Compactor:
     ) -> CompactionOutcome:
         began = time.monotonic()
         leaf = self._leaf(view, stretch, trigger)
-        sources = sources_from(messages_to_summarise(stretch, opens=not view.row))
+        sources = sources_from(messages_to_summarise(stretch, opens=not view.summaries))
         made = await summarise(sources, leaf.tokens_before, view.policy, model=self.model, redact=self.redact)
         if not isinstance(made, CheckedSummary):
             problem = "no summary is shorter than what it would stand for"
@@ -265,7 +265,7 @@ class Compactor:
         newest: Compaction | None = None
         while True:
             inputs = await self.store.views.inputs(ref, view.leaf_seq)
-            parent = await run_in_background(self._make_parent, inputs.row, view.policy, trigger)
+            parent = await run_in_background(self._make_parent, inputs.summaries, view.policy, trigger)
             if parent is None:
                 return newest
             if trigger in AUTOMATIC:  # what a person has undone stays so
@@ -285,10 +285,12 @@ class Compactor:
         known = await self.store.views.compactions(ref, over)
         return any(one.undone_at is not None and one.span_hash == parent.span_hash for one in known)
 
-    def _make_parent(self, row: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger) -> Compaction | None:
-        oldest = choose_to_condense(row, policy.fan_in)
+    def _make_parent(
+        self, summaries: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger
+    ) -> Compaction | None:
+        oldest = choose_to_condense(summaries, policy.fan_in)
         if not oldest and self.room_tokens is not None:
-            oldest = choose_to_make_room(row, max(self.room_tokens, policy.summary_max_tokens))
+            oldest = choose_to_make_room(summaries, max(self.room_tokens, policy.summary_max_tokens))
         if not oldest:
             return None
         began = time.monotonic()
@@ -309,9 +311,9 @@ class Compactor:
         )
 
 
-def simulate_condensing(row: Sequence[Compaction], policy: CompactionPolicy) -> list[Compaction]:
-    """The row as it will be when nothing but the levels' fan-in decides; what is condensed has no text here."""
-    standing = list(row)
+def simulate_condensing(summaries: Sequence[Compaction], policy: CompactionPolicy) -> list[Compaction]:
+    """The summaries as they will be when nothing but the levels' fan-in decides; what is condensed has no text here."""
+    standing = list(summaries)
     while oldest := choose_to_condense(standing, policy.fan_in):
         at = standing.index(oldest[0])
         tokens = min(policy.summary_max_tokens, sum(one.tokens_after for one in oldest))

@@ -48,17 +48,18 @@ _SLACK = 1.15
 
 def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens: TokenCounter) -> str:
     """One summary of several that follow each other, within the limit; not empty unless they all are."""
-    leaves = [
-        ChildSummary(first_seq=leaf.first_seq, last_seq=leaf.last_seq, text=readable(leaf.text)) for leaf in summaries
+    children = [
+        ChildSummary(first_seq=child.first_seq, last_seq=child.last_seq, text=readable(child.text))
+        for child in summaries
     ]
-    lines = [(line, at) for at, leaf in enumerate(leaves) for line in lines_of(leaf)]
+    lines = [(line, at) for at, child in enumerate(children) for line in lines_of(child)]
     if not lines:
         return ""
     language = language_of_text("\n".join(line.text for line, _ in lines))
-    ranked = rank_facts(facts_of_summaries(leaves), sources_of_summaries(leaves))
+    ranked = rank_facts(facts_of_summaries(children), sources_of_summaries(children))
     prose_tokens = max_tokens - int(max_tokens * FACTS_SHARE)
     chosen = select_candidates(
-        _candidates(lines, len(leaves)),
+        _candidates(lines, len(children)),
         room_tokens=int(prose_tokens * _SLACK),
         shares=_SHARES,
         count_tokens=count_tokens,
@@ -70,28 +71,28 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     return whole or cut_to_fit(format_line(lines[0][0]), max_tokens, count_tokens)
 
 
-def lines_of(leaf: ChildSummary) -> Iterator[SummaryLine]:
+def lines_of(child: ChildSummary) -> Iterator[SummaryLine]:
     """The lines of a summary; what stands there without a seq is given the summary's span."""
-    for found in parse_summary(leaf.text):
+    for found in parse_summary(child.text):
         if isinstance(found, SummaryLine):
             yield found
             continue
         for piece in split_sentences(found):
-            yield SummaryLine(section="facts", text=piece.text, first_seq=leaf.first_seq, last_seq=leaf.last_seq)
+            yield SummaryLine(section="facts", text=piece.text, first_seq=child.first_seq, last_seq=child.last_seq)
 
 
-def sources_of_summaries(leaves: Sequence[ChildSummary]) -> list[Source]:
+def sources_of_summaries(children: Sequence[ChildSummary]) -> list[Source]:
     """The lines of summaries as sources, for ranking their facts and for the gate."""
     return [
         Source(seq=line.first_seq, role="user" if _is_users(line) else "assistant", text=line.text)
-        for leaf in leaves
-        for line in lines_of(leaf)
+        for child in children
+        for line in lines_of(child)
     ]
 
 
-def facts_of_summaries(leaves: Sequence[ChildSummary]) -> list[Fact]:
+def facts_of_summaries(children: Sequence[ChildSummary]) -> list[Fact]:
     """The facts that summaries hold, those of their closing lists among them."""
-    return [fact for leaf in leaves for line in lines_of(leaf) for fact in _facts_of_line(line)]
+    return [fact for child in children for line in lines_of(child) for fact in _facts_of_line(line)]
 
 
 def _facts_of_line(line: SummaryLine) -> list[Fact]:
@@ -111,7 +112,7 @@ def _is_users(line: SummaryLine) -> bool:
     return line.section not in ("tools", "mentioned") and not line.text.startswith(_NOT_A_USER)
 
 
-def _candidates(lines: Sequence[tuple[SummaryLine, int]], leaves: int) -> list[CandidateLine]:
+def _candidates(lines: Sequence[tuple[SummaryLine, int]], child_count: int) -> list[CandidateLine]:
     words = [terms(line.text) for line, _ in lines]
     weights = tf_idf_weights(words)
     heaviest = max((_top_weight(said, weights) for said in words), default=0.0) or 1.0
@@ -123,14 +124,14 @@ def _candidates(lines: Sequence[tuple[SummaryLine, int]], leaves: int) -> list[C
             first_seq=line.first_seq,
             last_seq=line.last_seq,
             place=place,
-            weight=_score(line, _top_weight(said, weights) / heaviest, (leaf + 1) / leaves),
+            weight=_score(line, _top_weight(said, weights) / heaviest, (child + 1) / child_count),
             facts={
                 fact.normal: (_USER_FACT_VALUE if _is_users(line) else _OTHER_FACT_VALUE) * fact_weight(fact)
                 for fact in _facts_of_line(line)
             },
             terms=frozenset(said),
         )
-        for place, ((line, leaf), said) in enumerate(zip(lines, words, strict=True))
+        for place, ((line, child), said) in enumerate(zip(lines, words, strict=True))
         if line.section != "mentioned"
     ]
 

@@ -150,7 +150,7 @@ class CompactionDriver:
             view = await self.view(ref, branch, overrides)
             if view.covered_until <= covered:  # somebody undoes what is done here
                 break
-            if latest.came_second and view.row[-1].trigger not in AUTOMATIC:
+            if latest.came_second and view.summaries[-1].trigger not in AUTOMATIC:
                 break
         return with_final_counts(total, first, view, tokens) if total.compacted else total
 

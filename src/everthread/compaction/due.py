@@ -79,9 +79,9 @@ def measure_load(view: View, context: Context) -> Load:
 
 def _freed_little(view: View, used_tokens: int) -> bool:
     """Whether another one would free as little as the last. A window that had to jump over messages does not wait."""
-    if not view.row or view.row[-1].level > 1 or view.passed_over is not None:
+    if not view.summaries or view.summaries[-1].level > 1 or view.passed_over is not None:
         return False
-    last = view.row[-1]
+    last = view.summaries[-1]
     freed = last.tokens_before - last.tokens_after
     has_new_turn = any(is_user_turn(one.payload) for one in view.window[last.new_count - 1 :])
     return freed < view.policy.least_freed * (used_tokens + freed) and not has_new_turn

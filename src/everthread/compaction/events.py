@@ -46,7 +46,7 @@ class CompactionAttempt:
     @property
     def triggered(self) -> CompactionTriggered:
         view = self.view
-        shown = sum(one.tokens_after for one in view.row) + sum(one.tokens for one in view.window)
+        shown = sum(one.tokens_after for one in view.summaries) + sum(one.tokens for one in view.window)
         used = self.used_tokens if self.used_tokens is not None else shown
         return CompactionTriggered(
             owner=self.ref.owner,

@@ -1,6 +1,6 @@
 """The summary without a model: the sentences of a stretch that someone would need to go on, under heads.
 
-Every message is cut into statements (`statements`), each scored by who said it, where, how rare its words are in
+Every message is cut into statements (`scored_sentences`), each scored by who said it, where, how rare its words are in
 this conversation, what it does (decide, ask, promise) and which facts it holds; every tool call is one line
 (`tool_calls`). The best are chosen within the token limit, never two that say the same (`selection`), and written with
 the seq of their source (`summary_format`).
@@ -18,6 +18,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept
+from everthread.compaction.scored_sentences import (
+    SHORT_TERMS,
+    FactValues,
+    Statement,
+    opening_request,
+    quick_score,
+    saliences,
+    score,
+    section_of,
+    statements_of,
+)
 from everthread.compaction.selection import CandidateLine, select_candidates
 from everthread.compaction.sources import (
     ConversationKind,
@@ -28,17 +39,6 @@ from everthread.compaction.sources import (
     is_user,
     language_of,
     prepare_sources,
-)
-from everthread.compaction.statements import (
-    SHORT_TERMS,
-    FactValues,
-    Statement,
-    opening_request,
-    quick_score,
-    saliences,
-    score,
-    section_of,
-    statements_of,
 )
 from everthread.compaction.summary_format import (
     FACTS_SHARE,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from everthread.compaction.policy import AUTOMATIC
-from everthread.compaction.summary_row import on_path, summary_row
+from everthread.compaction.summary_chain import on_path, summary_chain
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Mark, Revision
@@ -66,14 +66,14 @@ class KeepCompaction:
         return entry.how == Revision.REPLACE and is_on(self.path, entry.branch, entry.revises)
 
     def _fits(self, known: Sequence[Compaction]) -> bool:
-        row = summary_row(known, self.path)
+        summaries = summary_chain(known, self.path)
         if self.compaction.children:
-            ids = [compaction.id for compaction in row]
+            ids = [compaction.id for compaction in summaries]
             return all(child in ids for child in self.compaction.children)
-        return (row[-1].last_seq if row else 0) == self.compaction.after_seq
+        return (summaries[-1].last_seq if summaries else 0) == self.compaction.after_seq
 
     def _overlapping(self, known: Sequence[Compaction]) -> list[Compaction]:
-        """Summaries that were cut off from the row when a message before them changed: the new one replaces them."""
+        """Summaries that were cut off from the chain when a message before them changed: the new one replaces them."""
         new = self.compaction
         if new.children:
             return []
@@ -89,7 +89,7 @@ def _is_same(one: Compaction, other: Compaction) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoCompaction:
-    """The former view back: the newest summary of a row goes, and what it stood for is shown again."""
+    """The former view back: the newest summary of the chain goes, and what it stood for is shown again."""
 
     id: str
     stretch: tuple[int, int]
@@ -110,7 +110,7 @@ class UndoCompaction:
             if self.id in other.children:
                 raise Conflict(f"compaction {self.id!r} is part of {other.id!r}, which is in use; undo that one first")
         for other in in_use:
-            if not target.children and other.after_seq == target.last_seq:  # of a parent, the children stay in the row
+            if not target.children and other.after_seq == target.last_seq:  # undoing a parent leaves its children
                 raise Conflict(f"compaction {other.id!r} follows {self.id!r} and is in use; undo that one first")
         undone = replace(target, undone_at=from_micros(now))
         return Decision(result=undone, compactions=[undone])

@@ -211,13 +211,13 @@ async def _call_model(
         raise ModelError(f"the summary model raised {type(problem).__name__}") from problem
 
 
-def condense_summaries(leaves: Sequence[ChildSummary], policy: CompactionPolicy) -> CheckedSummary | None:
+def condense_summaries(children: Sequence[ChildSummary], policy: CompactionPolicy) -> CheckedSummary | None:
     """One summary of several, without a model; None when it would not be shorter."""
-    text = condense(leaves, max_tokens=policy.summary_max_tokens, count_tokens=count_tokens)
+    text = condense(children, max_tokens=policy.summary_max_tokens, count_tokens=count_tokens)
     tokens = count_tokens(text)
-    if not text or tokens >= sum(count_tokens(leaf.text) for leaf in leaves):
+    if not text or tokens >= sum(count_tokens(child.text) for child in children):
         return None
-    facts = facts_of_summaries(leaves)
+    facts = facts_of_summaries(children)
     known = len({fact.normal for fact in facts})
     return CheckedSummary(
         text=text,

@@ -55,7 +55,7 @@ class View:
 
     inputs: ViewInputs
     policy: CompactionPolicy
-    row: Sequence[Compaction]
+    summaries: Sequence[Compaction]
     """The summaries in use, oldest first."""
     window: Sequence[LogMessage]
     """The messages no summary stands for, as far as the window reaches."""
@@ -70,12 +70,12 @@ class View:
 
     @property
     def covered_until(self) -> int:
-        return self.row[-1].last_seq if self.row else 0
+        return self.summaries[-1].last_seq if self.summaries else 0
 
     @property
     def compacted_at(self) -> datetime | None:
         """When the newest of its summaries was made."""
-        return max((one.created_at for one in self.row), default=None)
+        return max((one.created_at for one in self.summaries), default=None)
 
     @property
     def seqs(self) -> frozenset[int]:
@@ -106,8 +106,8 @@ async def read_view(
     inputs = await store.views.inputs(ref, branch)
     policy = effective_policy(base, inputs, request)
     bounds = window_bounds(policy)
-    row = inputs.row
-    covered = row[-1].last_seq if row else 0
+    summaries = inputs.summaries
+    covered = summaries[-1].last_seq if summaries else 0
     uncovered = max(0, inputs.leaf_depth - inputs.covered_depth)
     jumped = jump_length(uncovered, bounds)
     wanted = uncovered - jumped
@@ -120,10 +120,10 @@ async def read_view(
     if jumped:
         opened_with = max(0, policy.max_message_history + 1 - bounds.step - (start - begin))
     else:
-        opened_with = row[-1].new_count - 1 if row else 0
+        opened_with = summaries[-1].new_count - 1 if summaries else 0
     window = [*anchor, *read[start:]]
     in_window = {one.seq for one in window}
-    leading = await _leading_system(store, ref, leaf) if row or jumped else []
+    leading = await _leading_system(store, ref, leaf) if summaries or jumped else []
     pinned = [
         to_log_message(place, newest)
         for place, newest in inputs.pinned
@@ -134,7 +134,7 @@ async def read_view(
     return View(
         inputs=inputs,
         policy=policy,
-        row=row,
+        summaries=summaries,
         window=window,
         opened_with=len(anchor) + opened_with,
         passed_over=(covered + 1, read[start].seq - 1) if start else None,
@@ -207,7 +207,7 @@ def render(
         standing=view.standing,
         tools=tools,
         recalled=[one for one in recalled if one.stored.seq not in seqs],
-        summaries=[_quoted_summary(compaction) for compaction in view.row],
+        summaries=[_quoted_summary(compaction) for compaction in view.summaries],
         pinned=view.pinned,
         window=view.window,
         passed_over=view.passed_over,

@@ -87,7 +87,7 @@ class CompactionQuery:
     """Which compactions to read; all that any part of it names. A conversation has thousands, a view needs a few."""
 
     path: Sequence[Segment] = ()
-    """The row of summaries that tells this path from its beginning (`compaction.summary_row` of all there are)."""
+    """The chain of summaries that covers this path from its beginning (`compaction.summary_chain` of all there are)."""
     over: tuple[int, int] | None = None
     """Those, live or undone, whose stretch meets or touches the one after the first of these seqs up to the second."""
     ids: Sequence[str] = ()

@@ -136,7 +136,7 @@ class ViewInputs:
     """The stretches of the log that make up the path, from its root on."""
     leaf_depth: int
     """The number of messages on the path."""
-    row: Sequence[Compaction]
+    summaries: Sequence[Compaction]
     """The summaries that cover the path from its beginning without a gap, oldest first."""
     covered_depth: int
     """The number of messages that these summaries cover."""

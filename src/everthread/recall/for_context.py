@@ -17,7 +17,7 @@ from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
 from everthread.core.ports import PathQuery, PlacedMessage, Store
 from everthread.recall.ranking import RankedMessage
-from everthread.recall.search import RecallResult, Sources, recall
+from everthread.recall.search import RecallResult, RecallServices, recall
 from everthread.text.passages import WHOLE_TOKENS, PassageSpan, estimate_tokens
 
 _MAX_HITS = 20
@@ -30,16 +30,18 @@ _TURN_REACH = 12
 """How far back the user's turn is looked for that an answer belongs to."""
 
 
-async def recall_episodes(sources: Sources, ref: Ref, view: View, query: str) -> tuple[Sequence[RecalledPassage], bool]:
+async def recall_episodes(
+    services: RecallServices, ref: Ref, view: View, query: str
+) -> tuple[Sequence[RecalledPassage], bool]:
     """The parts of the best episodes that fit into the policy's cap, in the order in which they were said; and whether
     some messages could not be found by meaning yet."""
     left = view.policy.recalled_max_tokens
-    is_all_in_view = not view.row and view.passed_over is None  # nothing was said before the window
-    if not left or not sources.policy.top_k or is_all_in_view:
+    is_all_in_view = not view.summaries and view.passed_over is None  # nothing was said before the window
+    if not left or not services.policy.top_k or is_all_in_view:
         return (), False
     in_view = {one.seq for one in (*view.window, *view.pinned, *view.standing)}
     result = await recall(
-        sources,
+        services,
         ref.owner,
         ref.id,
         query,
@@ -47,7 +49,7 @@ async def recall_episodes(sources: Sources, ref: Ref, view: View, query: str) ->
         hidden=in_view,
         at_least=_ENOUGH_WITH_RARE_WORDS,
     )
-    episodes = await _make_episodes(sources, ref, view, result)
+    episodes = await _make_episodes(services, ref, view, result)
     kept: dict[int, RecalledPassage] = {}
     for one in (passage for episode in episodes for passage in episode if passage.stored.seq not in in_view):
         tokens = recalled_block(one).tokens
@@ -57,17 +59,19 @@ async def recall_episodes(sources: Sources, ref: Ref, view: View, query: str) ->
     return [kept[seq] for seq in sorted(kept)], result.is_behind
 
 
-async def _make_episodes(sources: Sources, ref: Ref, view: View, result: RecallResult) -> list[list[RecalledPassage]]:
+async def _make_episodes(
+    services: RecallServices, ref: Ref, view: View, result: RecallResult
+) -> list[list[RecalledPassage]]:
     """Each with what was found first, then what belongs to it."""
     by_turn: dict[int, list[RecalledPassage]] = {}
     others: dict[int, list[RecalledPassage]] = {}
     least = _MIN_SCORE_SHARE * result.ranking[0].score if result.ranking else 0.0
     hits = [hit for hit in result.ranking[:_MAX_HITS] if not hit.is_neighbour_only and hit.score >= least]
-    turns = _TurnReader(sources.store, ref, view, result.messages.values())
-    await turns.prefetch([result.messages[hit.message.order] for hit in hits[: 2 * sources.policy.top_k]])
+    turns = _TurnReader(services.store, ref, view, result.messages.values())
+    await turns.prefetch([result.messages[hit.message.order] for hit in hits[: 2 * services.policy.top_k]])
     for hit in hits:
         message = result.messages[hit.message.order]
-        is_full = len(by_turn) == sources.policy.top_k
+        is_full = len(by_turn) == services.policy.top_k
         if is_full and not turns.may_be_of(by_turn, message):
             continue
         turn = await turns.turn_of(message)

@@ -99,8 +99,8 @@ class RecallHits(Sequence[RecallHit]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """What recall looks into, and how it is set."""
+class RecallServices:
+    """What recall works with: the store, the semantic index, its settings and the clock."""
 
     store: Store
     meaning: SemanticIndex | None = None
@@ -158,7 +158,7 @@ class RecallResult:
 
 
 async def recall(
-    sources: Sources,
+    services: RecallServices,
     owner: str,
     conversation: str | None,
     question: str,
@@ -173,8 +173,8 @@ async def recall(
     Messages by their seq that are `hidden` lend to others what they have of the question, but are not found. Those
     that have nothing but words which stand nearly everywhere are looked at where fewer than `at_least` have others.
     """
-    similar = await _find_similar(sources, owner, conversation, question)
-    store = sources.store
+    similar = await _find_similar(services, owner, conversation, question)
+    store = services.store
 
     async def search() -> RecallResult:
         query = parse_question(question)
@@ -196,13 +196,13 @@ async def recall(
             idfs=idfs,
             similarity=_similarity_by_order(similar.passages, messages.values()),
             grasp=similar.grasp,
-            times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or sources.clock()),
+            times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or services.clock()),
         )
 
         def rank_all() -> Ranking:
             is_dated = bool(signals.times)
             candidates = [one for found in messages.values() for one in _as_candidate(found, is_dated=is_dated)]
-            return rank(query, candidates, signals, sources.policy.weights)
+            return rank(query, candidates, signals, services.policy.weights)
 
         # Ranking takes milliseconds: never in an event loop's thread.
         ranking = await asyncio.to_thread(rank_all) if _is_in_loop() else rank_all()
@@ -214,23 +214,25 @@ async def recall(
     return await store.run_reads(search)
 
 
-async def _find_similar(sources: Sources, owner: str, conversation: str | None, question: str) -> _SimilarPassages:
+async def _find_similar(
+    services: RecallServices, owner: str, conversation: str | None, question: str
+) -> _SimilarPassages:
     """What is near in meaning, as far as that answers in time."""
-    meaning = sources.meaning
+    meaning = services.meaning
     if meaning is None:
         return _SimilarPassages(reason=_NO_EMBEDDER)
     text = question[:MAX_QUESTION_CHARACTERS]
     grasp = meaning.embedder.grasp(text) if text.strip() else 0.0
-    if not grasp * sources.policy.weights.meaning:
+    if not grasp * services.policy.weights.meaning:
         not_understood = f"{meaning.embedder.name} grasps nothing of this text"
         return _SimilarPassages(reason=_MEANING_IS_OFF if grasp else not_understood)
     try:
-        async with asyncio.timeout(sources.policy.time_limit_seconds):
+        async with asyncio.timeout(services.policy.time_limit_seconds):
             vector = await meaning.embedder.query(text)
             passages = await meaning.vectors.near(owner, conversation, meaning.embedder.name, vector, _MAX_SIMILAR)
-            late = conversation is not None and await is_behind(sources.store, meaning, Ref(owner, conversation))
+            late = conversation is not None and await is_behind(services.store, meaning, Ref(owner, conversation))
     except (TimeoutError, EverthreadError) as problem:
-        limit = sources.policy.time_limit_seconds
+        limit = services.policy.time_limit_seconds
         is_late = isinstance(problem, TimeoutError)
         reason = f"no answer within {limit:g} s" if is_late else f"{type(problem).__name__}: {problem}"
         return _SimilarPassages(unanswered=(f"meaning: {reason}",), reason=reason)
@@ -274,9 +276,11 @@ def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
     )
 
 
-async def search_by_meaning(sources: Sources, owner: str, conversation: str | None, text: str, limit: int) -> Hits:
+async def search_by_meaning(
+    services: RecallServices, owner: str, conversation: str | None, text: str, limit: int
+) -> Hits:
     """What is recalled, in the shape of a search: on whichever branch, with a snippet of each."""
-    result = await recall(sources, owner, conversation, text, at_least=limit)
+    result = await recall(services, owner, conversation, text, at_least=limit)
     query = parse_query(text)
     return Hits(
         tuple(

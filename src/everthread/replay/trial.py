@@ -15,7 +15,7 @@ from everthread.compaction.due import due_trigger
 from everthread.compaction.fact_ranking import split_kept
 from everthread.compaction.intents import KeepCompaction
 from everthread.compaction.policy import CompactionPolicy
-from everthread.compaction.summary_row import summary_row
+from everthread.compaction.summary_chain import summary_chain
 from everthread.context import read_view
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
@@ -44,10 +44,10 @@ class _TrialViews:
 
     async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
         real = await self._store.views.inputs(ref, branch)
-        row = summary_row(self.made, real.segments)
-        last = await self._store.log.find(ref, seqs=[row[-1].last_seq]) if row else ()
+        summaries = summary_chain(self.made, real.segments)
+        last = await self._store.log.find(ref, seqs=[summaries[-1].last_seq]) if summaries else ()
         depth = last[0].depth if last else 0
-        return replace(real, row=row, covered_depth=depth, was_undone=False, policies=(None, None))
+        return replace(real, summaries=summaries, covered_depth=depth, was_undone=False, policies=(None, None))
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
         """All of them: returning more than was asked for does no harm."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from everthread.adapters.stores.layout import is_indexed, revisions_of, uses_in, words_of
-from everthread.compaction.summary_row import summary_row
+from everthread.compaction.summary_chain import summary_chain
 from everthread.core.checkpoints import (
     CheckpointChanges,
     CheckpointNeeds,
@@ -215,11 +215,11 @@ class ConversationRow:
 
     def compactions_for(self, query: CompactionQuery) -> Sequence[Compaction]:
         """Those that a question is about, oldest first."""
-        told = {one.id for one in summary_row(self.compactions.values(), query.path)}
+        in_use = {one.id for one in summary_chain(self.compactions.values(), query.path)}
         return [
             one
             for one in sorted(self.compactions.values(), key=age)
-            if one.id in told or one.id in query.ids or (query.over is not None and _touches(one, *query.over))
+            if one.id in in_use or one.id in query.ids or (query.over is not None and _touches(one, *query.over))
         ]
 
     def apply(self, decision: Decision[Any], now: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from everthread.adapters.jobs.in_memory import InMemoryJobs
 from everthread.adapters.stores.in_memory.rows import InMemoryDatabase, age
-from everthread.compaction.summary_row import summary_row
+from everthread.compaction.summary_chain import summary_chain
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Flag
 from everthread.core.errors import NotFound
@@ -30,13 +30,13 @@ class InMemoryViews:
         row = self._database.row(ref)
         named = row.by_seq([branch]) if isinstance(branch, int) else []
         found = path_segments(row.branches, row.head, branch, named)
-        told = summary_row(row.compactions.values(), found)
-        covered = told[-1].last_seq if told else 0
+        summaries = summary_chain(row.compactions.values(), found)
+        covered = summaries[-1].last_seq if summaries else 0
         return ViewInputs(
             entry_count=len(row.entries),
             segments=found,
             leaf_depth=row.entries[found[-1].last - 1].depth if found else 0,
-            row=told,
+            summaries=summaries,
             covered_depth=row.entries[covered - 1].depth if covered else 0,
             was_undone=any(
                 one.undone_at is not None and one.last_seq > covered and is_on(found, one.branch, one.last_seq)

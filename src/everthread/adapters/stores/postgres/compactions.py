@@ -1,7 +1,7 @@
 """Compactions in PostgreSQL: the few that a view or an intent needs, however many there are.
 
-A path's row is read by walking: at each place the highest summary that begins there, then where that one ends. So
-nothing has to be noted about which summaries are in use, and nothing can be noted wrongly.
+The summaries of a path are read by walking: at each place the highest summary that begins there, then where that one
+ends. So nothing has to be noted about which summaries are in use, and nothing can be noted wrongly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from everthread.core.paths import holds
 from everthread.core.ports import CompactionPosition
 
 
-async def row_of(connection: Connection, key: ConversationKey, path: Sequence[Segment]) -> list[Compaction]:
+async def summaries_of(connection: Connection, key: ConversationKey, path: Sequence[Segment]) -> list[Compaction]:
     """The summaries that tell this path from its beginning, oldest first."""
     return _read(await connection.fetch(sql.COMPACTION_ROW, *key, *_columns(path))) if path else []
 
@@ -38,7 +38,7 @@ def _columns(path: Sequence[Segment]) -> tuple[list[int], list[int], list[int]]:
 
 async def found(connection: Connection, key: ConversationKey, query: CompactionQuery) -> list[Compaction]:
     """All that any part of the query names, oldest first."""
-    some = await row_of(connection, key, query.path)
+    some = await summaries_of(connection, key, query.path)
     if query.over is not None:
         some += _read(await connection.fetch(sql.COMPACTIONS_OVER, *key, *query.over))
     if query.ids:

@@ -122,13 +122,13 @@ async def read_inputs(connection: Connection, ref: Ref, branch: BranchName) -> V
     by_number = {row.number: row for row in rows}
     found = path_segments(by_number, head, branch, named)
     policies = {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, *key)}
-    row = await compactions.row_of(connection, key, found)
-    covered = row[-1].last_seq if row else 0
+    summaries = await compactions.summaries_of(connection, key, found)
+    covered = summaries[-1].last_seq if summaries else 0
     return ViewInputs(
         entry_count=head.entry_count,
         segments=found,
         leaf_depth=path_depth(by_number, head, branch, named),
-        row=row,
+        summaries=summaries,
         covered_depth=await connection.fetchval(sql.DEPTH, *key, covered) if covered else 0,
         was_undone=await compactions.was_undone(connection, key, found, covered),
         pinned=await log.pinned(connection, key),

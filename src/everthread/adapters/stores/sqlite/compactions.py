@@ -1,7 +1,7 @@
 """Compactions in SQLite: the few that a view or an intent needs, however many there are.
 
-A path's row is read by walking: at each place the highest summary that begins there, then where that one ends. So
-nothing has to be noted about which summaries are in use, and nothing can be noted wrongly.
+The summaries of a path are read by walking: at each place the highest summary that begins there, then where that one
+ends. So nothing has to be noted about which summaries are in use, and nothing can be noted wrongly.
 
 A summary that is in use never changes, and every context of its conversation shows it: those read lately are remembered
 until they are erased.
@@ -25,14 +25,14 @@ from everthread.core.paths import holds, is_on
 from everthread.core.ports import CompactionPosition
 
 
-def row_of(connection: sqlite3.Connection, number: int, path: Sequence[Segment]) -> list[Compaction]:
+def summaries_of(connection: sqlite3.Connection, number: int, path: Sequence[Segment]) -> list[Compaction]:
     """The summaries that tell this path from its beginning, oldest first."""
-    row: list[Compaction] = []
+    summaries: list[Compaction] = []
     end = 0
     while path and (found := _highest(connection, number, end, path)) is not None:
-        row.append(found)
+        summaries.append(found)
         end = found.last_seq
-    return row
+    return summaries
 
 
 def _highest(connection: sqlite3.Connection, number: int, after: int, path: Sequence[Segment]) -> Compaction | None:
@@ -70,7 +70,7 @@ def was_undone(connection: sqlite3.Connection, number: int, path: Sequence[Segme
 
 def found(connection: sqlite3.Connection, number: int, query: CompactionQuery) -> list[Compaction]:
     """All that any part of the query names, oldest first."""
-    by_id = {one.id: one for one in row_of(connection, number, query.path)}
+    by_id = {one.id: one for one in summaries_of(connection, number, query.path)}
     if query.over is not None:
         by_id.update({one.id: one for one in _over(connection, number, *query.over)})
     for id in query.ids:

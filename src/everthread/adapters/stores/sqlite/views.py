@@ -119,13 +119,13 @@ def read_inputs(connection: sqlite3.Connection, ref: Ref, branch: BranchName) ->
     by_number = {row.number: row for row in rows}
     found = path_segments(by_number, head, branch, named)
     policies = dict(connection.execute(sql.POLICIES, (number,)).fetchall())
-    row = compactions.row_of(connection, number, found)
-    covered = row[-1].last_seq if row else 0
+    summaries = compactions.summaries_of(connection, number, found)
+    covered = summaries[-1].last_seq if summaries else 0
     return ViewInputs(
         entry_count=head.entry_count,
         segments=found,
         leaf_depth=path_depth(by_number, head, branch, named),
-        row=row,
+        summaries=summaries,
         covered_depth=connection.execute(sql.DEPTH, (entry_key(number, covered),)).fetchone()[0] if covered else 0,
         was_undone=compactions.was_undone(connection, number, found, covered),
         pinned=log.pinned(connection, number),

@@ -1,4 +1,4 @@
-"""Which compactions a path shows: a row of summaries from its first message on, without hole or overlap."""
+"""Which compactions a path shows: the chain of summaries from its first message on, without hole or overlap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def on_path(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[
     return [one for one in compactions if one.is_live and is_on(path, one.branch, one.last_seq)]
 
 
-def summary_row(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Compaction]:
+def summary_chain(compactions: Iterable[Compaction], path: Sequence[Segment]) -> list[Compaction]:
     """The highest of them, oldest first, as far as they follow each other without a hole."""
     valid = on_path(compactions, path)
     condensed = {child for compaction in valid for child in compaction.children}
@@ -24,37 +24,37 @@ def summary_row(compactions: Iterable[Compaction], path: Sequence[Segment]) -> l
     for compaction in valid:
         if compaction.id not in condensed:
             by_start.setdefault(compaction.after_seq, []).append(compaction)
-    row: list[Compaction] = []
+    summaries: list[Compaction] = []
     end = 0
     while candidates := by_start.get(end):
-        row.append(max(candidates, key=lambda compaction: (compaction.level, compaction.last_seq)))
-        end = row[-1].last_seq
-    return row
+        summaries.append(max(candidates, key=lambda compaction: (compaction.level, compaction.last_seq)))
+        end = summaries[-1].last_seq
+    return summaries
 
 
-def expand_to_level(row: Sequence[Compaction], known: Mapping[str, Compaction], level: int) -> list[Compaction]:
+def expand_to_level(summaries: Sequence[Compaction], known: Mapping[str, Compaction], level: int) -> list[Compaction]:
     """The same stretch in more detail: each summary above the level replaced by those it was made from, as far as
     they are known."""
     told: list[Compaction] = []
-    for compaction in row:
+    for compaction in summaries:
         below = [known[child] for child in compaction.children if child in known]
         told += below if compaction.level > level and below else [compaction]
     return told
 
 
-def choose_to_condense(row: Sequence[Compaction], fan_in: int) -> list[Compaction]:
+def choose_to_condense(summaries: Sequence[Compaction], fan_in: int) -> list[Compaction]:
     """The oldest of the lowest level that has more than `fan_in` neighbours in a row; else none."""
-    runs = [list(run) for _, run in groupby(row, key=lambda compaction: compaction.level)]
+    runs = [list(run) for _, run in groupby(summaries, key=lambda compaction: compaction.level)]
     full = [run for run in runs if len(run) > fan_in]
     return min(full, key=lambda run: run[0].level)[:fan_in] if full else []
 
 
-def choose_to_make_room(row: Sequence[Compaction], room_tokens: int) -> list[Compaction]:
+def choose_to_make_room(summaries: Sequence[Compaction], room_tokens: int) -> list[Compaction]:
     """All but the newest (of two, both), when the summaries together are over the room; else none. For the hard
     mark: their levels may differ."""
-    if len(row) < 2 or sum(compaction.tokens_after for compaction in row) <= room_tokens:
+    if len(summaries) < 2 or sum(compaction.tokens_after for compaction in summaries) <= room_tokens:
         return []
-    return list(row[:-1] if len(row) > 2 else row)
+    return list(summaries[:-1] if len(summaries) > 2 else summaries)
 
 
 def gap_end(compactions: Iterable[Compaction], path: Sequence[Segment], covered: int) -> int | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from everthread.compaction.summary_row import (
+from everthread.compaction.summary_chain import (
     choose_to_condense,
     choose_to_make_room,
     expand_to_level,
     gap_end,
-    summary_row,
+    summary_chain,
 )
 from everthread.core.compactions import Compaction
 from everthread.core.log import Segment
@@ -37,20 +37,20 @@ A, B, C, D = leaf(1, 10), leaf(11, 20), leaf(21, 30), leaf(31, 40)
 
 
 def test_the_row_goes_as_far_as_there_is_no_hole() -> None:
-    assert summary_row([A, B, D], PATH) == [A, B]
-    assert summary_row([B, C], PATH) == []
-    assert summary_row([D, C, B, A], PATH) == [A, B, C, D]
+    assert summary_chain([A, B, D], PATH) == [A, B]
+    assert summary_chain([B, C], PATH) == []
+    assert summary_chain([D, C, B, A], PATH) == [A, B, C, D]
 
 
 def test_the_undone_and_the_invalid_are_not_in_it() -> None:
-    assert summary_row([A, replace(B, undone_at=NOW), C], PATH) == [A]
-    assert summary_row([A, B, replace(C, invalid_at=NOW)], PATH) == [A, B]
+    assert summary_chain([A, replace(B, undone_at=NOW), C], PATH) == [A]
+    assert summary_chain([A, B, replace(C, invalid_at=NOW)], PATH) == [A, B]
 
 
 def test_a_parent_stands_in_the_place_of_its_children() -> None:
     parent = over(A, B)
-    assert summary_row([A, B, C, parent], PATH) == [parent, C]
-    assert summary_row([A, B, C, replace(parent, undone_at=NOW)], PATH) == [A, B, C]
+    assert summary_chain([A, B, C, parent], PATH) == [parent, C]
+    assert summary_chain([A, B, C, replace(parent, undone_at=NOW)], PATH) == [A, B, C]
     known = {one.id: one for one in (A, B, C, parent)}
     assert expand_to_level([parent, C], known, 1) == [A, B, C]
     assert expand_to_level([parent, C], known, 2) == [parent, C]
@@ -58,9 +58,9 @@ def test_a_parent_stands_in_the_place_of_its_children() -> None:
 
 def test_a_branch_uses_a_summary_only_if_it_has_all_of_its_messages() -> None:
     other = leaf(21, 50, branch=1)
-    assert summary_row([A, B, other], [Segment(0, 0, 25), Segment(1, 25, 60)]) == [A, B, other]
-    assert summary_row([A, B, C], [Segment(0, 0, 25), Segment(1, 25, 60)]) == [A, B]
-    assert summary_row([A, B, other], PATH) == [A, B]
+    assert summary_chain([A, B, other], [Segment(0, 0, 25), Segment(1, 25, 60)]) == [A, B, other]
+    assert summary_chain([A, B, C], [Segment(0, 0, 25), Segment(1, 25, 60)]) == [A, B]
+    assert summary_chain([A, B, other], PATH) == [A, B]
 
 
 def test_only_neighbours_of_one_level_are_condensed_the_lowest_first() -> None:
