@@ -242,7 +242,7 @@ class Conversation:
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
-        count_later = self._store.log.counts_later and not self.off_record
+        count_later = self._store.log.defers_token_count and not self.off_record
         if ingest.rough_bytes(batch) < _OFFLOAD_BYTES:
             return ingest.prepare_all(batch, count_later=count_later)
         return await asyncio.to_thread(ingest.prepare_all, batch, count_later=count_later)

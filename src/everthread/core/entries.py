@@ -11,7 +11,7 @@ from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 UNCOUNTED = -1
-"""The tokens of an entry that its store has yet to count (see `Log.counts_later`); no reader ever sees it."""
+"""The tokens of an entry that its store has yet to count (see `Log.defers_token_count`); no reader ever sees it."""
 
 
 class Kind(IntEnum):

@@ -99,7 +99,7 @@ class PathQuery:
 class Log(Protocol):
     """The append-only log of each conversation."""
 
-    counts_later: bool
+    defers_token_count: bool
     """Whether writers may leave the tokens of short messages `UNCOUNTED`; the store then counts many at once, later."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
@@ -114,8 +114,8 @@ class Log(Protocol):
         """Return the entries with these message ids (every revision) or these seqs, in order of seq. Marks, unknown ids
         and unknown seqs are left out."""
 
-    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
-        """Return up to `limit` entries of the log with a greater seq, in order, whatever their kind. With `is_counted`
+    async def scan(self, ref: Ref, *, after: int, limit: int, with_tokens: bool = True) -> Sequence[Entry]:
+        """Return up to `limit` entries of the log with a greater seq, in order, whatever their kind. With `with_tokens`
         off, tokens may still be `UNCOUNTED`, which saves callers that do not need them the counting."""
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:

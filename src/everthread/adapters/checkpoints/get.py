@@ -198,7 +198,7 @@ class CheckpointLoader:
         ref = nouns.Ref(self._ref.owner, home or self._ref.id)
         for first, last in _runs(seqs):
             try:
-                entries = await self._store.log.scan(ref, after=first - 1, limit=last - first + 1, is_counted=False)
+                entries = await self._store.log.scan(ref, after=first - 1, limit=last - first + 1, with_tokens=False)
             except NotFound:
                 continue
             with gc_paused(len(entries)):

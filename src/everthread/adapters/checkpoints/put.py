@@ -114,7 +114,7 @@ class CheckpointWriter:
             serde,
             cache,
             parent=await parent_of(self._threads, ref, address, serde, cache),
-            counts_tokens_later=self._threads.store.log.counts_later,
+            counts_tokens_later=self._threads.store.log.defers_token_count,
             recheck_all=recheck_all,
         )
         draft.sort_channels(new_versions)

@@ -95,7 +95,7 @@ class InMemoryConversations:
 class InMemoryLog:
     """`store.log` of core/ports.py."""
 
-    counts_later = False
+    defers_token_count = False
 
     def __init__(self, database: InMemoryDatabase, turns: InMemoryTurns, jobs: InMemoryJobs) -> None:
         self._database = database
@@ -134,7 +134,7 @@ class InMemoryLog:
         found.update({entry.seq: entry for entry in row.by_seq(seqs) if entry.kind != Kind.MARK})
         return [found[seq] for seq in sorted(found)]
 
-    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+    async def scan(self, ref: Ref, *, after: int, limit: int, with_tokens: bool = True) -> Sequence[Entry]:
         return self._database.row_or_tombstone(ref).entries[after : after + limit]
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:

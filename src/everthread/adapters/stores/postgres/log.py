@@ -50,7 +50,7 @@ _MOST_ROWS = SEQ_MASK
 class PostgresLog:
     """`store.log` of core/ports.py."""
 
-    counts_later = False
+    defers_token_count = False
 
     def __init__(self, database: PostgresDatabase, jobs: PostgresJobs) -> None:
         self._database = database
@@ -69,7 +69,7 @@ class PostgresLog:
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
         return await filled(await self._database.pool.read(lambda c: find(c, ref, ids, seqs)), self._database.blobs)
 
-    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+    async def scan(self, ref: Ref, *, after: int, limit: int, with_tokens: bool = True) -> Sequence[Entry]:
         return await filled(await self._database.pool.read(lambda c: scan(c, ref, after, limit)), self._database.blobs)
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:

@@ -42,7 +42,7 @@ _TYPES = tuple(get_type_hints(Entry).values())
 class SqliteLog:
     """`store.log` of core/ports.py."""
 
-    counts_later = True
+    defers_token_count = True
 
     def __init__(self, database: SqliteDatabase, jobs: SqliteJobs) -> None:
         self._database = database
@@ -88,12 +88,12 @@ class SqliteLog:
 
         return await self._database.engine.read(work)
 
-    async def scan(self, ref: Ref, *, after: int, limit: int, is_counted: bool = True) -> Sequence[Entry]:
+    async def scan(self, ref: Ref, *, after: int, limit: int, with_tokens: bool = True) -> Sequence[Entry]:
         def work(connection: sqlite3.Connection) -> Sequence[Entry]:
             number, _, _ = head(connection, ref)  # an erased conversation too: its tombstones are still proved
             rows = connection.execute(sql.SCAN, (entry_key(number, after), entry_key(number, SEQ_MASK), limit))
             found = map(_sound, rows)
-            return list(map(counted, found) if is_counted else found)
+            return list(map(counted, found) if with_tokens else found)
 
         return await self._database.engine.read(work)
 
