@@ -213,14 +213,14 @@ async def _at(conversation: Conversation, seq: int) -> Message:
     try:
         return _open(await conversation.message_at(seq), f"message {seq}")
     except NotFound:
-        raise _Refused(f"there is no message {seq} to be seen. {_FIND}") from None
+        raise _Refused(f"message {seq} not found. {_FIND}") from None
 
 
 async def _by_id(conversation: Conversation, id: str) -> Message:
     try:
         return _open(await conversation.message(id), f"message {id!r}")
     except (NotFound, Invalid):
-        raise _Refused(f"there is no message with the id {_echoed(id)}. {_FIND}") from None
+        raise _Refused(f"no message with the id {_echoed(id)}. {_FIND}") from None
 
 
 def _open(message: Message, named: str) -> Message:
@@ -238,7 +238,7 @@ async def _stretch(conversation: Conversation, first: int, last: int, room: _Roo
     if not found:
         found = await _leading_to(conversation, first, last, room)
     if not found:
-        raise _Refused(f"there is no message from {first} to {last}. {_FIND}")
+        raise _Refused(f"no messages from {first} to {last}. {_FIND}")
     return _several(found, last, room)
 
 
@@ -275,9 +275,7 @@ async def _sources(conversation: Conversation, id: str, room: _Room) -> AgentToo
     try:
         compaction = await conversation.compaction(id)
     except (NotFound, Invalid):
-        raise _Refused(
-            f"there is no summary {_echoed(id)}; history_open(seq=…, last_seq=…) opens its messages"
-        ) from None
+        raise _Refused(f"no summary {_echoed(id)}; history_open(seq=…, last_seq=…) opens its messages") from None
     if compaction.children:
         return await _children(conversation, compaction, room)
     found = await _leading_to(conversation, compaction.first_seq, compaction.last_seq, room)

@@ -175,7 +175,7 @@ def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = No
         raise Invalid(f"must be a string such as {EXAMPLES}, not {type(url).__name__}", field="url")
     scheme, separator, rest = url.partition("://")
     if not separator:
-        raise Invalid(f"is no address of a database, which has '://' in it; write {EXAMPLES}", field="url")
+        raise Invalid(f"not a database address, which contains '://'; use {EXAMPLES}", field="url")
     if scheme == "memory":
         return InMemoryStore(clock)
     if scheme == "sqlite":

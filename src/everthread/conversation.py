@@ -678,7 +678,9 @@ class Conversation:
         """
         known = await self.compaction(id)
         if known.trigger == FRAMEWORK:
-            raise Conflict(f"compaction {id!r} is a summary in the state of {known.strategy}; no view of ours uses it")
+            raise Conflict(
+                f"compaction {id!r} is a summary in the state of {known.strategy}; everthread's views do not use it"
+            )
         return await self._store.log.write(self._ref, UndoCompaction(id=id, stretch=(known.after_seq, known.last_seq)))
 
     async def compaction_diff(self, id: str) -> CompactionDiff:

@@ -372,7 +372,9 @@ class Everthread:
         """
         meaning = self._runtime.meaning
         if meaning is None:
-            raise Conflict("there is no embedder here, and words need no index made; see `everthread models`")
+            raise Conflict(
+                "no embedder is configured, and search by words needs no reindexing; see `everthread models`"
+            )
         made = 0
         for head in await self._store.maintenance.heads():
             if owner in (None, head.owner) and conversation in (None, head.id) and head.deleted_at is None:
@@ -498,7 +500,7 @@ class Everthread:
         if owner is None and conversation is None:
             raise Invalid('name the owner whose every conversation is to be erased, such as "local"', field="owner")
         if message is not None and conversation is None:
-            raise Invalid("name the conversation of the message too", field="conversation")
+            raise Invalid("required together with a message", field="conversation")
         whose = check_id(LOCAL if owner is None else owner, "owner")
         if conversation is None:
             return await self._erase(whose, None, None)

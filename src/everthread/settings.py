@@ -80,7 +80,7 @@ def files(config: Path | None = None) -> tuple[Path, ...]:
         return Path.cwd() / FILE_NAME, config_folder() / FILE_NAME
     if not named.is_file():
         by = CONFIG_VARIABLE if config is None else "--config"
-        raise Invalid(f"there is no file {named}, which {by} names", field="config")
+        raise Invalid(f"file not found: {named} (set by {by})", field="config")
     return (named,)
 
 

@@ -44,7 +44,7 @@ def test_markdown_has_all_or_only_what_was_said(quick: Quick, talk: None) -> Non
 def test_what_programs_read_is_always_whole(quick: Quick, talk: None, form: str, tmp_path: Path) -> None:
     ran = quick("export", "c", "-f", form, "--no-tools", "-o", str(tmp_path / "part"))
     assert ran.code == ExitCode.USAGE
-    assert "always whole" in ran.err
+    assert "cannot leave parts out" in ran.err
     assert not (tmp_path / "part").exists()
 
 

@@ -189,7 +189,7 @@ def test_a_file_that_is_named_is_read_in_the_place_of_the_others(places: Path, m
     other.write_text('owner = "of the option"')
     assert Settings.load(other).owner == "of the option"
     for gone in (places / "gone.toml", places):
-        with pytest.raises(Invalid, match="there is no file"):
+        with pytest.raises(Invalid, match="file not found"):
             Settings.load(gone)
 
 

@@ -119,7 +119,7 @@ async def test_an_import_that_was_cut_short_can_be_begun_again(et: Everthread) -
     async with everthread.open("memory://", worker=False) as original:
         await filled(original)
         whole = await archive(original)
-    with pytest.raises(Invalid, match="cut short"):
+    with pytest.raises(Invalid, match="incomplete"):
         await et.import_archive(pieces(whole[: len(whole) - 20]))
     await et.import_archive(pieces(whole))
     assert await archive(et) == whole
@@ -167,7 +167,7 @@ async def test_what_is_no_archive_is_refused(whole: bytes) -> None:
 async def test_an_archive_that_unpacks_to_far_more_is_given_up_early() -> None:
     bomb = zstandard.ZstdCompressor(level=1).compress(b"x" * (300 * 1024 * 1024))
     async with everthread.open("memory://", worker=False) as et:
-        with pytest.raises(Invalid, match="more than is taken"):
+        with pytest.raises(Invalid, match="too large when decompressed"):
             await et.import_archive(pieces(bomb, 1024))
 
 

@@ -133,4 +133,4 @@ async def test_what_programs_read_is_always_whole(alice: httpx.AsyncClient, told
     for form, left in product(("json", "jsonl", "archive"), ("thinking", "tools")):
         answer = await alice.get(f"{PLACE}/export", params={"format": form, left: False})
         assert answer.status_code == 422
-        assert f"{left}: {form} is always whole" in answer.json()["detail"]
+        assert f"{left}: {form} cannot leave parts out" in answer.json()["detail"]

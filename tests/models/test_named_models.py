@@ -92,7 +92,7 @@ def test_a_script_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
         ("gpt-5", Invalid, "provider:name"),
         ("", Invalid, "provider:name"),
         ("nobody:nothing", Invalid, "provider:name"),
-        ("scripted:/no/such/file.json", Invalid, "no script"),
+        ("scripted:/no/such/file.json", Invalid, "cannot read the script"),
         ("local:nothing", NotFound, "smollm2"),
         ("local:minilm", Invalid, "not a chat model"),
         ("local:smollm2", MissingExtra, "everthread models fetch smollm2"),

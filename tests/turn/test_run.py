@@ -343,7 +343,7 @@ async def test_arguments_that_do_not_fit_come_back_as_a_result(et: Everthread, c
     assert [result.ok for result in of(events, ToolResult)] == [False, False]
     first, second = sorted(answers_in(model.requests[1].messages))
     assert "integer" in first or "integer" in second
-    assert "there is no tool 'subtract'" in first + second
+    assert "unknown tool 'subtract'" in first + second
     assert only(events, Done).state == "complete"
 
 

@@ -366,7 +366,7 @@ def _is_json(value: object) -> bool:
 
 
 def _refuse_constant(constant: str) -> object:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def as_text(value: object) -> str:

@@ -106,7 +106,7 @@ class Message:
         try:
             decoded: dict[str, Any] = json.loads(self._entry.raw) if self._entry.raw else {}
         except ValueError as problem:
-            raise StoreDamaged(f"entry {self._entry.seq} does not hold what was written: run verify") from problem
+            raise StoreDamaged(f"entry {self._entry.seq} is damaged: run verify") from problem
         return decoded
 
     @cached_property

@@ -104,7 +104,7 @@ def tool(
         own = tool_from(given, name=name, description=description, offered=offered, timeout_seconds=timeout_seconds)
         known = _registered.get(own.name)
         if known is not None and not _is_same(known.function, given):
-            raise Conflict(f"there is a tool {own.name!r} already; give this one another name")
+            raise Conflict(f"a tool named {own.name!r} exists already; give this one another name")
         _registered[own.name] = own
         return given
 

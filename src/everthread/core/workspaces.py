@@ -199,13 +199,13 @@ def check_name(name: str, field: str = "name") -> str:
     """One name of a file or folder that any system takes for just that."""
     name = unicodedata.normalize("NFC", name)
     if name in ("", ".", ".."):
-        raise Invalid("must not lead out of the workspace: there is no '..' here", field=field)
+        raise Invalid("must not leave the workspace: '..' is not allowed", field=field)
     if "/" in name or not _FORBIDDEN.isdisjoint(name):
         raise Invalid(f'must not have any of / \\ < > : " | ? * in a name: {name!r}', field=field)
     if any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in name):
         raise Invalid(f"must not hold control characters: {name!r}", field=field)
     if name[-1] in ". " or name[0] == " " or _DEVICES.fullmatch(name):
-        raise Invalid(f"is a name that not every system takes: {name!r}", field=field)
+        raise Invalid(f"not a portable file name: {name!r}", field=field)
     if len(name.encode()) > MAX_NAME_BYTES:
-        raise Invalid(f"has a name of more than {MAX_NAME_BYTES} bytes: {name[:40]!r}…", field=field)
+        raise Invalid(f"has a path component of more than {MAX_NAME_BYTES} bytes: {name[:40]!r}…", field=field)
     return name

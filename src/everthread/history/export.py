@@ -78,7 +78,7 @@ def check_parts(format: str, parts: Parts) -> None:
     """Invalid where something is to be left out of a form that is always whole."""
     if not parts.is_all and format not in IN_PART:
         left = "tools" if parts.thinking else "thinking"
-        raise Invalid(f"{format} is always whole; {', '.join(IN_PART)} can leave parts out", field=left)
+        raise Invalid(f"{format} cannot leave parts out; {', '.join(IN_PART)} can", field=left)
 
 
 Shown = tuple[Message, list[Piece]]

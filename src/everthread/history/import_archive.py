@@ -119,15 +119,15 @@ async def _lines(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
             try:
                 left += unpacking.decompress(piece[start : start + _STEP_BYTES])
             except zstandard.ZstdError as problem:
-                raise Invalid("it is no archive of ours: it cannot be unpacked") from problem
+                raise Invalid("not an everthread archive: it cannot be decompressed") from problem
             *whole, left = left.split(b"\n")
             total += sum(map(len, whole))
             if len(left) > MAX_LINE_BYTES or total > MAX_BYTES:
-                raise Invalid("the archive unpacks to more than is taken; export its conversations one by one")
+                raise Invalid("the archive is too large when decompressed; export its conversations one by one")
             for line in whole:
                 yield line + b"\n"
     if left or not unpacking.eof:
-        raise Invalid("the archive ends in the middle: it was cut short")
+        raise Invalid("the archive is incomplete: it ends in the middle")
 
 
 class _Reader:
@@ -157,29 +157,31 @@ class _Reader:
         elif "manifest" in value:
             self._check_whole(value["manifest"])
         else:
-            raise Invalid("nobody knows what it is")
+            raise Invalid("unknown record type")
 
     def _begin(self, value: Mapping[str, Any]) -> None:
         if value.get("everthread") != "archive":
-            raise Invalid("it is no archive of ours")
+            raise Invalid("not an everthread archive")
         if value.get("version") != VERSION:
-            raise Invalid(f"its version is {value.get('version')!r}, this everthread reads {VERSION}")
+            raise Invalid(
+                f"unsupported archive version {value.get('version')!r}; this everthread reads version {VERSION}"
+            )
         self._has_begun = True
 
     def _open(self, line: bytes, value: Mapping[str, Any]) -> None:
         if self._draft is not None:
-            raise Invalid("a conversation begins before the last one ended")
+            raise Invalid("a conversation begins before the previous one ended")
         row = value["conversation"]
         id = check_id(row["id"], "id")
         branches = [BranchRow(*map(_integer_or_none, one)) for one in value["branches"]]  # type: ignore[arg-type]
         if [one.number for one in branches] != list(range(len(branches))) or not 0 <= value["active"] < len(branches):
-            raise Invalid("its branches are not numbered from 0")
+            raise Invalid("the branches are not numbered from 0")
         self._draft = _Draft(row, branches, value["active"], sha256(line), chain.genesis(self._owner, id))
 
     def _take(self, line: bytes, value: Mapping[str, Any]) -> None:
         draft = self._draft
         if draft is None:
-            raise Invalid("an entry stands outside of a conversation")
+            raise Invalid("an entry outside of a conversation")
         entry = _entry(value)
         if entry.seq != len(draft.entries) + 1:
             raise Invalid(f"entry {len(draft.entries) + 1} is missing")
@@ -193,11 +195,11 @@ class _Reader:
     async def _close(self, end: Mapping[str, Any]) -> None:
         draft, self._draft = self._draft, None
         if draft is None or end["id"] != draft.row["id"]:
-            raise Invalid("a conversation ends that did not begin")
+            raise Invalid("the end of a conversation that did not begin")
         if (end["sha256"], end["entries"]) != (draft.hashed.hexdigest(), len(draft.entries)):
-            raise Invalid(f"conversation {end['id']!r} is not what was written: its hash differs")
+            raise Invalid(f"conversation {end['id']!r} does not match its hash")
         if faults := verify.faults(draft.entries, draft.branches):
-            raise Invalid(f"conversation {end['id']!r} does not hold together: {faults[0]}")
+            raise Invalid(f"conversation {end['id']!r} is inconsistent: {faults[0]}")
         self._ends.append(end)
         self._chains[end["id"]] = draft.link
         await self._write(draft)
@@ -242,16 +244,18 @@ class _Reader:
     def _check_whole(self, manifest: Mapping[str, Any]) -> None:
         whole = sha256("".join(end["sha256"] for end in self._ends).encode()).hexdigest()
         if manifest["conversations"] != self._ends or manifest["sha256"] != whole:
-            raise Invalid("the manifest names other conversations than the archive holds")
+            raise Invalid("the manifest does not match the conversations in the archive")
         if manifest["owner"] == self._owner:
             for end in self._ends:
                 if end["chain"] != self._chains[end["id"]].hex():
-                    raise Invalid(f"the chain of conversation {end['id']!r} is not what was written")
+                    raise Invalid(f"the chain of conversation {end['id']!r} does not match the manifest")
         self._is_whole = True
 
     def report(self) -> ImportReport:
         if not self._is_whole:
-            raise Invalid("the archive has no manifest at its end: it was cut short; what came before it is here")
+            raise Invalid(
+                "the archive is incomplete: it has no manifest at its end; the conversations before that were imported"
+            )
         return ImportReport(
             imported=tuple(self._imported),
             skipped=tuple(self._skipped),
@@ -264,7 +268,7 @@ def _title(title: object) -> str | None:
     if title is None:
         return None
     if not isinstance(title, str) or len(title) > MAX_TITLE_CHARACTERS:
-        raise Invalid("is no title", field="title")
+        raise Invalid(f"must be a string of at most {MAX_TITLE_CHARACTERS} characters", field="title")
     return check_text(title, "title")
 
 
@@ -304,11 +308,11 @@ def _entry(value: Mapping[str, Any]) -> Entry:
         updated_at=_integer_or_none(value["updated_at"]),
     )
     if any(seq is not None and not 0 < seq < entry.seq for seq in (entry.revises, entry.parent_seq)):
-        raise Invalid(f"entry {entry.seq} refers to one that does not come before it")
+        raise Invalid(f"entry {entry.seq} refers to an entry that does not come before it")
     if (entry.raw is None) is not entry.is_erased or (entry.raw is not None and entry.salt is None):
         raise Invalid(f"entry {entry.seq} has no text and was not erased")
     if entry.updated_at is None and (entry.newest_seq is not None or entry.is_erased):
-        raise Invalid(f"entry {entry.seq} was changed, and does not say when")
+        raise Invalid(f"entry {entry.seq} was changed, but has no time of the change")
     return entry
 
 
@@ -317,13 +321,13 @@ def _raw(value: Mapping[str, Any]) -> bytes | None:
         try:
             return b64decode(value["raw64"], validate=True)
         except BadBase64 as problem:
-            raise Invalid("its bytes are no base64") from problem
+            raise Invalid("not valid base64") from problem
     return value["raw"].encode() if "raw" in value else None
 
 
 def _integer(value: object) -> int:
     if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise Invalid(f"{value!r} is no whole number")
+        raise Invalid(f"{value!r} is not a whole number")
     return value
 
 

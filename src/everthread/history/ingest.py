@@ -64,7 +64,7 @@ def prepare_all(messages: Sequence[object], *, count_later: bool = False) -> lis
     for position, message in enumerate(batch):
         if message.id in seen:
             raise Invalid(
-                f"the id {message.id!r} stands twice in this batch; append one of them alone",
+                f"the id {message.id!r} appears twice in this batch; append one of them separately",
                 field=f"messages[{position}].id",
             )
         seen.add(message.id)
@@ -162,7 +162,7 @@ def _model_dump(message: Any, field: str) -> object:
     try:
         return message.model_dump()
     except (ValueError, RecursionError) as problem:  # a circle, or an object that pydantic cannot take apart
-        raise Invalid(f"cannot be taken apart: {problem}", field=field) from problem
+        raise Invalid(f"cannot be parsed: {problem}", field=field) from problem
 
 
 def _decoded(raw: bytes, field: str) -> Mapping[str, Any]:

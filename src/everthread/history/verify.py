@@ -40,7 +40,7 @@ async def verify(store: Store, against: Iterable[Head] | None = None, *, owner: 
         await (store.run_reads(work) if info.entry_count <= PAGE else work())  # a short log in one trip
         tally.problems[before:] = [await _with_blob(store, problem) for problem in tally.problems[before:]]
     for head in expected.values():
-        tally.problem("missing", Ref(head.owner, head.conversation_id), None, "the conversation is gone")
+        tally.problem("missing", Ref(head.owner, head.conversation_id), None, "the conversation is missing")
     return VerifyReport(
         conversations=tally.conversations,
         entries=tally.entries,
@@ -124,12 +124,12 @@ async def _verify_checkpoints(store: Store, info: ConversationInfo, tally: _Tall
     now = await store.conversations.get(ref)  # somebody may have written meanwhile
     for row in found.all:
         if max(row.log_count, row.leaf_seq) > now.entry_count:
-            tally.problem("checkpoint", ref, row.leaf_seq, f"checkpoint {row.id} stands behind the end of the log")
+            tally.problem("checkpoint", ref, row.leaf_seq, f"checkpoint {row.id} points beyond the end of the log")
     for start in range(0, len(found.digests), PAGE):
         digests = found.digests[start : start + PAGE]
         for digest, body in (await store.checkpoints.blobs(ref, digests)).items():
             if digest_of(body) != digest:
-                tally.problem("checkpoint", ref, None, f"the value {digest.hex()} is not what was written")
+                tally.problem("checkpoint", ref, None, f"the value {digest.hex()} does not match its digest")
 
 
 async def _entries(store: Store, ref: Ref, until: int) -> AsyncIterator[Entry]:
@@ -151,11 +151,11 @@ def _verify_entry(before: bytes, entry: Entry, ref: Ref, tally: _Tally) -> bytes
     tally.erased += entry.is_erased
     commitment = chain.commitment_of(entry)
     if commitment is None:
-        tally.problem("payload", ref, entry.seq, "the payload is gone, and it was not erased by us")
+        tally.problem("payload", ref, entry.seq, "the payload is missing, but the entry was not erased")
         return entry.chain
     after = chain.relink(before, entry, commitment)
     if after != entry.chain:
-        tally.problem("chain", ref, entry.seq, "the entry's bytes or columns are not those that were written")
+        tally.problem("chain", ref, entry.seq, "the entry does not match its hash")
     return entry.chain
 
 
@@ -231,4 +231,4 @@ class _Views:
             leaf = self._leaves.get(row.number, row.fork_seq)
             if leaf != row.leaf_seq or self._depth_at(leaf) != row.leaf_depth:
                 found.append((row.leaf_seq, f"branch {row.id} does not end at its last message"))
-        return found + [(start, f"the row of branch {number} is gone") for number, start in self._starts.items()]
+        return found + [(start, f"the row of branch {number} is missing") for number, start in self._starts.items()]

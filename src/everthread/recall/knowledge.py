@@ -96,7 +96,7 @@ class Knowledge:
         read = await asyncio.to_thread(self._read_all, source, data, name or known_as)
         passages = await asyncio.to_thread(split_document, read)
         if not passages:
-            raise Invalid("says nothing: there is no text in it", field="source")
+            raise Invalid("contains no text", field="source")
         vectors = await self._embed(passages)
         change = PutDocument(
             collection=collection,

@@ -82,9 +82,9 @@ class Memories:
         where = _check_choice(MemoryScope, scope, "scope")
         what = _check_choice(MemoryKind, kind, "kind")
         if where is not MemoryScope.USER and conversation is None:
-            raise Invalid(f"name the conversation that the scope {where} means", field="conversation")
+            raise Invalid(f"the scope {where} needs a conversation", field="conversation")
         if seq is not None and conversation is None:
-            raise Invalid("name the conversation of the message too", field="conversation")
+            raise Invalid("required together with a message", field="conversation")
         said = check_memory(text)
         (vector,) = await embed_texts(self._embedder, [said])
         new = NewMemory(
@@ -279,7 +279,7 @@ def check_memory(text: object) -> str:
         raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
     said = text.strip()
     if not said:
-        raise Invalid("must say something", field="text")
+        raise Invalid("must not be empty", field="text")
     if len(said) > MAX_TEXT_CHARACTERS:
         raise Invalid(
             f"must have at most {MAX_TEXT_CHARACTERS} characters, this has {len(said)}; "

@@ -167,7 +167,7 @@ async def _wait_until_first(ref: Ref, agent: Agent, begun: BeginResult) -> Turn:
                 await close_run(agent.et.runtime, ref, other)
         waiting = await agent.et.store.turns.get(ref, turn.id)
         if waiting.state is TurnState.RECEIVED and waiting.question is None:
-            raise Erased("the question was erased while it waited; there is nothing to answer")
+            raise Erased("the question was erased while it waited; nothing to answer")
         turn, _, before = await agent.et.runtime.write(ref, StartTurn(turn=waiting))
         if before:
             await agent.leases.wait_for_end(ref, POLL_SECONDS)

@@ -97,7 +97,7 @@ async def _run_call(
 ) -> CallOutcome:
     tool = offered.get(call["name"] or "")
     if tool is None:
-        return _failure(call, f"there is no tool {call['name']!r}; there are: {', '.join(offered) or 'none'}")
+        return _failure(call, f"unknown tool {call['name']!r}; available: {', '.join(offered) or 'none'}")
     if call.get("is_broken"):
         return _failure(call, f"the arguments are not a JSON object: {call.get('error') or 'write them again'}")
     limit = (tool.metadata or {}).get("seconds") or ctx.agent.limits.tool_seconds

@@ -63,7 +63,7 @@ def _check_plain(found: os.stat_result, names: Sequence[str]) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise Invalid(f"{join_names(names)} is a folder, not a file", field="path")
     if not stat.S_ISREG(found.st_mode):
-        raise Invalid(f"{join_names(names)} is no plain file", field="path")
+        raise Invalid(f"{join_names(names)} is not a regular file", field="path")
     if found.st_nlink > 1:  # its other name may be anywhere
         raise Invalid(f"{join_names(names)} is a link to a file that has other names; copy it instead", field="path")
 
@@ -123,13 +123,13 @@ def translate_errors(names: Sequence[str]) -> Iterator[None]:
 def _translate(problem: OSError, path: str) -> EverthreadError:
     match problem.errno:
         case code if code == ENOENT:
-            return NotFound(f"there is no file {path}; list_files shows those there are")
+            return NotFound(f"file not found: {path}; list_files shows what there is")
         case code if code in (ELOOP, ENXIO):
-            return Invalid(f"{path} is a link or no plain file; nothing here follows links", field="path")
+            return Invalid(f"{path} is a link or not a regular file; links are not followed", field="path")
         case code if code == ENOTDIR:
             return Invalid(f"{path} is not a folder, or a link to one", field="path")
         case code if code in (EISDIR, EEXIST, ENOTEMPTY):
-            return Conflict(f"there is a folder by the name {path}")
+            return Conflict(f"{path} is a folder")
         case code if code == ENOSPC:
             return StoreFull("the disk of the workspaces is full; the file was not written: make room and retry")
     return StoreError(f"{path}: {problem.strerror}")

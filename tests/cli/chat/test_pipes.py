@@ -66,7 +66,7 @@ def test_a_model_that_fails_is_an_error_and_the_question_is_kept(quick: Quick, t
     ("model", "why"),
     [
         ("nonsense", "is not a model's name"),
-        ("scripted:gone.json", "no script"),
+        ("scripted:gone.json", "cannot read the script"),
         ("openai:gpt-5-mini", "OPENAI_API_KEY"),
     ],
 )

@@ -57,7 +57,7 @@ def test_front_matter_is_taken_as_people_write_it(text: str, name: str, tools: t
         ("---\nname: two words\ndescription: d\n---\nx", "name"),
         ("---\nname: [a]\ndescription: d\n---\nx", "name"),
         ("---\nname: a\ndescription: d\ntools: 7\n---\nx", "tools"),
-        ("---\nname: a\ndescription: d\n---\n  \n", "says nothing"),
+        ("---\nname: a\ndescription: d\n---\n  \n", "has no text"),
         ("---\n: : :\n\t- x\n---\nx", "YAML"),
         ("---\n- a\n---\nx", "fields"),
         ("---\nname: !!python/object/apply:os.system ['true']\n---\nx", "YAML"),
@@ -131,7 +131,7 @@ async def test_a_skill_is_read_when_it_is_chosen(toolbox: ToolCaller) -> None:
     told = await toolbox("use_skill", name="@data-report")
     assert "# From a table to a report" in told
     assert toolbox.changes == {"active_skill": "data-report"}
-    assert "there are: data-report, document-digest" in await toolbox.refused("use_skill", name="fly")
+    assert "available: data-report, document-digest" in await toolbox.refused("use_skill", name="fly")
 
 
 async def test_without_skills_there_is_no_tool_for_them(make_toolbox: Callable[..., Any]) -> None:

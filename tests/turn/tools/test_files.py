@@ -34,7 +34,7 @@ async def test_a_long_file_is_read_by_parts(toolbox: ToolCaller) -> None:
 
 async def test_what_is_no_text_is_told_by_its_size(toolbox: ToolCaller) -> None:
     (await toolbox.context.files.workspace()).write("photo.png", b"\x89PNG\xff")
-    assert "no text: 5 bytes" in await toolbox.refused("read_file", path="photo.png")
+    assert "not a text file: 5 bytes" in await toolbox.refused("read_file", path="photo.png")
     assert await toolbox("search_files", text="PNG") == "No line has 'PNG'."
 
 

@@ -116,5 +116,5 @@ async def test_arguments_that_do_not_fit_and_tools_that_raise_do_not_end_a_turn(
     )
     results = "\n".join(str(message.content) for message in model.requests[1].messages[-3:])
     assert "It takes: path, text, append (optional)" in results
-    assert "lead out of the workspace" in results
-    assert "no tool 'fly'" in results
+    assert "leave the workspace" in results
+    assert "unknown tool 'fly'" in results

@@ -136,7 +136,7 @@ async def test_bytes_are_kept_whole_beside_a_line_of_text(memory_et: Everthread)
 
     conv = await memory_et.conversations.create()
     answer = await ToolCaller(ToolContext.create(memory_et, conv)).message("binary")
-    assert "256,000 bytes that are no text" in str(answer.content)
+    assert "256,000 bytes of binary data" in str(answer.content)
     await conv.append([{"role": "user", "content": "go"}, {"role": "assistant", "content": "", "tool_calls": [
         _openai_call("call_1", "binary")]}, answer])  # fmt: skip
     kept = [message async for message in conv.messages()][-1]

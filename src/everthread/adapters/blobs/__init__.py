@@ -15,7 +15,7 @@ EXAMPLES = "file:///var/lib/everthread/blobs or s3://bucket/folder"
 def blobs_at(url: str) -> Blobs:
     """The blob store behind an address."""
     if not isinstance(url, str) or "://" not in url:
-        raise Invalid(f"is no address of a blob store; write {EXAMPLES}", field="blobs")
+        raise Invalid(f"not the address of a blob store; use {EXAMPLES}", field="blobs")
     parts = urlsplit(url)
     if parts.scheme == "file":
         path = unquote(parts.path)

@@ -109,7 +109,7 @@ def from_langchain(message: BaseMessage) -> dict[str, Any]:
     try:
         return json_payload(message.model_dump(warnings=False))
     except (ValueError, RecursionError) as problem:  # a circle in an artifact
-        raise Invalid(f"cannot be taken apart: {problem}", field=f"message {message.id}") from problem
+        raise Invalid(f"cannot be parsed: {problem}", field=f"message {message.id}") from problem
 
 
 def json_payload(payload: Mapping[str, Any]) -> dict[str, Any]:

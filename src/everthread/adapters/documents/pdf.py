@@ -26,9 +26,7 @@ def pages(data: bytes) -> list[str]:
     except Invalid:
         raise
     except Exception as problem:  # the edge of the reader: a broken file makes it raise anything
-        raise Invalid(
-            f"is a broken PDF ({type(problem).__name__}); save it anew and try again", field="source"
-        ) from problem
+        raise Invalid(f"a damaged PDF ({type(problem).__name__}); save it again and retry", field="source") from problem
     if not any(page.strip() for page in found):
         raise Invalid("is a PDF without text, such as a scan; recognise its text first", field="source")
     return found
@@ -47,7 +45,7 @@ def _read(data: bytes) -> list[str]:
         found.append(_clean(page.extract_text()))
         left -= len(found[-1])
         if left < 0 or time.monotonic() > until:
-            raise Invalid(f"is too large a PDF: page {len(found)} was as far as it was read; split it", field="source")
+            raise Invalid(f"too large: reading stopped at page {len(found)}; split the PDF", field="source")
     return found
 
 

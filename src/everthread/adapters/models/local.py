@@ -192,7 +192,7 @@ def _chunks(piece: Piece) -> Iterator[ChatGenerationChunk]:
     if error := piece.get("error"):
         said = str(error.get("message") if isinstance(error, Mapping) else error)
         kind = ModelOverflow if "context" in said or "exceed" in said else ModelError
-        raise kind("the local model could not answer: the request is too long for it, or the file is no chat model")
+        raise kind("the local model could not answer: the request is too long for it, or the file is not a chat model")
     text = "".join(choice.get("delta", {}).get("content") or "" for choice in piece.get("choices") or ())
     usage = _usage(piece.get("usage"))
     if text or usage:

@@ -304,9 +304,7 @@ def scripted_by_name(name: str) -> ScriptedModel:
     try:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
-        raise Invalid(
-            f"there is no script to be read at {name!r}: {type(problem).__name__}", field="model"
-        ) from problem
+        raise Invalid(f"cannot read the script {name!r}: {type(problem).__name__}", field="model") from problem
     given = found if isinstance(found, dict) else {"steps": found}
     steps = _steps(given.get("steps") or ())
     if not steps:

@@ -41,7 +41,7 @@ INSERT_COLUMNS = """
 key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_at, tokens, salt, chain, raw, flags"""
 """The columns written with an entry: those of an `Entry` up to its payload, in its order, and its flags."""
 
-_DAMAGED = "an entry does not hold what was written: run verify"
+_DAMAGED = "an entry is damaged: run verify"
 
 
 def entry_key(conversation: int, seq: int) -> int:

@@ -71,7 +71,7 @@ def _appearing_whole(target: Path) -> Iterator[Path]:
     if target.exists():
         raise Conflict(f"{target} exists already; nothing was written: choose another name")
     if not target.parent.is_dir():
-        raise NotFound(f"there is no folder {target.parent}; nothing was written")
+        raise NotFound(f"folder not found: {target.parent}; nothing was written")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as work:
         copy = Path(work, target.name)
         yield copy
@@ -185,7 +185,7 @@ def unfinished(target: Path) -> Path:
 def _copy(source: Path, copy: Path) -> None:
     """By SQLite itself, so that what lies in a write-ahead log beside the source comes along."""
     if not source.is_file():
-        raise NotFound(f"there is no file {source}; nothing was changed")
+        raise NotFound(f"file not found: {source}; nothing was changed")
     # Without a log beside it the file alone is the backup, and may lie where nothing can be written.
     wal = source.with_name(f"{source.name}-wal")
     how = "mode=ro" if wal.exists() else "immutable=1"
@@ -197,7 +197,7 @@ def _copy(source: Path, copy: Path) -> None:
             backup.backup(written)
             (found,) = written.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as problem:
-        raise StoreDamaged(f"{source} is no sound SQLite database ({problem}); nothing was changed") from problem
+        raise StoreDamaged(f"{source} is not an intact SQLite database ({problem}); nothing was changed") from problem
     if found != "ok":
         raise StoreDamaged(f"{source} is damaged ({found}); nothing was changed: restore another backup")
 
@@ -207,7 +207,7 @@ def _bring_up_to_date(source: Path, copy: Path) -> None:
 
     version = files.version_of(copy)
     if version is None:
-        raise StoreDamaged(f"{source} is no backup of everthread; nothing was changed")
+        raise StoreDamaged(f"{source} is not an everthread backup; nothing was changed")
     schema.refuse_newer(version)
     files.migrate(copy)
 

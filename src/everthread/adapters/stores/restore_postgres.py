@@ -91,7 +91,7 @@ async def restore_postgres(
 
 def _require(source: Path) -> None:
     if not source.is_file():
-        raise NotFound(f"there is no file {source}; nothing was changed")
+        raise NotFound(f"file not found: {source}; nothing was changed")
 
 
 @asynccontextmanager
@@ -172,7 +172,7 @@ async def _read(connection: Connection, statement: str) -> list[Erasure]:
 async def _bring_up_to_date(connection: Connection, address: Address, source: Path) -> None:
     version = await tables.version(connection)
     if version is None:
-        raise StoreDamaged(f"{source} is no backup of everthread; the database is as it was")
+        raise StoreDamaged(f"{source} is not an everthread backup; the database is unchanged")
     schema.refuse_newer(version)
     await tables.migrate(address)
 

@@ -60,13 +60,15 @@ class Address:
 def parse(address: str) -> Address:
     """`http://user:password@host:19530?database=…&collection=…`, or the path of a folder for Milvus Lite."""
     if not address.strip():
-        raise Invalid("names no place: milvus:http://host:19530 or milvus:data/vectors.db", field="vectors")
+        raise Invalid("has no location; use milvus:http://host:19530 or milvus:data/vectors.db", field="vectors")
     if "://" not in address:
         return Address(uri=address)
     parts = urlsplit(address)
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     if unknown := options.keys() - {"database", "collection"}:
-        raise Invalid(f"knows no {', '.join(sorted(unknown))}; there are database and collection", field="vectors")
+        raise Invalid(
+            f"unknown parameters: {', '.join(sorted(unknown))}; available: database, collection", field="vectors"
+        )
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return Address(
         uri=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",

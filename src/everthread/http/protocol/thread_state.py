@@ -208,7 +208,7 @@ async def _write(graph: Graph, config: RunnableConfig, steps: Sequence[Sequence[
     try:
         made = await graph.abulk_update_state(config, steps)
     except (InvalidUpdateError, ValueError, KeyError) as problem:
-        raise Invalid(f"the graph refused it: {problem}", field="values") from problem
+        raise Invalid(f"rejected by the graph: {problem}", field="values") from problem
     configurable = made["configurable"]
     kept = ("thread_id", "checkpoint_ns", "checkpoint_id")
     return {"configurable": {name: configurable[name] for name in kept if name in configurable}}

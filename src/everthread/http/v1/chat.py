@@ -260,7 +260,7 @@ async def _question_seq(conversation: Conversation, answer: str | None) -> int:
     async for message in _newest_first(conversation):
         if message.role == "user" and (end is None or message.seq < end):
             return message.seq
-    raise Conflict("there is no question to answer again")
+    raise Conflict("no question to answer again")
 
 
 async def _newest_first(conversation: Conversation) -> AsyncIterator[Message]:

@@ -122,7 +122,7 @@ def _load_skill(folder: Path) -> Skill:
         raise Invalid(f"has no {FILE_NAME}")
     fields, body = _split(_read(file))
     if not body.strip():
-        raise Invalid("says nothing after its front matter")
+        raise Invalid("has no text after its front matter")
     return Skill(
         name=_check_name(fields.get("name", folder.name)),
         description=_check_description(fields.get("description")),

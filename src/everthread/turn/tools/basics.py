@@ -41,7 +41,7 @@ async def now(tool_context: ToolContext, timezone: Annotated[str, "such as Asia/
         here = tool_context.now().astimezone(UTC if timezone == "UTC" else ZoneInfo(timezone))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise Invalid(
-            f"unknown time zone {timezone!r}; write one such as Asia/Shanghai or UTC", field="timezone"
+            f"unknown time zone {timezone!r}; use a name such as Asia/Shanghai or UTC", field="timezone"
         ) from None
     return f"{here.isoformat(timespec='seconds')} ({here.strftime('%A')}, {timezone})"
 
@@ -74,7 +74,7 @@ async def use_skill(
     skill = SkillSet(skills=tuple(tool_context.skills)).get(name.removeprefix("@"))
     if skill is None:
         known = ", ".join(one.name for one in tool_context.skills)
-        raise NotFound(f"there is no skill {name!r}; there are: {known}")
+        raise NotFound(f"unknown skill {name!r}; available: {known}")
     if file:
         return await asyncio.to_thread(skill.read, file)
     tool_context.state_changes.set_active_skill(skill)

@@ -41,7 +41,7 @@ async def read_file(
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        raise Invalid(f"{path} is no text: {size:,} bytes", field="path") from None
+        raise Invalid(f"{path} is not a text file: {size:,} bytes", field="path") from None
     every = text.splitlines()
     shown = every[first_line - 1 : first_line - 1 + lines]
     if not shown and first_line > 1:

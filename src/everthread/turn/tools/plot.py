@@ -100,7 +100,7 @@ def _check(chart: Chart) -> Chart:
     if chart.kind == "pie":
         (values, *others) = chart.series.values()
         if others or any(value is None or value < 0 for value in values) or not sum(filter(None, values)):
-            raise Invalid("of a pie must be one, with numbers from 0 up", field="series")
+            raise Invalid("must be a single series of numbers from 0 up for a pie chart", field="series")
     return chart if chart.x or chart.kind == "histogram" else chart._replace(x=list(range(1, count + 1)))
 
 

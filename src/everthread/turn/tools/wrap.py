@@ -240,7 +240,7 @@ def _cut(text: str) -> str:
 def _binary_result(body: bytes) -> ContentAndArtifact:
     """A line for the model, and the bytes themselves beside it."""
     artifact = {"type": "bytes", "sha256": sha256(body).hexdigest(), "base64": base64.b64encode(body).decode()}
-    return f"{len(body):,} bytes that are no text, kept whole in the log (sha256 {artifact['sha256']}).", artifact
+    return f"{len(body):,} bytes of binary data, kept whole in the log (sha256 {artifact['sha256']}).", artifact
 
 
 def _as_json(value: Any) -> str:

@@ -92,7 +92,7 @@ async def _refuse_known(connection: Connection, new: NewConversation) -> None:
 async def _parent(connection: Connection, owner: str, id: str) -> int:
     row = await connection.fetchrow(sql.CONVERSATION_STATE, owner, id)
     if row is None or row[1] is not None:
-        raise NotFound(f"no conversation {id!r} to be the parent")
+        raise NotFound(f"no parent conversation {id!r}")
     number: int = row[0]
     return number
 

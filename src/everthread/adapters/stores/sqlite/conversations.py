@@ -85,7 +85,7 @@ def _create(connection: sqlite3.Connection, new: NewConversation, now: int) -> C
     if new.parent_id is not None:
         row = connection.execute(sql.CONVERSATION_STATE, (new.owner, new.parent_id)).fetchone()
         if row is None or row[1] is not None:
-            raise NotFound(f"no conversation {new.parent_id!r} to be the parent")
+            raise NotFound(f"no parent conversation {new.parent_id!r}")
         parent = row[0]
     chain = genesis(new.owner, new.id)
     at = now if new.created_at is None else to_micros(new.created_at)
