@@ -112,21 +112,22 @@ class Vectors(Protocol):
 
     @property
     def about(self) -> str:
-        """What it is and how it searches, for people."""
+        """What it is and how it searches, in words for people."""
 
     async def put(self, ref: Ref, model: str, parts: Sequence[VectorPart]) -> None:
-        """Keep them all, each in the place of the one that was there; killed half-way, the same again completes it.
+        """Store these vectors, replacing those of the same parts. If it is interrupted, the same call completes it.
 
-        Invalid when their dimension is not that of the model's others. Parts of what was erased are left out; NotFound
-        when the conversation is unknown or was erased.
+        Raises Invalid when their dimension differs from the model's other vectors, and NotFound when the conversation
+        is unknown or was erased. Parts of erased messages are skipped.
         """
 
     async def near(
         self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
     ) -> Sequence[VectorHit]:
-        """The nearest parts, best first, of one conversation (exact) or, with None, of all that the owner has.
+        """Return the nearest parts, best first: of one conversation (exact) or, with None, of everything the owner has.
 
-        Invalid when the dimension is not that of the model's vectors; nothing when it has none here.
+        Raises Invalid when the dimension is not that of the model's vectors; returns nothing when the model has none
+        here.
         """
 
     async def forget(
@@ -137,19 +138,19 @@ class Vectors(Protocol):
         seqs: Sequence[int] | None = None,
         model: str | None = None,
     ) -> int:
-        """Destroy the vectors of an owner, of a conversation, or of some entries of it; of all models or of one.
+        """Destroy the vectors of an owner, of a conversation, or of some of its entries; of one model or of all.
 
-        Gives how many there were, where the store can tell.
+        Returns how many there were, if the store can tell.
         """
 
     async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
-        """How far the index has come, by the name of the embedder. Nothing for a conversation that is not there."""
+        """Return how much of a conversation is indexed, by embedder; nothing for an unknown conversation."""
 
     async def models(self) -> Mapping[str, int]:
-        """Every embedder that vectors are by, and how many parts it has, over all owners."""
+        """Return every embedder that has vectors here and how many parts each has, over all owners."""
 
     async def close(self) -> None:
-        """Let go of what it holds open. What is asked afterwards may open it again."""
+        """Close connections. A later call may open them again."""
 
 
 def unit(numbers: Iterable[float]) -> bytes:

@@ -40,18 +40,18 @@ class TurnOptions:
     """
 
     model: ModelChoice = None
-    """A name such as `openai:gpt-5-mini`, or a LangChain chat model; None: the configured one."""
+    """A name such as `openai:gpt-5-mini`, or a LangChain chat model; None for the configured one."""
     model_pref: str | None = None
-    """default, vision, code or reasoning: which of the configured models."""
+    """Which of the configured models: `default`, `vision`, `code` or `reasoning`."""
     agent_type: str = GENERAL
     system: str | None = None
-    """Goes before the prompt of the agent's type."""
+    """A system prompt, placed before that of the agent type."""
     features: Mapping[str, bool] | None = None
-    """Features of this request: summary, recall, memory, retrieval."""
+    """Which features are on in this turn: `summary`, `recall`, `memory`, `retrieval`."""
     allowed_tools: Sequence[str] = ()
-    """Tools beside those of the agent's type."""
+    """Tools beyond those of the agent type."""
     persistent_tools: Sequence[str] | None = None
-    """Tools that the session keeps from here on; None leaves them as they are."""
+    """Tools that the conversation keeps from now on; None leaves them as they are."""
     active_skill: str | None = None
     max_loops: int | None = None
     kb_prefix: str | None = None
@@ -59,16 +59,16 @@ class TurnOptions:
     workspace: Workspace | None = None
     uploaded_files: Sequence[Mapping[str, Any]] | None = None
     when_busy: WhenBusy = "enqueue"
-    """What becomes of the message while another turn of the conversation runs."""
+    """What happens to the message while another turn of the conversation runs."""
     debug: bool = False
     callbacks: Sequence[BaseCallbackHandler] = ()
     """LangChain callbacks, such as Langfuse's."""
     turn_id: str | None = None
-    """The same id again is the same turn."""
+    """An id of your own: the same id again is the same turn, so a retry is safe."""
     kind: str = "turn"
     assistant: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Kept with the turn's row."""
+    """Stored with the turn."""
 
 
 class TurnFields(TypedDict, total=False):
