@@ -22,12 +22,10 @@ from everthread.adapters.stores.sqlite.files import migrate
 from everthread.settings import Settings
 from tests.forkserver import ForkServer
 from tests.postgres import Server, roomy_folder, shared_server
+from tests.shared_data import shared_folder
 
 STORES = ("memory", "sqlite", "postgres")
 DURABLE_STORES = ("sqlite", "postgres")
-SHARED = Path(os.environ.get("EVERTHREAD_SHARED", Path(__file__).parents[2] / "shared"))
-"""Recorded conversations beside the project, or where the environment says; tests that need them skip visibly where
-they are absent."""
 
 hypothesis.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis.register_profile("new", hypothesis.get_profile("patient"), max_examples=300)
@@ -131,6 +129,4 @@ def forkserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of recorded conversations."""
-    if not SHARED.is_dir():
-        pytest.skip("needs the recorded conversations in ../shared")
-    return SHARED
+    return shared_folder()

@@ -11,8 +11,8 @@ import everthread
 from everthread import Job, Pace
 from tests.cli.conftest import Quick
 from tests.cli.shell import Fork, Shell
-from tests.contracts.errands import put, settled, until, working
-from tests.crash.crowd import talk
+from tests.contracts.job_helpers import put, settled, until, working
+from tests.crash.writer_processes import talk
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])

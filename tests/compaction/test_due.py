@@ -11,7 +11,7 @@ import everthread
 from everthread import Budget, Conversation
 from everthread.compaction.due import Load, measure_load
 from everthread.context import read_view
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 from tests.contracts.views import call, result, tell
 
 

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-FOLDER = Path(__file__).parents[3] / "shared" / "data" / "trajectories"
+from tests.shared_data import shared_folder
 
 Run = list[dict[str, Any]]
 
 
 def tau_bench_runs() -> list[Run]:
     """200 airline conversations, 1,164 tool calls."""
-    path = FOLDER / "tau-bench-airline.json"
-    if not path.exists():
-        pytest.skip("the recorded trajectories are not beside the project")
+    path = shared_folder("data/trajectories/tau-bench-airline.json")
     return [run["traj"] for run in json.loads(path.read_text())]
 
 
 def swe_agent_runs() -> list[Run]:
     """Coding runs; their results name no call id, only a list of ids."""
-    if not (FOLDER / "swe-agent").exists():
-        pytest.skip("the recorded trajectories are not beside the project")
-    return [json.loads(path.read_text())["history"] for path in sorted((FOLDER / "swe-agent").glob("*.traj"))]
+    folder = shared_folder("data/trajectories/swe-agent")
+    return [json.loads(path.read_text())["history"] for path in sorted(folder.glob("*.traj"))]

@@ -10,7 +10,7 @@ import pytest
 from everthread import Conversation, Everthread
 from everthread.agent_tools import AgentToolAnswer, compress_context, history_open, history_search
 from everthread.context.tokens import count_tokens
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 from tests.contracts.views import IMAGE, call, result, tell, text_of
 
 CALL = re.compile(r"(history_open|history_search)\(([^)]*)\)")

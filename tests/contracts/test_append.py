@@ -13,7 +13,7 @@ import everthread
 from everthread import Conversation, Everthread, HeadMoved, Invalid
 from everthread.context.tokens import count_tokens
 from everthread.testing import ManualClock
-from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
+from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
 
 
 async def test_receipts_tell_what_became_of_each_message(conv: Conversation) -> None:

@@ -13,8 +13,8 @@ from everthread import Budget, Compaction, CompactionPolicy, Conversation, Evert
 from everthread.compaction.sources import ConversationKind
 from everthread.core.clock import system_clock
 from everthread.runtime import Runtime
-from tests.contracts.errands import settled, until
-from tests.contracts.talk import history, says
+from tests.contracts.job_helpers import settled, until
+from tests.contracts.message_helpers import history, says
 from tests.contracts.views import check, live, tell, tight
 
 MARK = CompactionPolicy().message_mark

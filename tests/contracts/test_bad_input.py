@@ -19,7 +19,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Everthread, EverthreadError, Invalid, NotFound, StoreDamaged, StoreError
-from tests.contracts.talk import appended, entry_count, history, says, texts
+from tests.contracts.message_helpers import appended, entry_count, history, says, texts
 
 PAIR_IN_HALVES = "\ud83d" + "\ude00"
 """Two halves that never met, as a stream decoded piece by piece leaves them: not the same text as 😀."""

@@ -13,7 +13,7 @@ import pytest
 import everthread
 from everthread import Conversation, Everthread, Invalid, StoreDamaged, StoreError
 from everthread.core import failpoints
-from tests.contracts.talk import says, texts
+from tests.contracts.message_helpers import says, texts
 
 BIG = "The zirconium ledger of Osnabrück. " * 3_000
 """Some 100 kB."""

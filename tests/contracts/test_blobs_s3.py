@@ -18,7 +18,7 @@ from moto.server import ThreadedMotoServer
 import everthread
 from everthread import StoreError
 from everthread.core import failpoints
-from tests.contracts.talk import says, texts
+from tests.contracts.message_helpers import says, texts
 
 BIG = "The zirconium ledger of Osnabrück. " * 3_000
 BUCKET = "everthread"

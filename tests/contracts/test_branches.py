@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from everthread import Branch, Conflict, Conversation, Everthread, HeadMoved, Invalid, NotFound
-from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
+from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import everthread
 from everthread.testing import ManualClock
-from tests.contracts.talk import history, says, seqs, texts
+from tests.contracts.message_helpers import history, says, seqs, texts
 
 JUMPS = (
     timedelta(0),

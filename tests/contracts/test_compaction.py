@@ -18,7 +18,7 @@ from everthread.compaction.summary_chain import summary_chain
 from everthread.context import read_view
 from everthread.context.quotes import summary_block
 from everthread.core import failpoints
-from tests.contracts.talk import appended, entry_count, history, says
+from tests.contracts.message_helpers import appended, entry_count, history, says
 from tests.contracts.views import IMAGE, check, live, tell, text_of, tight
 from tests.forensics import readable
 

@@ -10,7 +10,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Everthread, HeadMoved, Receipt
-from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
+from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
 
 
 async def test_fifty_writers_of_one_conversation_lose_and_double_nothing(et: Everthread, conv: Conversation) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everthread import Budget, Context, ContextOverflow, Conversation, Everthread, NotFound
-from tests.contracts.talk import appended, history, says, seqs
+from tests.contracts.message_helpers import appended, history, says, seqs
 from tests.contracts.views import IMAGE, Payload, call, check, live, result, tell, text_of, tight
 
 LIMITS = (300, 1_000, 4_000, 100_000)

@@ -11,7 +11,7 @@ import pytest
 import everthread
 from everthread import Conflict, Conversation, Everthread, NotFound
 from everthread.testing import ManualClock
-from tests.contracts.talk import appended, texts
+from tests.contracts.message_helpers import appended, texts
 
 
 async def test_a_new_conversation_has_what_it_was_given(et: Everthread) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from everthread import Conflict, Conversation, Everthread, NotFound
-from tests.contracts.talk import appended, entry_count, history, says, texts
+from tests.contracts.message_helpers import appended, entry_count, history, says, texts
 
 
 async def shown(conv: Conversation) -> dict[str, list[tuple[object, ...]]]:

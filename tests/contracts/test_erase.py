@@ -15,7 +15,7 @@ from everthread import Conversation, Erased, Everthread, NotFound
 from everthread.adapters.stores.in_memory import InMemoryStore
 from everthread.adapters.stores.sqlite import erase as sqlite_erase
 from everthread.adapters.stores.sqlite.files import connect
-from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
+from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
 from tests.forensics import readable
 
 asyncpg = pytest.importorskip("asyncpg")

@@ -12,7 +12,7 @@ from everthread.adapters.stores.postgres import compactions as on_postgres
 from everthread.adapters.stores.sqlite import compactions as on_sqlite
 from everthread.compaction.summary_chain import summary_chain
 from everthread.core.ports import MOST_PINNED
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 from tests.contracts.views import check, tell, text_of
 
 NARROW = {"fan_in": 2, "leaf_max_messages": 8}

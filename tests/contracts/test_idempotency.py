@@ -8,7 +8,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Erased, Everthread, HeadMoved, Invalid, KeyReused
-from tests.contracts.talk import appended, entry_count, says, texts
+from tests.contracts.message_helpers import appended, entry_count, says, texts
 
 
 async def test_i2_a_retry_with_a_key_never_doubles_a_message(et: Everthread, conv: Conversation) -> None:

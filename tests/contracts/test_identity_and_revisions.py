@@ -10,7 +10,7 @@ import pytest
 import everthread
 from everthread import Conversation, Everthread
 from everthread.testing import ManualClock
-from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
+from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
 
 
 async def test_the_same_message_again_is_nothing_new(et: Everthread, conv: Conversation) -> None:

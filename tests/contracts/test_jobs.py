@@ -13,8 +13,8 @@ import everthread
 from everthread import Conversation, Everthread, HeadMoved, Job, JobState, NotFound, Pace
 from everthread.compaction.policy import CompactionPolicy
 from everthread.core.jobs import COMPACT, NewJob, WakeFilter, pause_before_next
-from tests.contracts.errands import QUICK, Diary, put, settled, the_job, until, working
-from tests.contracts.talk import appended, says
+from tests.contracts.job_helpers import QUICK, Diary, put, settled, the_job, until, working
+from tests.contracts.message_helpers import appended, says
 
 FIRST_LOOK = CompactionPolicy().message_mark + 1
 ONE_LANE = replace(QUICK, concurrency=1, most_attempts=2)

@@ -9,7 +9,7 @@ import pytest
 import everthread
 from everthread import Conversation, Everthread, NotFound
 from everthread.testing import ManualClock
-from tests.contracts.talk import appended, entry_count, history, says, seqs, texts
+from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
 
 
 @pytest.fixture

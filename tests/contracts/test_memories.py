@@ -22,7 +22,7 @@ from everthread import (
 from everthread.core.nouns import Ref
 from everthread.recall.memories import memories_for_context
 from everthread.testing import FakeEmbedder
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 from tests.contracts.test_erase import everything_kept, traces
 
 SECRET = "xylophagous"

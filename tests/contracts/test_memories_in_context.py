@@ -11,7 +11,7 @@ import pytest
 import everthread
 from everthread import Budget, Context, Conversation, Everthread
 from everthread.testing import ManualClock
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 
 CLOCK_START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 
 import everthread
 from everthread import Erased, Everthread, NotFound
-from tests.contracts.talk import appended, says, texts
+from tests.contracts.message_helpers import appended, says, texts
 from tests.forensics import readable
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from everthread import Everthread, EverthreadError, Invalid, NotFound
-from tests.contracts.talk import appended, says, texts
+from tests.contracts.message_helpers import appended, says, texts
 
 
 async def problem(call: Callable[[], Awaitable[object]]) -> tuple[type[EverthreadError], str]:

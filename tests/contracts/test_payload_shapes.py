@@ -26,7 +26,7 @@ from langchain_core.messages import (
 )
 
 from everthread import Conversation, Everthread, Invalid
-from tests.contracts.talk import appended, history, says, texts
+from tests.contracts.message_helpers import appended, history, says, texts
 
 IMAGE = base64.b64encode(bytes(range(256)) * 20).decode()
 CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}

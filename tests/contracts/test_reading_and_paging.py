@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from everthread import Conversation, Everthread, Invalid, NotFound
-from tests.contracts.talk import appended, history, says, seqs, texts
+from tests.contracts.message_helpers import appended, history, says, seqs, texts
 
 MANY = 1_203
 """More than two of the pages that history is read in."""

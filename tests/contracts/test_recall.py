@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from everthread import Context, Conversation, Everthread
 from everthread.context import find_violations
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 from tests.contracts.views import check, tell, text_of, tight
 
 SECRET_WORD = "The harpsichord of Aunt Wilhelmina stands in Trondheim."

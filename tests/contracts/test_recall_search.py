@@ -11,7 +11,7 @@ import pytest
 from everthread import Conversation, Everthread, Invalid
 from everthread.recall.candidates import NEIGHBOUR_REACH
 from everthread.recall.search import RecallServices, recall
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 from tests.contracts.views import text_of
 
 MONDAY = datetime(2026, 4, 6, 9, tzinfo=UTC)

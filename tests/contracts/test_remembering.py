@@ -13,8 +13,8 @@ from everthread.agent_tools import forget, remember
 from everthread.compaction.sources import ConversationKind
 from everthread.core.jobs import REMEMBER
 from everthread.jobs.handlers import job_handlers
-from tests.contracts.errands import settled
-from tests.contracts.talk import says
+from tests.contracts.job_helpers import settled
+from tests.contracts.message_helpers import says
 from tests.contracts.test_erase import everything_kept, traces
 
 PACE = Pace(poll_seconds=0.5, lease_seconds=5.0, stop_seconds=0.5)

@@ -8,7 +8,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Everthread, NotFound
-from tests.contracts.talk import appended, says
+from tests.contracts.message_helpers import appended, says
 
 
 async def found(et: Everthread, text: str, **options: object) -> list[str]:

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 import everthread
 from everthread import Conversation, Erased, Everthread, HeadMoved, KeyReused, NotFound, Receipt
-from tests.contracts.model import Answered, Said, Talk
+from tests.contracts.reference_model import Answered, Said, Talk
 from tests.postgres import Server
 
 R = TypeVar("R")

@@ -13,7 +13,7 @@ from everthread.core.jobs import COMPACT, NewJob
 from everthread.core.nouns import Ref
 from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnQuery, TurnState, WhenBusy
 from everthread.history import ingest, turn_intents
-from tests.contracts.talk import says, texts
+from tests.contracts.message_helpers import says, texts
 
 ME = "here/1"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

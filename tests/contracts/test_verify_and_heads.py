@@ -10,7 +10,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Everthread, Head
-from tests.contracts.talk import appended, says
+from tests.contracts.message_helpers import appended, says
 
 asyncpg = pytest.importorskip("asyncpg")
 

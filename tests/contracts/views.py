@@ -7,7 +7,7 @@ from typing import Any
 from everthread import Budget, Compaction, Context, Conversation
 from everthread.context import find_violations
 from tests.context.random_histories import PIXEL
-from tests.contracts.talk import history, says
+from tests.contracts.message_helpers import history, says
 
 Payload = dict[str, Any]
 

@@ -22,8 +22,8 @@ from typing import Any
 import everthread
 from everthread import Everthread, NotFound, StoreGone
 from everthread.core import failpoints
-from tests.crash.deeds import Answer, do
 from tests.crash.script import Lane, Step, script
+from tests.crash.verbs import Answer, do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

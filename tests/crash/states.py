@@ -18,8 +18,8 @@ from everthread.core.entries import Entry
 from everthread.core.log import BranchRow
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.history.search_query import parse_query
-from tests.crash.deeds import Answer, do
 from tests.crash.script import Lane, script
+from tests.crash.verbs import Answer, do
 
 _ID, _RAW = Entry._fields.index("id"), Entry._fields.index("raw")
 

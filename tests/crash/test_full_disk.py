@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from everthread.adapters.stores.sqlite.erase import NOT_REWRITTEN
-from tests.crash.filling import ATTEMPTS, BATCH
+from tests.crash.fill_disk import ATTEMPTS, BATCH
 from tests.crash.small_disk import UNAVAILABLE
 from tests.forkserver import ForkServer
 
@@ -62,7 +62,7 @@ ERRORS = {"tmpfs": {"StoreFull"}, "file limit": {"StoreError"}}
 @pytest.mark.parametrize("store", ["sqlite"])
 def test_i29_a_full_disk_fails_cleanly(store: str, way: str, forkserver: ForkServer, tmp_path: Path) -> None:
     sizes = {"size_bytes": 6 * MEGABYTE, "ballast_bytes": 3 * MEGABYTE}
-    told = story(forkserver, "tests.crash.filling:fill_sqlite", tmp_path, way=way, **sizes)
+    told = story(forkserver, "tests.crash.fill_disk:fill_sqlite", tmp_path, way=way, **sizes)
     assert_clean(told, ERRORS[way])
     assert_erase_is_clean(told, ERRORS[way])
 
@@ -78,7 +78,7 @@ def test_i29_a_full_disk_under_the_server_fails_cleanly(
 ) -> None:
     """Either the rows find no room and are refused, or a new file of the server's log does not, and it stops."""
     sizes = {"size_bytes": 200 * MEGABYTE, "left_bytes": left_bytes}
-    told = story(forkserver, "tests.crash.filling:fill_postgres", tmp_path, **sizes)
+    told = story(forkserver, "tests.crash.fill_disk:fill_postgres", tmp_path, **sizes)
     acknowledged = told["acknowledged"] * BATCH
     assert set(told["problems"]) == {error}
     assert told["server survived"] == (error == "StoreFull")
@@ -92,7 +92,7 @@ def test_i29_an_erase_that_finds_no_room_to_rewrite_the_file_is_finished_later(
 ) -> None:
     """On SQLite. The text is unreadable at once, the database opens as ever, and with room its bytes go."""
     sizes = {"size_bytes": 12 * MEGABYTE, "left_bytes": MEGABYTE}
-    told = story(forkserver, "tests.crash.filling:erase_without_room", tmp_path, **sizes)
+    told = story(forkserver, "tests.crash.fill_disk:erase_without_room", tmp_path, **sizes)
     assert any(left.startswith(NOT_REWRITTEN) for left in told["cannot reach"])
     assert told["seen"]["ok"]
     assert told["seen"]["messages"] == told["seen"]["entries"] - 1

@@ -13,8 +13,8 @@ import pytest
 import everthread
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED
 from everthread.core.failpoints import FAILPOINTS
-from tests.crash.crowd import BIG, TALK_MESSAGES, append_batches, append_big, index_talk
 from tests.crash.trial import KILLED, NewTrial
+from tests.crash.writer_processes import BIG, TALK_MESSAGES, append_batches, append_big, index_talk
 from tests.forkserver import ForkServer
 
 RANDOM_SEEDS = {"sqlite": range(100, 108), "postgres": range(100, 102)}
@@ -62,7 +62,7 @@ def test_i1_acknowledged_calls_survive_kills_at_any_time(store: str, seed: int, 
 @pytest.mark.parametrize("store", ["sqlite"])
 def test_a_kill_while_the_index_catches_up_loses_no_word(store: str, empty_url: str, forkserver: ForkServer) -> None:
     batches = {"url": empty_url, "conversation": "c", "name": "ann", "batches": MOST_UNINDEXED // 50 + 1, "size": 50}
-    child = forkserver.start("tests.crash.crowd:append_large_batches", **batches, kill="index.written:1")
+    child = forkserver.start("tests.crash.writer_processes:append_large_batches", **batches, kill="index.written:1")
     assert child.wait() == KILLED, child.said()
     for number in (0, BATCH // 2, BATCH - 1):
         assert asyncio.run(found(empty_url, str(number))) == [number + 1]
@@ -74,7 +74,9 @@ def test_i1_a_kill_while_ids_are_filed_leaves_each_to_be_found_once(
     store: str, batch: int, empty_url: str, forkserver: ForkServer
 ) -> None:
     batches = {"url": empty_url, "conversation": "c", "name": "ann", "batches": 12, "size": 200}
-    child = forkserver.start("tests.crash.crowd:append_large_batches", **batches, kill=f"ids.indexed:{batch}")
+    child = forkserver.start(
+        "tests.crash.writer_processes:append_large_batches", **batches, kill=f"ids.indexed:{batch}"
+    )
     assert child.wait() == KILLED, child.said()
     asyncio.run(append_batches(empty_url, "c", "ann", 12, 200))
     asyncio.run(check_ids(empty_url, 12 * 200))
@@ -94,7 +96,7 @@ async def check_ids(url: str, count: int) -> None:
 def test_i9_a_kill_while_a_compaction_is_written_leaves_the_former_view(
     store: str, empty_url: str, forkserver: ForkServer
 ) -> None:
-    child = forkserver.start("tests.crash.crowd:compact_a_talk", url=empty_url, kill="compaction.written:1")
+    child = forkserver.start("tests.crash.writer_processes:compact_a_talk", url=empty_url, kill="compaction.written:1")
     assert child.wait() == KILLED, child.said()
     asyncio.run(compact_again(empty_url))
 
@@ -104,7 +106,9 @@ def test_i1_a_kill_between_a_blob_and_its_commit_leaves_a_log_without_it(
     store: str, empty_url: str, forkserver: ForkServer, tmp_path: Path
 ) -> None:
     blobs = f"file://{tmp_path / 'blobs'}"
-    child = forkserver.start("tests.crash.crowd:append_a_blob", url=empty_url, blobs=blobs, kill="blob.written:1")
+    child = forkserver.start(
+        "tests.crash.writer_processes:append_a_blob", url=empty_url, blobs=blobs, kill="blob.written:1"
+    )
     assert child.wait() == KILLED, child.said()
     asyncio.run(append_again(empty_url, blobs))
 
@@ -129,7 +133,7 @@ def test_i22_a_kill_while_blobs_are_erased_leaves_none_after_the_next_opening(
 ) -> None:
     folder = tmp_path / "blobs"
     blobs = f"file://{folder}"
-    child = forkserver.start("tests.crash.crowd:erase_a_blob", url=empty_url, blobs=blobs, kill=f"{point}:1")
+    child = forkserver.start("tests.crash.writer_processes:erase_a_blob", url=empty_url, blobs=blobs, kill=f"{point}:1")
     assert child.wait() == KILLED, child.said()
     asyncio.run(opened_and_verified(empty_url, blobs))
     assert [path for path in folder.rglob("*") if path.is_file()] == []
@@ -139,7 +143,7 @@ def test_i22_a_kill_while_blobs_are_erased_leaves_none_after_the_next_opening(
 def test_a_kill_while_vectors_are_written_leaves_none_and_the_next_try_all(
     store: str, empty_url: str, forkserver: ForkServer
 ) -> None:
-    child = forkserver.start("tests.crash.crowd:put_vectors", url=empty_url, kill="vectors.written:1")
+    child = forkserver.start("tests.crash.writer_processes:put_vectors", url=empty_url, kill="vectors.written:1")
     assert child.wait() == KILLED, child.said()
     asyncio.run(index_again(empty_url))
 

@@ -19,7 +19,7 @@ def start_crowd(forkserver: ForkServer, url: str, appends: int) -> list[Child]:
     """Let them all append at once. One that waits too long for its turn is told StoreBusy, and ends badly."""
     common = {"url": url, "conversation": "shared", "count": appends, "start_at": time.time() + 0.1}
     names = [f"writer{number}" for number in range(PROCESSES)]
-    return [forkserver.start("tests.crash.crowd:append_many", name=name, **common) for name in names]
+    return [forkserver.start("tests.crash.writer_processes:append_many", name=name, **common) for name in names]
 
 
 def crowd(forkserver: ForkServer, url: str, appends: int) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 import everthread
 from everthread import Conversation, Everthread, Pace
-from tests.contracts.errands import put, settled, until
-from tests.crash.chores import KINDS
-from tests.crash.crowd import talk
+from tests.contracts.job_helpers import put, settled, until
+from tests.crash.background_workers import KINDS
 from tests.crash.trial import KILLED
+from tests.crash.writer_processes import talk
 from tests.forkserver import ForkServer
 from tests.postgres import OwnServer, own_server
 
@@ -28,7 +28,7 @@ def test_a_job_whose_worker_is_killed_is_done_by_the_next_one_once(
     store: str, empty_url: str, forkserver: ForkServer
 ) -> None:
     asyncio.run(talk(empty_url))
-    child = forkserver.start("tests.crash.chores:die_at_work", url=empty_url)
+    child = forkserver.start("tests.crash.background_workers:die_at_work", url=empty_url)
     assert child.wait() == KILLED, child.said()
     asyncio.run(_finish(empty_url))
 
@@ -48,7 +48,7 @@ def test_a_kill_while_a_job_is_written_leaves_neither_the_job_nor_its_cause(
     store: str, empty_url: str, forkserver: ForkServer
 ) -> None:
     batch = {"url": empty_url, "conversation": "c", "name": "ann", "batches": 1, "size": 50}
-    child = forkserver.start("tests.crash.crowd:append_large_batches", **batch, kill="job.written:1")
+    child = forkserver.start("tests.crash.writer_processes:append_large_batches", **batch, kill="job.written:1")
     assert child.wait() == KILLED, child.said()
     asyncio.run(_nothing_was_written(empty_url))
 
@@ -69,7 +69,7 @@ def test_of_eight_processes_one_works_on_a_conversation_at_a_time(
     diary.touch()
     jobs = CONVERSATIONS * len(KINDS)
     children = [
-        forkserver.start("tests.crash.chores:keep_a_diary", url=empty_url, diary=str(diary), jobs=jobs)
+        forkserver.start("tests.crash.background_workers:keep_a_diary", url=empty_url, diary=str(diary), jobs=jobs)
         for _ in range(PROCESSES)
     ]
     for child in children:

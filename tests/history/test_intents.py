@@ -13,7 +13,7 @@ from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
 from everthread.core.paths import segments
 from everthread.history.intents import Append, CopyLog, Edit, Fork, MarkMessage, SetActive, as_sibling
-from tests.history.ledger import Ledger, prepared
+from tests.history.fake_log import FakeLog, prepared
 
 NUMBERS = st.integers(0, 10_000)
 STEPS = st.lists(
@@ -22,29 +22,29 @@ STEPS = st.lists(
 )
 
 
-def written(steps: list[tuple[str, int, int]]) -> Ledger:
+def written(steps: list[tuple[str, int, int]]) -> FakeLog:
     """A log after these steps; each number picks a message, a branch or a mark from those there are."""
-    ledger = Ledger()
-    ledger.write(Append(messages=[prepared("first", "m0")]))
+    log = FakeLog()
+    log.write(Append(messages=[prepared("first", "m0")]))
     for verb, one, other in steps:
-        target = ledger.places()[one % len(ledger.places())]
-        branch = sorted(ledger.branches)[other % len(ledger.branches)]
+        target = log.places()[one % len(log.places())]
+        branch = sorted(log.branches)[other % len(log.branches)]
         if verb == "append":
             batch = [prepared(f"said {n}") for n in range(1 + one % 3)]
-            ledger.write(Append(messages=batch, branch=ledger.branches[branch].id))
+            log.write(Append(messages=batch, branch=log.branches[branch].id))
         elif verb == "at":
-            ledger.write(Append(messages=[prepared("here")], branch=target.seq))
+            log.write(Append(messages=[prepared("here")], branch=target.seq))
         elif verb == "replace":
-            ledger.write(Append(messages=[prepared(f"revised {other}", target.id), prepared("and more")]))
+            log.write(Append(messages=[prepared(f"revised {other}", target.id), prepared("and more")]))
         elif verb == "edit":
-            ledger.write(Edit(target=target.id, message=prepared(f"edited {other}"), activate=bool(other % 2)))
+            log.write(Edit(target=target.id, message=prepared(f"edited {other}"), activate=bool(other % 2)))
         elif verb == "mark":
-            ledger.write(MarkMessage(target=target.id, mark=list(Mark)[other % 4]))
+            log.write(MarkMessage(target=target.id, mark=list(Mark)[other % 4]))
         elif verb == "fork":
-            ledger.write(Fork(at_seq=target.seq if other % 5 else 0, activate=bool(other % 2)))
+            log.write(Fork(at_seq=target.seq if other % 5 else 0, activate=bool(other % 2)))
         else:
-            ledger.write(SetActive(branch=ledger.branches[branch].id))
-    return ledger
+            log.write(SetActive(branch=log.branches[branch].id))
+    return log
 
 
 def relinked(entries: list[Entry]) -> bytes:
@@ -60,24 +60,24 @@ def relinked(entries: list[Entry]) -> bytes:
 @settings(deadline=None)
 @given(STEPS)
 def test_the_chain_of_any_sequence_of_decisions_verifies(steps: list[tuple[str, int, int]]) -> None:
-    ledger = written(steps)
-    assert [entry.seq for entry in ledger.entries] == list(range(1, len(ledger.entries) + 1))
-    assert relinked(ledger.entries) == ledger.chain
+    log = written(steps)
+    assert [entry.seq for entry in log.entries] == list(range(1, len(log.entries) + 1))
+    assert relinked(log.entries) == log.chain
 
 
 @settings(deadline=None)
 @given(STEPS)
 def test_the_stretches_of_any_branch_follow_the_parents_of_its_leaf(steps: list[tuple[str, int, int]]) -> None:
-    ledger = written(steps)
-    own = {place.seq: place for place in ledger.places()}
-    for number, row in ledger.branches.items():
+    log = written(steps)
+    own = {place.seq: place for place in log.places()}
+    for number, row in log.branches.items():
         path = [
             seq
-            for stretch in segments(ledger.branches, number)
+            for stretch in segments(log.branches, number)
             for seq in range(stretch.after + 1, stretch.last + 1)
             if seq in own and own[seq].branch == stretch.branch
         ]
-        assert path == ledger.parents(row.leaf_seq)
+        assert path == log.parents(row.leaf_seq)
         assert row.leaf_depth == len(path)
         assert [own[seq].depth for seq in path] == list(range(1, len(path) + 1))
 
@@ -85,14 +85,14 @@ def test_the_stretches_of_any_branch_follow_the_parents_of_its_leaf(steps: list[
 @settings(deadline=None)
 @given(STEPS)
 def test_rows_repeat_what_the_log_says(steps: list[tuple[str, int, int]]) -> None:
-    ledger = written(steps)
-    for place in ledger.places():
+    log = written(steps)
+    for place in log.places():
         revisions = [
-            e for e in ledger.entries if e.how == Revision.REPLACE and e.kind != Kind.MARK and e.revises == place.seq
+            e for e in log.entries if e.how == Revision.REPLACE and e.kind != Kind.MARK and e.revises == place.seq
         ]
         assert place.newest_seq == (revisions[-1].seq if revisions else None)
         expected = Flag.NONE
-        for entry in ledger.entries:
+        for entry in log.entries:
             if entry.kind == Kind.MARK and entry.revises == place.seq:
                 expected = {
                     Mark.DELETED: expected | Flag.DELETED,
@@ -112,33 +112,33 @@ def test_rows_repeat_what_the_log_says(steps: list[tuple[str, int, int]]) -> Non
 def test_a_copy_of_any_log_has_the_same_paths_and_a_chain_of_its_own(
     steps: list[tuple[str, int, int]], erased: int
 ) -> None:
-    ledger = written(steps)
-    ids = sorted({place.id for place in ledger.places()})
+    log = written(steps)
+    ids = sorted({place.id for place in log.places()})
     for id in ids[:: 2 + erased % 5]:
-        ledger.erase(id)
-    copy = Ledger()
-    rows = [ledger.branches[number] for number in sorted(ledger.branches)]
-    copy.write(CopyLog(entries=ledger.entries, branches=rows, active=ledger.active))
+        log.erase(id)
+    copy = FakeLog()
+    rows = [log.branches[number] for number in sorted(log.branches)]
+    copy.write(CopyLog(entries=log.entries, branches=rows, active=log.active))
     assert relinked(copy.entries) == copy.chain
     assert not any(entry.raw is None for entry in copy.entries)
-    for number in ledger.branches:
+    for number in log.branches:
         assert [copy.entries[seq - 1].id for seq in copy.parents(copy.branches[number].leaf_seq)] == [
-            ledger.entries[seq - 1].id
-            for seq in ledger.parents(ledger.branches[number].leaf_seq)
-            if ledger.entries[seq - 1].raw is not None
+            log.entries[seq - 1].id
+            for seq in log.parents(log.branches[number].leaf_seq)
+            if log.entries[seq - 1].raw is not None
         ]
     known = {place.seq for place in copy.places()}
     assert all(entry.revises in known for entry in copy.entries if entry.kind == Kind.MARK)
-    assert not {entry.salt for entry in copy.entries} & {entry.salt for entry in ledger.entries if entry.salt}
+    assert not {entry.salt for entry in copy.entries} & {entry.salt for entry in log.entries if entry.salt}
 
 
 def test_a_decision_changes_nothing_it_was_shown() -> None:
-    ledger = written([("append", 2, 0), ("edit", 1, 1)])
-    before = (list(ledger.entries), dict(ledger.branches), ledger.chain)
+    log = written([("append", 2, 0), ("edit", 1, 1)])
+    before = (list(log.entries), dict(log.branches), log.chain)
     intent = Append(messages=[prepared("x"), prepared("revised", "m0")])
-    seen = ledger.seen(intent)
+    seen = log.seen(intent)
     first, second = intent.decide(seen, 9), intent.decide(seen, 9)
-    assert (list(ledger.entries), dict(ledger.branches), ledger.chain) == before
+    assert (list(log.entries), dict(log.branches), log.chain) == before
     assert first.chain != second.chain, "each has salts of its own"
     assert [entry._replace(salt=None, chain=b"") for entry in first.entries] == [
         entry._replace(salt=None, chain=b"") for entry in second.entries
@@ -146,8 +146,8 @@ def test_a_decision_changes_nothing_it_was_shown() -> None:
 
 
 def test_salts_are_never_used_twice() -> None:
-    ledger = written([("append", number, 0) for number in range(20)])
-    salts = [entry.salt for entry in ledger.entries]
+    log = written([("append", number, 0) for number in range(20)])
+    salts = [entry.salt for entry in log.entries]
     assert all(salt is not None and len(salt) == chain.SALT_BYTES for salt in salts)
     assert len(set(salts)) == len(salts)
 
@@ -162,38 +162,38 @@ def test_needs_name_only_what_the_caller_named() -> None:
 
 
 def test_what_changes_nothing_writes_nothing() -> None:
-    ledger = written([])
+    log = written([])
     for intent in (
         Append(messages=[prepared("first", "m0")], expected_head=99),
         MarkMessage(target="m0", mark=Mark.RESTORED),
         MarkMessage(target="m0", mark=Mark.UNPINNED),
     ):
-        decision = intent.decide(ledger.seen(intent), 2)
+        decision = intent.decide(log.seen(intent), 2)
         assert (list(decision.entries), list(decision.touches), list(decision.branches)) == ([], [], [])
         assert (decision.chain, decision.active) == (None, None)
 
 
 def test_a_key_keeps_its_receipts_and_no_text() -> None:
-    ledger = Ledger()
-    receipts = ledger.write(Append(messages=[prepared("secret")], idempotency_key="k"))
-    answer = ledger.answers["k"]
+    log = FakeLog()
+    receipts = log.write(Append(messages=[prepared("secret")], idempotency_key="k"))
+    answer = log.answers["k"]
     assert b"secret" not in answer.body + answer.receipts
-    assert ledger.write(Append(messages=[prepared("secret")], idempotency_key="k")) == receipts
+    assert log.write(Append(messages=[prepared("secret")], idempotency_key="k")) == receipts
     with pytest.raises(KeyReused):
-        ledger.write(Append(messages=[prepared("other")], idempotency_key="k"))
+        log.write(Append(messages=[prepared("other")], idempotency_key="k"))
     assert answer.tells_of(receipts[0].id)
     assert not answer.tells_of("another")
-    ledger.answers["k"] = answer.blanked()
-    assert not ledger.answers["k"].tells_of(receipts[0].id)
+    log.answers["k"] = answer.blanked()
+    assert not log.answers["k"].tells_of(receipts[0].id)
     with pytest.raises(Erased):
-        ledger.write(Append(messages=[prepared("secret")], idempotency_key="k"))
+        log.write(Append(messages=[prepared("secret")], idempotency_key="k"))
 
 
 def test_one_text_cut_otherwise_is_another_body() -> None:
-    ledger = Ledger()
-    ledger.write(Append(messages=[prepared("ab"), prepared("c")], idempotency_key="k"))
+    log = FakeLog()
+    log.write(Append(messages=[prepared("ab"), prepared("c")], idempotency_key="k"))
     with pytest.raises(KeyReused):
-        ledger.write(Append(messages=[prepared("a"), prepared("bc")], idempotency_key="k"))
+        log.write(Append(messages=[prepared("a"), prepared("bc")], idempotency_key="k"))
 
 
 @pytest.mark.parametrize(
@@ -213,12 +213,12 @@ def test_one_text_cut_otherwise_is_another_body() -> None:
     ],
 )
 def test_what_the_state_does_not_allow_is_refused(intent: Append, problem: type[Exception]) -> None:
-    ledger = Ledger()
-    ledger.write(Append(messages=[prepared("first", "m0")]))
-    ledger.write(Append(messages=[prepared("revised", "m0")]))
-    ledger.write(MarkMessage(target="m0", mark=Mark.PINNED))
+    log = FakeLog()
+    log.write(Append(messages=[prepared("first", "m0")]))
+    log.write(Append(messages=[prepared("revised", "m0")]))
+    log.write(MarkMessage(target="m0", mark=Mark.PINNED))
     with pytest.raises(problem):
-        ledger.write(intent)
+        log.write(intent)
 
 
 @pytest.mark.parametrize(
@@ -232,10 +232,10 @@ def test_what_the_state_does_not_allow_is_refused(intent: Append, problem: type[
     ],
 )
 def test_an_erased_conversation_refuses_every_intent(intent: Append) -> None:
-    ledger = written([])
-    ledger.is_erased = True
+    log = written([])
+    log.is_erased = True
     with pytest.raises(Erased):
-        ledger.write(intent)
+        log.write(intent)
 
 
 def test_an_edit_keeps_its_bytes_and_gets_an_id_of_its_own() -> None:
@@ -246,13 +246,13 @@ def test_an_edit_keeps_its_bytes_and_gets_an_id_of_its_own() -> None:
 
 
 def test_a_revision_of_a_summary_is_a_summary() -> None:
-    ledger = Ledger()
+    log = FakeLog()
     marker = {"role": "user", "content": "short", "id": "s", "additional_kwargs": {"lc_source": "summarization"}}
     summary = prepared("short", "s")._replace(kind=Kind.SUMMARY, raw=json.dumps(marker).encode(), payload=marker)
-    ledger.write(Append(messages=[summary]))
-    ledger.write(Append(messages=[prepared("no longer", "s")]))
-    assert [entry.kind for entry in ledger.entries] == [Kind.SUMMARY, Kind.SUMMARY]
-    assert ledger.branches[0].leaf_seq == 0
+    log.write(Append(messages=[summary]))
+    log.write(Append(messages=[prepared("no longer", "s")]))
+    assert [entry.kind for entry in log.entries] == [Kind.SUMMARY, Kind.SUMMARY]
+    assert log.branches[0].leaf_seq == 0
 
 
 @pytest.mark.parametrize(
@@ -265,9 +265,9 @@ def test_a_revision_of_a_summary_is_a_summary() -> None:
     ],
 )
 def test_a_mark_is_an_entry_that_names_its_message(mark: Mark, before: Flag) -> None:
-    ledger = written([])
-    ledger.entries[0] = ledger.entries[0]._replace(flags=int(before))
-    ledger.write(MarkMessage(target="m0", mark=mark))
-    entry = ledger.entries[-1]
+    log = written([])
+    log.entries[0] = log.entries[0]._replace(flags=int(before))
+    log.write(MarkMessage(target="m0", mark=mark))
+    entry = log.entries[-1]
     assert (entry.kind, entry.how, entry.revises, entry.id) == (Kind.MARK, mark, 1, "m0")
     assert entry.raw == json.dumps({"mark": mark.name.lower()}).encode()

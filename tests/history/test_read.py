@@ -15,7 +15,7 @@ from everthread.core.ports import NewConversation, PathQuery
 from everthread.history import read as reading
 from everthread.history.intents import Append
 from everthread.testing import InMemoryStore
-from tests.history.ledger import prepared
+from tests.history.fake_log import prepared
 
 REF = Ref("local", "c")
 

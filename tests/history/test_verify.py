@@ -15,7 +15,7 @@ from everthread.core.ports import NewConversation
 from everthread.history import verify as verifying
 from everthread.history.intents import Append, Edit, Fork, MarkMessage
 from everthread.testing import InMemoryStore
-from tests.history.ledger import prepared
+from tests.history.fake_log import prepared
 
 REF = Ref("local", "c")
 

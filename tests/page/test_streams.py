@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.forkserver import ForkServer
 from tests.page.conftest import Served, serving, watched
-from tests.page.line import Line
+from tests.page.cuttable_proxy import CuttableProxy
 
 WORDS = " ".join(f"word{number}" for number in range(60))
 PACED = {"text": WORDS, "pace_seconds": 0.08}
@@ -73,11 +73,11 @@ def test_an_answer_asks_for_nothing_while_it_comes_in(page: Page) -> None:
 
 
 def test_a_dropped_connection_is_told_and_the_rest_is_replayed(browser: Browser, slow: Served) -> None:
-    with Line(int(slow.address.rpartition(":")[2])) as line, watched(browser, line.address) as page:
+    with CuttableProxy(int(slow.address.rpartition(":")[2])) as proxy, watched(browser, proxy.address) as page:
         ask(page, "hold the line")
-        line.cut()
+        proxy.cut()
         expect(page.get_by_text("Connection lost")).to_be_visible()
-        line.mend()
+        proxy.mend()
         expect(page.get_by_text("Connection lost")).to_have_count(0)
         expect_whole(page)
 

@@ -16,7 +16,7 @@ from everthread.context import read_view
 from everthread.core.clock import system_clock
 from everthread.core.nouns import Ref
 from everthread.replay import Figures, Prices, Trial
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 from tests.contracts.views import tell, tight, turn
 
 POLICY = CompactionPolicy(max_message_history=20, keep_recent=6, fan_in=3, summary_max_tokens=300)

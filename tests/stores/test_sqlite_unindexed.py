@@ -11,7 +11,7 @@ from everthread.adapters.stores.sqlite import unindexed as module
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
 from everthread.core.entries import UNCOUNTED, Entry, Kind
-from tests.contracts.talk import says
+from tests.contracts.message_helpers import says
 
 
 def entry(seq: int, *, tokens: int = UNCOUNTED, role: str = "user", raw: bytes = b"{}") -> Entry:

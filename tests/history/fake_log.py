@@ -23,7 +23,7 @@ def prepared(text: str, id: str | None = None) -> ingest.Prepared:
 
 
 @dataclass
-class Ledger:
+class FakeLog:
     """One conversation's log."""
 
     entries: list[Entry] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A line to a server that can be cut: connections through it break at once, and none is made until it is mended."""
+"""A proxy to a server that can be cut: its connections break at once, and it accepts none until it is mended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 
 
-class Line:
+class CuttableProxy:
     """Listens on a port of its own and hands everything on, both ways."""
 
     def __init__(self, port: int) -> None:
@@ -18,7 +18,7 @@ class Line:
         self._is_cut = False
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> CuttableProxy:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 

@@ -1,4 +1,4 @@
-"""Words the tests of background work share: putting jobs, having them done, and waiting for a state."""
+"""Helpers for tests of background work: putting jobs, having them done, and waiting for a state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words the contract tests share: how a message is written, and how a history is read back."""
+"""Helpers the contract tests share: how a message is written, and how a history is read back."""
 
 from __future__ import annotations
 
