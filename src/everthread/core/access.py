@@ -1,4 +1,4 @@
-"""Keys of the service: who holds one speaks for an owner. Of a key only its hash is kept."""
+"""API keys of the service. A request with a key acts for the key's owner. Only a hash of the key is stored."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _WRITTEN = re.compile(r"et_(?P<id>[a-z0-9]{12})_(?P<secret>[A-Za-z0-9_-]{43})", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A key as it is kept."""
+    """The stored row of an API key."""
 
     id: str
-    """Its public part, which lists and logs show."""
+    """The public part of the key, shown in lists and logs."""
     owner: str
     name: str
     is_admin: bool
-    """Whether it may also see and set what concerns all owners."""
+    """Whether the key may also be used for operations on all owners."""
     created_at: datetime
     revoked_at: datetime | None
     digest: bytes
-    """SHA-256 of the secret, which is random and long: nothing can be guessed from it."""
+    """SHA-256 of the secret. The secret is long and random, so it cannot be guessed from its hash."""
 
     def opens_with(self, secret: str) -> bool:
-        """Whether this secret is the key's, and the key still good."""
+        """Whether this is the key's secret, and the key was not revoked."""
         return self.revoked_at is None and hmac.compare_digest(self.digest, _digest(secret))
 
 
 class NewKey(NamedTuple):
-    """A key that was just made; the only time that it can be read."""
+    """A newly created key with its secret, which cannot be read again later."""
 
     key: ApiKey
     written: str
 
 
 def new_key(owner: str, *, name: str = "", is_admin: bool = False, now: datetime) -> NewKey:
-    """A fresh key, not kept yet."""
+    """Generate a new key. It is not stored yet; see `ApiKeys.add`."""
     if len(check_text(name, "name")) > MAX_NAME_CHARACTERS:
         raise Invalid(f"must have at most {MAX_NAME_CHARACTERS} characters", field="name")
     id = "".join(secrets.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(12))
@@ -64,7 +64,7 @@ def new_key(owner: str, *, name: str = "", is_admin: bool = False, now: datetime
 
 
 def parts_of(written: str) -> tuple[str, str] | None:
-    """The public part and the secret of what looks like a key."""
+    """Split a key into its public part and its secret; None when it does not look like a key."""
     found = _WRITTEN.fullmatch(written)
     return None if found is None else (found["id"], found["secret"])
 
@@ -74,16 +74,16 @@ def _digest(secret: str) -> bytes:
 
 
 class ApiKeys(Protocol):
-    """The keys of a database."""
+    """The API keys in a database."""
 
     async def add(self, key: ApiKey) -> None:
-        """Keep a new one."""
+        """Store a new key."""
 
     async def get(self, id: str) -> ApiKey | None:
-        """One by its public part, revoked or not."""
+        """Return the key with this public part, revoked or not; None when there is no such key."""
 
     async def list(self, owner: str | None) -> Sequence[ApiKey]:
-        """All of an owner or of everybody, oldest first."""
+        """Return all keys of an owner, or with None of all owners, oldest first."""
 
     async def revoke(self, id: str) -> ApiKey:
-        """Make it worthless from now on; NotFound when there is none by this id."""
+        """Revoke a key and return it. Raises NotFound when there is no key with this id."""

@@ -1,8 +1,8 @@
-"""Large payloads outside of the database: how they are named, and the port that keeps them.
+"""Large payloads outside of the database: how they are named, and the port that stores them.
 
-A blob is named by its conversation and the hash of its bytes, so one that is written twice is there once, and no two
-conversations share any. It is on the disk before the commit that refers to it; one that a crash left without a
-reference harms nobody and is swept later.
+A blob is named by its conversation and the hash of its bytes, so equal bytes are stored once per conversation, and
+conversations share no blobs. A blob is durable before the commit that refers to it; one that a crash left without a
+reference is harmless and swept later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from everthread.core.nouns import Ref
 
 REFERENCE = b"\x00"
-"""Begins the bytes that stand for a blob where a payload is expected: no JSON begins so."""
+"""The first byte of a reference to a blob in place of a payload; JSON never starts with it."""
 
 
 class BlobInfo(NamedTuple):
@@ -33,27 +33,27 @@ class BlobInfo(NamedTuple):
 
 
 class Blobs(Protocol):
-    """A place for large payloads. Blocking: stores call it from threads."""
+    """A store of large payloads. Its methods block: the database stores call them from threads."""
 
     def put(self, name: str, body: bytes) -> None:
-        """Keep the bytes; they are durable when this returns. The same name again is written anew."""
+        """Write a blob, replacing one with the same name. Durable when this returns."""
 
     def get(self, name: str) -> bytes | None:
-        """The bytes; None when there is no blob by this name."""
+        """Return a blob's bytes, or None when there is no blob with this name."""
 
     def delete(self, name: str) -> None:
-        """Destroy a blob; nothing when there is none."""
+        """Delete a blob. Does nothing when there is no blob with this name."""
 
     def everything(self) -> Iterator[BlobInfo]:
-        """All that are there."""
+        """Iterate over all blobs."""
 
 
 def blob_name(ref: Ref, body: bytes) -> str:
-    """`conversation/content`, both as hashes: a name says nothing about either, and any file system takes it."""
+    """Return `conversation/content`, both as hashes, so that the name reveals neither and suits any file system."""
     scope = blake2b(f"{ref.owner}\x00{ref.id}".encode(), digest_size=16).hexdigest()
     return f"{scope}/{sha256(body).hexdigest()}"
 
 
 def is_sound(name: str, body: bytes) -> bool:
-    """Whether these are the bytes that were written under the name."""
+    """Whether the bytes match the hash in the blob's name."""
     return name.rpartition("/")[2] == sha256(body).hexdigest()

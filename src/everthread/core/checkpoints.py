@@ -1,7 +1,7 @@
-"""Checkpoints of agent graphs, as a store keeps them: rows beside a conversation's log, and bytes they share.
+"""Checkpoints of agent graphs as a store sees them: rows next to a conversation's log, and blobs that they share.
 
-What a checkpoint *means* is adapters/checkpoints' business. Here it is a row with a body, the writes that wait on it,
-and blobs by digest. A checkpoint and the entries it makes are one `Decision` (core/log.py), so they commit together.
+What a checkpoint *means* is known to adapters/checkpoints alone. Here it is a row with a body, its pending writes, and
+blobs by digest. A checkpoint and its new log entries are one `Decision` (core/log.py), so they commit together.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from typing import NamedTuple
 
 
 def digest_of(body: bytes) -> bytes:
-    """The name that bytes are kept by."""
+    """The digest under which a blob is stored."""
     return blake2b(body, digest_size=16).digest()
 
 
 class CheckpointState(IntEnum):
-    """Whether a checkpoint is shown."""
+    """Whether readers can see a checkpoint."""
 
     VISIBLE = 0
     HIDDEN = 1
-    """Removed for its users, and kept because a visible one is rebuilt from its writes."""
+    """Removed for users, but kept because a visible checkpoint is rebuilt from its writes."""
     AWAITED = 2
-    """Only writes to it have come so far: a framework may save them before the checkpoint itself."""
+    """Not saved yet, but has writes: a framework may save those before the checkpoint itself."""
 
 
 class Thread(NamedTuple):
-    """What a conversation with checkpoints keeps about them as a whole."""
+    """The state of a conversation's checkpoints as a whole (a LangGraph thread)."""
 
     made: int = 0
-    """How many numbers were given to checkpoints; never reused."""
+    """The last number given to a checkpoint; numbers are never reused."""
     tip: int = 0
-    """The number of the root checkpoint put last."""
+    """The number of the most recently saved root checkpoint."""
     epoch: int = 0
-    """How often its checkpoints were deleted."""
+    """The number of times its checkpoints were deleted."""
     is_closed: bool = False
-    """Deleted, and nothing put since: the next put begins anew."""
+    """Whether its checkpoints were deleted and none was saved since; the next one starts the thread afresh."""
     erasures: int = 0
-    """How often a message of it was erased: what was remembered of it before is not to be trusted."""
+    """The number of times a message was erased; caches from before the last one are stale."""
 
 
 class StoredCheckpoint(NamedTuple):
-    """One checkpoint."""
+    """The row of one checkpoint."""
 
     number: int
     namespace: str
@@ -53,36 +53,39 @@ class StoredCheckpoint(NamedTuple):
     run_id: str | None
     state: int
     log_count: int
-    """How many entries the log had when it was made."""
+    """The number of log entries when the checkpoint was saved."""
     branch: int
+    """The branch of the log that the checkpoint belongs to."""
     leaf_seq: int
+    """The seq of the checkpoint's last message on that branch."""
     leaf_depth: int
-    """The branch of the log it stands on, the last message there, and how many messages there are up to it."""
+    """The number of messages on the path up to `leaf_seq`."""
     body: bytes
     metadata: bytes
 
 
 REFERS = "refs"
-"""The kind of a write's value that refers to entries."""
+"""The `kind` of a write whose value refers to log entries."""
 
 
 class StoredWrite(NamedTuple):
-    """One write that a task made on top of a checkpoint."""
+    """One pending write of a task on a checkpoint."""
 
     checkpoint: int
     task_id: str
     idx: int
-    """Below 0 for what a task has once (an error, an interrupt): the last one counts. Else the first one counts."""
+    """The write's index within its task. A negative index is for a special write that a task has once (an error, an
+    interrupt): saving it again replaces it. A write with another index is kept as first saved."""
     task_path: str
     channel: str
     kind: str
     value: bytes
     is_held: bool
-    """Whether it holds messages that are not in the log yet."""
+    """Whether the value holds messages that are not in the log yet."""
 
 
 class SavedCheckpoint(NamedTuple):
-    """A checkpoint as it is read: with its writes, in the order in which they were applied."""
+    """A checkpoint with its writes, in the order in which they were applied."""
 
     row: StoredCheckpoint
     writes: Sequence[StoredWrite]
@@ -90,7 +93,7 @@ class SavedCheckpoint(NamedTuple):
 
 
 class ListedCheckpoint(NamedTuple):
-    """A checkpoint of one of an owner's conversations."""
+    """A checkpoint together with the id of its conversation."""
 
     conversation_id: str
     saved: SavedCheckpoint
@@ -105,30 +108,30 @@ class CheckpointQuery:
     namespace: str | None = None
     id: str | None = None
     before: str | None = None
-    """Only those with a smaller id."""
+    """List only checkpoints with a smaller id."""
     after: tuple[str, str, str] | None = None
-    """Go on after this one: conversation, namespace, id."""
+    """Continue after the checkpoint with this conversation, namespace and id."""
     limit: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointNeeds:
-    """What an intent about checkpoints must be shown."""
+    """What an intent about checkpoints needs to read."""
 
     namespace: str = ""
     id: str | None = None
     parent_id: str | None = None
     everything: bool = False
-    """Every checkpoint of the conversation, all writes, and what there is of blobs."""
+    """Read every checkpoint of the conversation, all writes, and the digests of all blobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointsSeen:
-    """What it is shown."""
+    """What the store read for an intent about checkpoints."""
 
     thread: Thread
     own: StoredCheckpoint | None = None
-    """The checkpoint by the id named, when there is one already."""
+    """The checkpoint with the requested id, if it exists already."""
     parent: StoredCheckpoint | None = None
     held: Sequence[StoredWrite] = ()
     """The writes on the parent that hold messages; with `everything`, those of all checkpoints."""
@@ -136,22 +139,22 @@ class CheckpointsSeen:
     writes: Sequence[StoredWrite] = ()
     digests: Sequence[bytes] = ()
     chunks: Mapping[bytes, bytes] = field(default_factory=dict)
-    """Blobs that are lists of others: those whose first byte is no letter."""
+    """The blobs that are lists of other blobs, recognised by a first byte that is not a letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointChanges:
-    """What is written about checkpoints, together with the rest of a decision."""
+    """The checkpoint rows that a decision writes, together with its log entries."""
 
     thread: Thread | None = None
     put: Sequence[StoredCheckpoint] = ()
     """Checkpoints to insert or, by number, to replace."""
     writes: Sequence[StoredWrite] = ()
-    """Writes to insert; where one stands already, only an `idx` below 0 replaces it."""
+    """Writes to insert; an existing write is replaced only when its `idx` is negative."""
     settled: Sequence[StoredWrite] = ()
     """Writes to replace."""
     blobs: Mapping[bytes, bytes] = field(default_factory=dict)
-    """Bytes to keep by digest, unless they are there."""
+    """Blobs to insert by digest, unless they exist already."""
     drop: Sequence[int] = ()
     """Numbers of checkpoints to remove, with their writes."""
     drop_blobs: Sequence[bytes] = ()

@@ -1,4 +1,4 @@
-"""Documents that an owner keeps for look-up: named collections of them, cut into passages that are found."""
+"""Knowledge documents of an owner: named collections of documents, split into passages that a search finds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Added = Literal["added", "replaced", "same"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadDocument:
-    """What a reader makes of a file."""
+    """The text of a file, as a document reader extracted it."""
 
     media_type: str
     """text/plain, text/markdown or application/pdf"""
@@ -27,7 +27,7 @@ Read = Callable[[bytes, str], ReadDocument]
 
 
 def no_reader(data: bytes, name: str) -> ReadDocument:
-    """Where nobody can read files."""
+    """The document reader of a set-up without one: raises for every file."""
     raise Invalid("files cannot be read here; add their text", field="source")
 
 

@@ -154,7 +154,7 @@ class Vectors(Protocol):
 
 
 def unit(numbers: Iterable[float]) -> bytes:
-    """These numbers as a vector of length 1. All zeros stay so: near to nothing."""
+    """Pack numbers as a vector of length 1. All zeros stay zeros, which are near to nothing."""
     values = array("f", numbers)
     length = sqrt(sum(value * value for value in values))
     if length and length != 1.0:
@@ -165,7 +165,7 @@ def unit(numbers: Iterable[float]) -> bytes:
 
 
 def dimension_of(vector: bytes) -> int:
-    """How many numbers a vector has; Invalid when it is none."""
+    """Return the number of dimensions of a vector. Raises Invalid when it is not a vector."""
     if not isinstance(vector, bytes) or not vector or len(vector) % NUMBER_BYTES:
         raise Invalid(
             "must be float32 numbers as bytes; `unit` of everthread.core.embeddings packs them", field="vector"
@@ -174,7 +174,7 @@ def dimension_of(vector: bytes) -> int:
 
 
 def same_dimension(vectors: Iterable[bytes]) -> int | None:
-    """The dimension of all of these, None for none; Invalid when they differ."""
+    """Return the common dimension of these vectors, None when there are none. Raises Invalid when they differ."""
     found = {dimension_of(vector) for vector in vectors}
     if len(found) > 1:
         raise Invalid(f"must all have one dimension, these have {sorted(found)}", field="vectors")
@@ -182,7 +182,7 @@ def same_dimension(vectors: Iterable[bytes]) -> int | None:
 
 
 def check_dimension(given: int, kept: int, model: str) -> None:
-    """Invalid unless a vector fits to those that are kept of the same model."""
+    """Raise Invalid unless a vector has the dimension of the stored vectors of the same model."""
     if given != kept:
         raise Invalid(
             f"has {given} numbers, but those kept of {model!r} have {kept}; a model of another form needs another name",

@@ -1,4 +1,4 @@
-"""Items that an agent keeps beside its conversations: documents by namespace and key, each of one owner."""
+"""Items of LangGraph's long-term store: JSON values by namespace and key, each belonging to one owner."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class ItemKey(NamedTuple):
-    """Where an item lies: a namespace as labels joined by dots, and a key in it."""
+    """The address of an item: a namespace (labels joined by dots) and a key in it."""
 
     namespace: str
     key: str
 
 
 class StoredItem(NamedTuple):
-    """One item."""
+    """The row of one item."""
 
     namespace: str
     key: str
@@ -25,18 +25,18 @@ class StoredItem(NamedTuple):
     updated_at: int
     expires_at: int | None
     ttl_micros: int | None
-    """How long it lives from when it was last written or read."""
+    """How long after it was last written or read the item expires."""
     model: str | None
-    """Which embedder made its vectors: those of two are never compared."""
+    """The embedder that made the vectors; vectors of different embedders are never compared."""
     vectors: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemChanges:
-    """What a batch changes, all of it or nothing."""
+    """A batch of changes, written in one transaction."""
 
     put: Sequence[StoredItem] = ()
-    """Items to insert or to replace; one that stands keeps the time it was made at."""
+    """Items to insert or to replace; an existing item keeps its `created_at`."""
     delete: Sequence[ItemKey] = ()
     touch: Sequence[ItemKey] = ()
-    """Items that were read, and live on from now."""
+    """Items that were read, whose time to live starts again."""

@@ -22,19 +22,19 @@ from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
 
 COMPACT = "compact"
-"""Look whether a compaction is due, and make it."""
+"""Check whether a compaction is due, and make it."""
 
 REMEMBER = "remember"
-"""Read what the user said for what is worth remembering."""
+"""Extract memories from what the user said."""
 
 EMBED = "embed"
-"""Make the vectors of what was said since the last time."""
+"""Embed the messages that have no vectors yet."""
 
 TITLE = "title"
-"""Give a conversation that has none a title, from its first question."""
+"""Give an untitled conversation a title, from its first question."""
 
 LOST = "its worker died, or lost the database, each time it was tried"
-"""The error of a job that nobody lived to report on."""
+"""The error of a job whose worker disappeared at every attempt."""
 
 _ERROR_CHARACTERS = 2000
 
@@ -54,15 +54,15 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """Something to be done about a conversation."""
+    """A job to be added: work to do later for one conversation."""
 
     kind: str
     priority: int = 0
-    """The highest is taken first; equals in the order they came."""
+    """Jobs with a higher priority run first, equal ones in order of arrival."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What it was found with, as JSON has it. Of two that would wait, one is kept: with the details, if either has."""
+    """Arguments as JSON values. Of two equal waiting jobs one is kept, with the details of whichever has some."""
     gather_seconds: float = 0.0
-    """So long it waits for more to do, where the cost is in beginning. A store may begin at once all the same."""
+    """How long to wait for more work before starting, where starting is what costs. A store may ignore this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class JobReport:
 
 
 JobHandler = Callable[[Job], Awaitable[None]]
-"""Runs a job. What it raises is the job's error."""
+"""Runs a job. An exception it raises becomes the job's error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,14 +172,14 @@ def _at_least(name: str, value: float, least: float) -> None:
 
 
 def pause_before_next(attempts: int, pace: Pace) -> float | None:
-    """How many seconds after so many failed attempts comes the next; None when it was the last."""
+    """Return the seconds until the next attempt after this many failed ones; None when there is no further attempt."""
     if attempts >= pace.most_attempts:
         return None
     return pace.pause_seconds * 2.0 ** min(attempts - 1, 20)
 
 
 def error_text(problem: BaseException) -> str:
-    """A failure as a job keeps it."""
+    """The text of an exception as stored in a job's `error`."""
     return f"{type(problem).__name__}: {problem}"[:_ERROR_CHARACTERS].replace("\x00", "\\x00")
 
 
@@ -187,38 +187,39 @@ class Jobs(Protocol):
     """The jobs of one database."""
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
-        """Call this, in the loop of the writer, after each commit that wrote a job through this store."""
+        """Register a callback that is called, in the writer's event loop, after each commit that added a job through
+        this store; None removes it."""
 
     async def is_any_left(self) -> bool:
-        """Whether one waits or runs, whoever wrote it."""
+        """Return whether any job, of any process, is waiting or running."""
 
     async def run(self, work: Mapping[str, JobHandler], pace: Pace, stop: asyncio.Event) -> None:
-        """Take jobs of these kinds and do them, until `stop` is set. What runs then has `stop_seconds` to end."""
+        """Claim and run jobs of these kinds until `stop` is set. Jobs running then have `stop_seconds` to end."""
 
     async def report(self, limit: int) -> JobReport:
-        """How many there are, and so many of them."""
+        """Return how many jobs wait, run and are dead, with up to `limit` of them."""
 
     async def retry(self, id: int) -> None:
-        """Let a dead one wait again, as if it were new; NotFound when there is none by this id."""
+        """Return a dead job to the queue as if it were new. Raises NotFound when there is no dead job with this id."""
 
 
 class JobQueue(Protocol):
-    """A queue of jobs, where the loop that takes them is ours (`jobs/worker.py`)."""
+    """A queue of jobs for stores whose worker is our own (`jobs/worker.py`)."""
 
     async def claim(self, kinds: Sequence[str], pace: Pace) -> Job | None:
-        """The next one, now ours for the time of a lease."""
+        """Claim the next job for the time of a lease and return it; None when no job is due."""
 
     async def heartbeat(self, job: Job, pace: Pace) -> None:
-        """Renew the lease."""
+        """Renew the lease of a claimed job."""
 
     async def done(self, job: Job) -> None:
-        """It is gone, and so is a dead one of the same kind and conversation."""
+        """Delete a finished job, and a dead job of the same kind and conversation with it."""
 
     async def fail(self, job: Job, error: str, again_in: float | None) -> None:
-        """It waits for so many seconds; with None it is dead."""
+        """Record a failed attempt: the job waits for `again_in` seconds or, with None, is dead."""
 
     async def give_back(self, job: Job) -> None:
-        """It waits again, as if it had not been begun."""
+        """Return a job to the queue as if it had not been started."""
 
     async def next_due(self) -> float | None:
-        """In how many seconds the next one can be claimed, if none is put; None when none waits."""
+        """Return the seconds until the next waiting job is due; None when no job waits."""

@@ -1,8 +1,8 @@
-"""How something is written to the log: an intent says what it needs to see, is shown it inside the store's
-transaction, and decides, as a pure function, what is written. Stores know how to look and how to write; they
-never decide. So all stores behave alike, and what they do can be tested without one.
+"""How the log is written. An intent says what it needs to read; the store reads that inside its transaction; the intent
+decides, as a pure function, what to write; the store writes it. Stores never decide anything, so all of them behave
+alike, and the decisions can be tested without a store.
 
-What is made for every write is a named tuple, in a third of the time that a frozen dataclass takes.
+The values created for every write are named tuples: they take a third of the time of a frozen dataclass.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 BranchName = str | int | None
-"""A branch's id, or the seq of a message that a path ends at, or None for the active branch."""
+"""A branch's id, the seq of the message that ends the path, or None for the active branch."""
 
 
 class BranchRow(NamedTuple):
@@ -34,7 +34,7 @@ class BranchRow(NamedTuple):
     fork_seq: int
     leaf_seq: int
     leaf_depth: int
-    """How many messages the path has."""
+    """The number of messages on the branch's path."""
     created_at: int
 
     @property
@@ -43,7 +43,7 @@ class BranchRow(NamedTuple):
 
 
 class LogHead(NamedTuple):
-    """The part of a conversation's row that the log keeps, as locked in the writing transaction."""
+    """The columns of a conversation's row that belong to its log, read under the writer's lock."""
 
     owner: str
     id: str
@@ -54,15 +54,16 @@ class LogHead(NamedTuple):
     is_erased: bool
     off_record: bool
     compaction_check_at: int = 0
-    """How long the active branch must be for a compaction to be worth a look; 0 while nobody has looked."""
+    """The length of the active branch from which an append checks whether a compaction is due; 0 before the first
+    check."""
 
 
 class IdempotencyRecord(NamedTuple):
-    """What was answered to an idempotency key, and to which body."""
+    """The receipts returned for an idempotency key, and a hash of the messages they were for."""
 
     key: str
     body: bytes
-    """A hash of the messages; empty once one of them was erased, since that of a short text could be guessed."""
+    """A hash of the messages; emptied when one of them is erased, because a short text can be guessed from its hash."""
     receipts: bytes
 
     def tells_of(self, message: str) -> bool:
@@ -70,7 +71,7 @@ class IdempotencyRecord(NamedTuple):
         return any(receipt[0] == message for receipt in json.loads(self.receipts or b"[]"))
 
     def blanked(self) -> IdempotencyRecord:
-        """The key alone, which goes on refusing: a retry must not bring back what was erased."""
+        """The record with only its key, which still blocks a retry from writing the erased message again."""
         return self._replace(body=b"", receipts=b"")
 
 
@@ -84,96 +85,101 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionQuery:
-    """Which compactions to read; all that any part of it names. A conversation has thousands, a view needs a few."""
+    """Which compactions to read: those selected by any of its fields. A conversation has thousands, a view needs few."""
 
     path: Sequence[Segment] = ()
-    """The chain of summaries that covers this path from its beginning (`compaction.summary_chain` of all there are)."""
+    """Select the summaries that cover this path from its beginning (`compaction.summary_chain` of all compactions)."""
     over: tuple[int, int] | None = None
-    """Those, live or undone, whose stretch meets or touches the one after the first of these seqs up to the second."""
+    """Select compactions, live or undone, whose span overlaps or adjoins the seqs after the first number up to the
+    second."""
     ids: Sequence[str] = ()
+    """Select compactions by id."""
 
 
 class Needs(NamedTuple):
-    """What an intent must be shown before it can decide."""
+    """What an intent needs to read before it can decide."""
 
     ids: Sequence[str] = ()
-    """Message ids whose newest revision it wants to see."""
+    """Read the newest revision of the messages with these ids."""
     every_revision: bool = False
-    """Show of these ids every revision, on whichever branch."""
+    """Read every revision of `ids`, on all branches."""
     seqs: Sequence[int] = ()
+    """Read the entries with these seqs."""
     every_branch: bool = False
-    """Otherwise only the active one is shown."""
+    """Read all branches, not only the active one."""
     idempotency_key: str | None = None
     compactions: CompactionQuery | None = None
     since: int | None = None
-    """Show every entry with a greater seq: what has happened since the caller read."""
+    """Read every entry with a greater seq: whatever was written since the caller last read."""
     checkpoints: CheckpointNeeds | None = None
     turns: TurnNeeds | None = None
 
 
 class Seen(NamedTuple):
-    """What the store shows: consistent, and locked until the decision is written."""
+    """What the store read for an intent: a consistent state, locked until the decision is written."""
 
     head: LogHead
     branches: Mapping[int, BranchRow]
     by_id: Mapping[str, Entry]
-    """Of each id the newest revision written, on whichever branch."""
+    """The newest revision of each requested message id, on any branch."""
     by_seq: Mapping[int, Entry]
     answer: IdempotencyRecord | None
     compactions: Sequence[Compaction] = ()
     since: Sequence[Entry] = ()
     checkpoints: CheckpointsSeen | None = None
     revisions: Mapping[str, Sequence[Entry]] = MappingProxyType({})
-    """Oldest first."""
+    """Every revision of each requested id, oldest first; only with `Needs.every_revision`."""
     turns: Sequence[Turn] = ()
-    """Those that wait or run, in the order they came, and the one that was asked for."""
+    """The waiting and running turns in order of arrival, and the turn requested by id."""
 
 
 class Touch(NamedTuple):
-    """New projections for an entry that stands in the log already."""
+    """An update of the projected columns (newest revision, flags) of an entry that is already in the log."""
 
     seq: int
     updated_at: int
     newest_seq: int | None = None
-    """None leaves it as it is."""
+    """None keeps the current value."""
     set_flags: int = 0
     clear_flags: int = 0
     commitment: bytes | None = None
-    """Of an entry that was erased elsewhere, before it came here; None leaves it as it is."""
+    """The commitment of an imported entry that was erased before it was exported; None keeps the current value."""
 
 
 class Decision(NamedTuple, Generic[R_co]):
-    """What is to be written, all of it or nothing, and what the caller is told."""
+    """What an intent decided: the rows to write, in one transaction, and the result for the caller."""
 
     result: R_co
     entries: Sequence[Entry] = ()
     texts: Sequence[str | None] = ()
-    """What is searched of each of them, where that is known: a store need not read it from the entry again."""
+    """The searchable text of each new entry, where the intent already has it: saves the store decoding the entry."""
     touches: Sequence[Touch] = ()
     branches: Sequence[BranchRow] = ()
     """Branches to insert or, by number, to replace."""
     active: int | None = None
     chain: bytes | None = None
-    """The chain after the new entries."""
+    """The chain hash after the new entries."""
     answer: IdempotencyRecord | None = None
     changed: Sequence[int] = ()
-    """Places that no longer say what they said: compactions over them are valid no more."""
+    """Seqs of messages whose content changed: compactions that cover them become invalid."""
     compactions: Sequence[Compaction] = ()
     """Compactions to insert or, by id, to replace."""
     checkpoints: CheckpointChanges | None = None
     jobs: Sequence[NewJob] = ()
-    """What is to be done later because of this."""
+    """Background jobs to add."""
     compaction_check_at: int | None = None
-    """A new mark; None leaves it as it is."""
+    """The new `LogHead.compaction_check_at`; None keeps the current value."""
     turns: Sequence[Turn] = ()
     """Turns to insert or, by id, to replace."""
     events: Sequence[EventBatch] = ()
-    """What turns have told."""
+    """Turn events to append."""
 
 
 class Intent(Protocol[R_co]):
-    """Something that is to happen to one conversation's log."""
+    """A change to one conversation's log. `decide` must be pure: a store may call it again after a collision."""
 
-    def needs(self) -> Needs: ...
+    def needs(self) -> Needs:
+        """Return what `decide` needs to see."""
 
-    def decide(self, seen: Seen, now: int) -> Decision[R_co]: ...
+    def decide(self, seen: Seen, now: int) -> Decision[R_co]:
+        """Return what to write, given what was read and the time in microseconds; raise to write nothing."""

@@ -1,8 +1,8 @@
-"""Notes: texts that are kept beside the log and found by their words. A memory is one, and so is a passage of a
-document. Each is of one owner and lies on a shelf, which is what a search is asked to look through.
+"""Notes: searchable texts stored next to the log. A memory is a note, and so is a passage of a document. Each belongs
+to one owner and lies on a shelf (a scope of memories, or a collection of documents); a search names its shelves.
 
-They are changed as the log is (core/log.py): a change says what it needs to see, is shown it inside the store's
-transaction, and decides, as a pure function, what is written.
+Notes are changed the way the log is written (core/log.py): a change says what it needs to read, the store reads that
+inside its transaction, and the change decides, as a pure function, what to write.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ class NoteKind(IntEnum):
 
     MEMORY = 0
     DOCUMENT = 1
-    """What is known of a document as a whole; it has no text of its own."""
+    """A document as a whole; its text is in its passages."""
     PASSAGE = 2
     MARK = 3
-    """How far a conversation was read for memories."""
+    """A bookmark: how far a conversation was searched for memories."""
 
 
 class NoteState(IntEnum):
-    """Where a note stands. Only live ones are found."""
+    """The state of a note. Searches find live notes only."""
 
     LIVE = 0
     PAST = 1
-    """A newer one took its place."""
+    """Superseded by a newer note."""
     FORGOTTEN = 2
 
 
 class NoteKey(NamedTuple):
-    """What a note is called within its owner's."""
+    """The key of a note among its owner's notes."""
 
     kind: int
     id: str
 
 
 class Note(NamedTuple):
-    """A note as it is stored."""
+    """The row of one note."""
 
     kind: int
     id: str
     shelf: str
     text: str
     record: bytes
-    """All else that is known of it, as JSON."""
+    """The remaining fields of the memory or document, as JSON."""
     created_at: int
     updated_at: int
     topic: str | None = None
-    """What it is about, or what it is a part of; notes are looked up by it."""
+    """A memory's subject, or a passage's document; notes can be looked up by it."""
     state: int = NoteState.LIVE
     past_at: int | None = None
-    """Since when a newer one stands in its place."""
+    """When it was superseded."""
     pinned_at: int | None = None
     source_conversation: str | None = None
     source_seq: int | None = None
-    """The message it was made from: erasing that one reaches it."""
+    """The message it was made from; erasing that message erases the note."""
     model: str | None = None
-    """Which embedder made its vector: those of two are never compared."""
+    """The embedder that made the vector; vectors of different embedders are never compared."""
     vector: bytes | None = None
     number: int = 0
-    """Given by the store; rises with newness."""
+    """Assigned by the store; newer notes have greater numbers."""
 
     @property
     def key(self) -> NoteKey:
@@ -75,12 +75,12 @@ class Note(NamedTuple):
 
     @property
     def is_found(self) -> bool:
-        """Whether a search may find it."""
+        """Whether a search may return it."""
         return self.state == NoteState.LIVE and bool(self.text)
 
 
 class Topic(NamedTuple):
-    """Notes of one kind on a shelf that are about the same."""
+    """Selects the notes of one kind, on one shelf, with the same topic."""
 
     kind: int
     shelf: str
@@ -98,11 +98,11 @@ class MemorySource(NamedTuple):
 
     conversation: str
     seq: int
-    """0 for no single message of it."""
+    """0 when the memory comes from the conversation as a whole."""
 
 
 class NoteConversation(NamedTuple):
-    """A conversation as a change of notes needs to know it."""
+    """The columns of a conversation that a change of notes may need."""
 
     id: str
     parent_id: str | None
@@ -112,41 +112,43 @@ class NoteConversation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteNeeds:
-    """What a change must be shown before it can decide."""
+    """What a change of notes needs to read before it can decide."""
 
     keys: Sequence[NoteKey] = ()
     topics: Sequence[Topic] = ()
-    """Of each the live notes."""
+    """Read the live notes of each topic."""
     conversations: Sequence[str] = ()
     sources: Sequence[MemorySource] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesSeen:
-    """What the store shows: consistent, and nobody else changes this owner's notes until the decision is written."""
+    """What the store read for a change: a consistent state. The owner's notes stay locked until the decision is
+    written."""
 
     by_key: Mapping[NoteKey, Note] = field(default_factory=dict)
     by_topic: Mapping[Topic, Sequence[Note]] = field(default_factory=dict)
     conversations: Mapping[str, NoteConversation] = field(default_factory=dict)
-    """Those that there are; erased ones are not."""
+    """The requested conversations that exist and are not erased."""
     sources: frozenset[MemorySource] = frozenset()
-    """Those that stand in the log and are not erased: no note may outlive its message by being late."""
+    """The requested sources that are in the log and not erased. A note made from an erased message must not be
+    written, even when its writer started before the erase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDecision(Generic[R_co]):
-    """What is to be written, all of it or nothing, and what the caller is told."""
+    """What a change decided: the notes to write, in one transaction, and the result for the caller."""
 
     result: R_co
     put: Sequence[Note] = ()
-    """Notes to insert or, by kind and id, to replace; text and shelf of one that stands do not change."""
+    """Notes to insert or, by kind and id, to replace; an existing note keeps its text and shelf."""
     remove: Sequence[NoteKey] = ()
     remove_topics: Sequence[Topic] = ()
-    """Notes to take out for good."""
+    """Topics whose notes are deleted."""
 
 
 class NoteChange(Protocol[R_co]):
-    """Something that is to happen to an owner's notes."""
+    """A change to an owner's notes. `decide` must be pure: a store may call it again."""
 
     def needs(self) -> NoteNeeds: ...
 
@@ -159,28 +161,28 @@ class NoteQuery:
 
     kind: int
     shelves: Sequence[str] | None = None
-    """None: on any shelf."""
+    """None for all shelves."""
     keys: Sequence[NoteKey] | None = None
     states: Sequence[int] = (NoteState.LIVE,)
     pinned_only: bool = False
     before: int | None = None
-    """Only those with a smaller number."""
+    """Return only notes with a smaller number."""
     limit: int = 1000
 
 
 class NotesFound(NamedTuple):
-    """What a store found for a search: the newest matches, and how common each word is."""
+    """The result of a search in notes: the newest matches, and how common each query term is."""
 
     found: Sequence[Note]
     truncated: bool
     frequencies: Mapping[str, int]
-    """Of each term of the query, in how many notes (counted up to a cap)."""
+    """The number of notes that have each query term, counted up to a cap."""
     total: int
-    """How many notes lie on the shelves."""
+    """The number of notes on the searched shelves."""
 
 
 class Use(NamedTuple):
-    """That a tool, or a skill, was used."""
+    """One use of a tool or a skill."""
 
     kind: str
     """tool | skill"""
@@ -188,7 +190,7 @@ class Use(NamedTuple):
 
 
 class UseCount(NamedTuple):
-    """How often one was."""
+    """How often a tool or a skill was used, and in how many conversations."""
 
     kind: str
     name: str
@@ -198,6 +200,6 @@ class UseCount(NamedTuple):
 
 
 def shelf_scope(owner: str, shelf: str) -> str:
-    """The word that stands for a shelf of an owner inside a search index: letters and digits only."""
+    """The token that represents an owner's shelf in a search index: letters and digits only."""
     whose = blake2b(owner.encode(), digest_size=16).digest()
     return "n" + blake2b(shelf.encode(), key=whose, digest_size=10).hexdigest()

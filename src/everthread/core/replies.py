@@ -1,7 +1,7 @@
-"""What a door answered to a request with an idempotency key, so that a retry gets the same answer.
+"""Stored replies to HTTP requests with an idempotency key, so that a retry gets the same reply.
 
-A reply is begun before the request is looked at and kept when it is answered. What an erase may have to reach is
-blanked by it: the key alone stays, and goes on refusing, since a retry must not bring back what was erased.
+A reply is begun before the request is handled and stored when it was answered. An erase blanks the replies that may
+quote the erased text and leaves the key alone, which still refuses a retry: that must not bring back what was erased.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 KEPT_SECONDS = 7 * 24 * 3600
-"""So long an answer is given again."""
+"""How long a stored reply is returned to retries."""
 
 
 class Reply(NamedTuple):
-    """The answer to a request, or that one is being made."""
+    """The stored reply to a request, or the note that the request is still running."""
 
     request: bytes
-    """A hash of all that was asked; empty once erased."""
+    """A hash of the request; empty once erased."""
     conversation: str | None
-    """What it speaks of, where that is one conversation."""
+    """The id of the conversation whose text the reply may hold; None when that is not a single one."""
     status: int | None
-    """None while it is being made."""
+    """The HTTP status; None while the request is running."""
     headers: bytes
-    """JSON: pairs of names and values."""
+    """The HTTP headers as JSON: pairs of names and values."""
     body: bytes
     running_until: int
-    """When whoever makes it is given up for dead."""
+    """When the running request counts as dead, so that a retry may run it again."""
 
     @property
     def is_erased(self) -> bool:
@@ -33,13 +33,14 @@ class Reply(NamedTuple):
 
 
 class Replies(Protocol):
-    """The replies to each owner's keys."""
+    """The stored replies, by owner and idempotency key."""
 
     async def begin(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> Reply | None:
-        """None: it is the caller's to make (the first, or the next after one that died). Otherwise what stands."""
+        """Return the stored reply for this key, finished or running. Returns None, and records the request as running,
+        when the caller is to handle it: it is the first with this key, or the one before it died."""
 
     async def keep(self, owner: str, key: str, reply: Reply) -> None:
-        """The answer is made; nothing happens when it was erased meanwhile."""
+        """Store the finished reply. Does nothing when it was erased in the meantime."""
 
     async def drop(self, owner: str, key: str, request: bytes) -> None:
-        """It could not be made: the next to ask may try."""
+        """Forget a running request that failed, so that a retry may run it again."""

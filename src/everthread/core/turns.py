@@ -32,7 +32,7 @@ WhenBusy = Literal["enqueue", "reject", "interrupt"]
 """What becomes of a question while another turn of its conversation runs."""
 
 _WHOLE_WORD = 16
-"""A text shorter than this is looked for as a whole string only: "ok" stands inside of anything."""
+"""A text shorter than this only matches a whole string: "ok" occurs inside of too many others."""
 
 
 class TurnState(StrEnum):
@@ -53,7 +53,7 @@ class TurnState(StrEnum):
     CANCELLED = "cancelled"
     """Stopped by somebody; the text so far is kept."""
     INTERRUPTED = "interrupted"
-    """Its process died; what it had told up to there is kept."""
+    """Its process died; the events up to there are kept."""
 
     @property
     def is_final(self) -> bool:
@@ -104,7 +104,7 @@ class Turn:
         return self.state is TurnState.COMPLETE
 
     def tells_of(self, text: str) -> bool:
-        """Whether its error or its metadata quote this text."""
+        """Whether its error or its metadata contains this text."""
         return _holds((self.error, dict(self.metadata)), text)
 
 
@@ -117,7 +117,7 @@ def _holds(value: object, text: str) -> bool:
 
 
 class StoredEvent(NamedTuple):
-    """One event of a turn, as it is kept."""
+    """One stored event of a turn."""
 
     number: int
     kind: str
@@ -126,7 +126,7 @@ class StoredEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventBatch:
-    """Some events of one turn, one after the other: written together, because a write for each would cost too much."""
+    """Consecutive events of one turn, written together because a write for each would cost too much."""
 
     turn_id: str
     events: Sequence[StoredEvent]
@@ -142,7 +142,7 @@ class EventBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnNeeds:
-    """Which turns an intent must be shown: those that wait or run, and the one by this id."""
+    """The turns an intent needs to read: the waiting and running ones, and the one with this id."""
 
     id: str | None = None
 
@@ -153,29 +153,30 @@ class TurnQuery(NamedTuple):
     owner: str
     conversation: str | None = None
     states: Sequence[TurnState] = ()
-    """Any, when empty."""
+    """Return only turns in these states; all when empty."""
     before: int | None = None
-    """Only those with a smaller number."""
+    """Return only turns with a smaller number."""
     limit: int = 50
 
 
 class Turns(Protocol):
-    """Reading turns and their events; rows are written by intents."""
+    """Reads turns and writes their events. The turns' rows are written by intents, through `Log.write`."""
 
     async def get(self, ref: Ref, id: str) -> Turn:
-        """NotFound when this conversation has none by this id."""
+        """Return a turn. Raises NotFound when the conversation has no turn with this id."""
 
     async def list(self, query: TurnQuery) -> Sequence[Turn]:
-        """Newest first."""
+        """Return the turns that match the query, newest first."""
 
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
-        """Those of every owner that wait or run, oldest first."""
+        """Return the waiting and running turns of all owners, oldest first."""
 
     async def renew(self, holder: str, until: datetime) -> Sequence[str]:
-        """Sign of life of a process: its leases last until then. Gives the ids of its turns that are to stop."""
+        """Extend the leases of a process's turns, and return the ids of those that were asked to stop."""
 
     async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
-        """Keep a batch; the same again is nothing new, and what comes from a process that lost the turn is dropped."""
+        """Store a batch of events. Storing the same batch again changes nothing; a batch from a process that no longer
+        holds the turn is dropped."""
 
     async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         """Events with a greater number, in order: at least `limit` of them, if there are, and then to the batch's end.
@@ -184,4 +185,4 @@ class Turns(Protocol):
         """
 
     async def prune_events(self, before: datetime) -> int:
-        """Remove what was kept before then; how many batches."""
+        """Delete the events stored before this time, and return the number of batches deleted."""

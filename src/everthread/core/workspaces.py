@@ -27,7 +27,7 @@ IDLE_DAYS = 7
 
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$|clock\$)(?:\..*)?", re.IGNORECASE)
 _FORBIDDEN = frozenset('<>:"|?*\\')
-"""What Windows forbids in a name, and the slash that leads out of a folder there."""
+"""Characters that Windows forbids in a file name, and the backslash, its path separator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Workspace(Protocol):
     path: Path
     """The folder, for programs that need one."""
     notice: str | None
-    """What whoever works here must know: that it was cleaned, or vanished and is made anew."""
+    """A note for the user of the workspace, such as that its files were cleaned up or had vanished."""
 
     def is_there(self) -> bool:
         """Whether the folder still exists."""
@@ -159,30 +159,33 @@ class Workspace(Protocol):
 
 
 class Workspaces(Protocol):
-    """A place for workspaces. Blocking: rooms call it from threads."""
+    """A store of workspaces. Its methods block: call them from threads."""
 
     root: Path
     idle_days: float
     """After how many a clean-up removes one, unless it says otherwise."""
 
     def open(self, ref: Ref, *, expected: bool = False, off_record: bool = False) -> Workspace:
-        """The workspace of a conversation, made when there is none. `expected`: there was one before."""
+        """Open the workspace of a conversation, creating it if needed. `expected` says that it should exist already, so
+        that a vanished one is noted."""
 
     def everything(self) -> Iterator[WorkspaceInfo]:
-        """All that are there."""
+        """Iterate over all workspaces."""
 
     def remove(self, ref: Ref) -> bool:
-        """Remove the files of one that nobody uses, and leave a note of it. False when somebody uses it."""
+        """Remove the files of an unused workspace and leave a note of that. Returns False when it is in use."""
 
     def erase(self, owner: str, conversation: str | None) -> int:
-        """Destroy a conversation's workspace, or all of an owner's, in use or not; how many files went."""
+        """Destroy a conversation's workspace or, with None, all of an owner's, in use or not. Returns the number of
+        files removed."""
 
     def close(self) -> None:
-        """Destroy what is off the record."""
+        """Destroy the workspaces of off-record conversations."""
 
 
 def check_path(path: object, field: str = "path") -> tuple[str, ...]:
-    """The names that lead to a place inside a workspace, none for its top; Invalid for what could lead elsewhere."""
+    """Split a path inside a workspace into its names (none for the top folder). Raises Invalid when it could lead out
+    of the workspace."""
     if not isinstance(path, str):
         raise Invalid(f"must be a text such as notes/plan.md, not {type(path).__name__}", field=field)
     if len(path) > MAX_PATH_CHARACTERS:

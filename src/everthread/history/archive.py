@@ -1,4 +1,4 @@
-"""The archive: conversations as a file that proves itself, and that gives the same file again when it was read in.
+"""The archive: conversations as a file that can be verified by itself; imported and exported again, it is identical.
 
 A zstd stream of JSON lines:
 
@@ -49,7 +49,7 @@ async def archive(store: Store, refs: Sequence[Ref]) -> AsyncIterator[bytes]:
 
 
 async def lines(store: Store, refs: Sequence[Ref]) -> AsyncIterator[bytes]:
-    """What an archive holds, before it is packed."""
+    """Yield the lines of an archive, before compression."""
     yield _line({"everthread": "archive", "version": VERSION})
     ends: list[dict[str, Any]] = []
     for ref in refs:
@@ -81,7 +81,7 @@ async def _conversation(store: Store, ref: Ref) -> AsyncIterator[tuple[bytes, di
 
 
 def row_of(info: ConversationInfo) -> dict[str, Any]:
-    """A conversation's row, but for its owner: whoever reads it in is that."""
+    """A conversation's row without its owner, who is set by the import."""
     return {
         "id": info.id,
         "parent_id": info.parent_id,
@@ -110,7 +110,7 @@ def entry_of(entry: Entry) -> dict[str, Any]:
 
 
 def _raw(raw: bytes | None) -> Mapping[str, str]:
-    """The bytes received; as text where they are any, so that people can read an archive."""
+    """The bytes received, as text if they are valid UTF-8, so that people can read an archive."""
     if raw is None:
         return {}
     try:
@@ -125,5 +125,5 @@ def _line(value: object) -> bytes:
 
 
 def parents_first(infos: Iterable[ConversationInfo]) -> list[Ref]:
-    """In the order they were made, so that a parent comes before its children."""
+    """Sort conversations by creation, so that a parent comes before its children."""
     return [Ref(info.owner, info.id) for info in sorted(infos, key=lambda info: (info.created_at, info.id))]

@@ -1,4 +1,4 @@
-"""Checks of the arguments that reading and writing share."""
+"""Checks of arguments that reading and writing share."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from everthread.core.log import BranchName
 from everthread.core.nouns import Branch
 
 MAX_COUNT = (1 << 32) - 1
-"""As far as a log can grow: stores keep a seq in 32 bits of their keys."""
+"""The greatest possible length of a log: stores keep a seq in 32 bits of their keys."""
 
 
 def check_count(value: object, field: str, *, most: int = MAX_COUNT) -> int:
-    """A whole number of 0 or more and not over `most`, or Invalid."""
+    """Return the value. Raises Invalid unless it is a whole number from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise Invalid(f"must be a whole number, not {type(value).__name__}", field=field)
     if value < 0:

@@ -1,7 +1,7 @@
-"""The blob store held against the log: what is missing, what is damaged, and what nothing refers to.
+"""Compares the blob store with the log: which blobs are missing, damaged, or unused.
 
-A blob is written before the commit that refers to it, so a crash in between leaves one that nobody needs. It looks
-just like one that is about to be referred to; only its age tells them apart.
+A blob is written before the commit that refers to it, so a crash in between leaves an unused one. It looks just like a
+blob whose commit is still to come; only its age distinguishes them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _state(blobs: Blobs, name: str) -> bool | None:
 
 
 async def sweep(store: Store, blobs: Blobs, *, before: datetime, dry_run: bool = False) -> Sequence[BlobInfo]:
-    """Delete what was written before that moment and nothing refers to; give what went, or would go."""
+    """Delete the unused blobs written before this time, and return them; with `dry_run` only return them."""
     there = await asyncio.to_thread(lambda: list(blobs.everything()))
     referred = await store.maintenance.payload_blobs()
     old = [one for one in there if one.name not in referred and one.written_at < before]

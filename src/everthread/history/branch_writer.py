@@ -1,8 +1,8 @@
-"""A framework's list of messages, followed into the log: what is new gets a place, what changed a revision, what is
-gone a mark. Captures bring whole lists again and again; only the difference is written.
+"""Follows a framework's message list into the log: a new message gets a place, a changed one a revision, a removed one
+a mark. Captures bring the whole list every time; only the difference is written.
 
-A message is known to a branch when its place lies on the branch's path. The same id elsewhere (on another branch, or
-before the thread was deleted and begun anew) is another place: each branch tells its own story.
+A message is known to a branch when its place is on the branch's path. The same id elsewhere (on another branch, or
+before the thread was deleted and started again) is a different message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Written(TypedDict):
 
 
 class BranchWriter:
-    """Writes to one branch what a list brings, inside a decision."""
+    """Collects the entries that bring one branch up to date with a list, as part of a decision."""
 
     def __init__(self, seen: Seen, branch: BranchRow, now: int, room: int) -> None:
         refuse_erased(seen)
@@ -52,7 +52,7 @@ class BranchWriter:
         return self._pen.written
 
     def written(self, *, activate: bool = True) -> Written:
-        """All of it, as the part of a decision that the log is concerned with."""
+        """Return everything written, as the log fields of a `Decision`."""
         is_other = self._seen.head.active != self.branch.number
         return {
             "entries": self._pen.written,
@@ -77,7 +77,7 @@ class BranchWriter:
         return any(one.branch == entry.branch and one.after < place_of(entry) <= one.last for one in self._path)
 
     def write(self, message: Prepared) -> Receipt:
-        """Give a message its place, or a known one its revision; the same again is nothing new."""
+        """Write a new message, or a revision of a known one; nothing when its content is unchanged."""
         known = self.known(message.id)
         if self._seen.head.off_record:  # which is never indexed, and tokens left to the store are counted there
             message = counted(message)
@@ -96,7 +96,7 @@ class BranchWriter:
             raise Erased(f"message {id!r} was erased; a message with its id cannot be written again")
 
     def edit(self, message: Prepared, original: Entry) -> Receipt:
-        """A sibling of a message, as the first of a new branch: the other branches go on showing the original."""
+        """Write a sibling of a message as the first of a new branch; the other branches keep showing the original."""
         seq = self._pen.write(
             id=message.id,
             kind=Kind.MESSAGE,
@@ -116,25 +116,25 @@ class BranchWriter:
         return Receipt(message.id, seq, original.revision + 1, True)
 
     def remove(self, entries: Iterable[Entry]) -> None:
-        """Mark that a framework no longer has these messages in its state; history goes on showing them."""
+        """Mark messages as removed from the framework's state; history keeps showing them."""
         raw = json.dumps({"mark": Mark.REMOVED.name.lower()}).encode()
         for entry in entries:
             self._pen.write(id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=place_of(entry), how=Mark.REMOVED)
 
 
 def new_branch(seen: Seen, parent: int | None, fork_seq: int, depth: int, now: int) -> BranchRow:
-    """A branch that shares another one's path up to a message; with no parent, one that begins anew."""
+    """Return a branch that shares its parent's path up to a message or, without a parent, an empty one."""
     return BranchRow(max(seen.branches) + 1, parent, fork_seq, fork_seq, depth, now)
 
 
 def place_of(entry: Entry) -> int:
-    """The seq of the place that an entry speaks of: its own, or that of the message it revises."""
+    """Return the seq of an entry's place: its own, or that of the message it revises."""
     return entry.revises or 0 if entry.how in (Revision.REPLACE, Revision.STUB) else entry.seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowList:
-    """One state of a list: its messages in order, and the ids of those that have left it."""
+    """One state of a framework's list: its messages in order, and the ids of those that were removed."""
 
     messages: Sequence[Prepared]
     removed: Sequence[str] = ()

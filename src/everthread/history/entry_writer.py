@@ -25,7 +25,7 @@ class EntryWriter:
         self.chain = seen.head.chain
         self.written: list[Entry] = []
         self.texts: list[str | None] = []
-        """What is searched of each, where that is known."""
+        """The searchable text of each new entry, or None where it has yet to be read from the entry."""
 
     def write(
         self,
@@ -71,7 +71,7 @@ class EntryWriter:
 
 
 def add(message: Prepared, writer: EntryWriter, branch: BranchRow) -> tuple[BranchRow, Receipt]:
-    """A message first seen. A framework's summary is kept, but has no place in the order."""
+    """Write a new message at the end of the branch. A framework's summary is stored without a place in the order."""
     is_message = message.kind is Kind.MESSAGE
     depth = branch.leaf_depth + 1 if is_message else 0
     seq = writer.write(
@@ -95,7 +95,7 @@ def add(message: Prepared, writer: EntryWriter, branch: BranchRow) -> tuple[Bran
 def revise(
     message: Prepared, known: Entry, writer: EntryWriter, touches: list[Touch], now: int, stubs: Iterable[Entry] = ()
 ) -> Receipt:
-    """A message whose id is in the log: the same again is nothing new, other content is a revision of it.
+    """Write a message whose id is already in the log: nothing for the same content, a revision for other content.
 
     `stubs` are those that the log has of it already.
     """

@@ -1,4 +1,4 @@
-"""An erase that goes on outside of the database: vectors in a store of their own, which no transaction reaches."""
+"""Continues an erase outside of the database: vectors in a store of their own, which no transaction reaches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from everthread.core.ports import Store
 
 
 async def erase_vectors(vectors: Vectors, store: Store, report: EraseReport) -> EraseReport:
-    """The report with the vectors that went too, or that could not be reached: the text itself is gone either way."""
+    """Delete the vectors too, and return the report with their number, or with the note that the store could not be
+    reached; the text itself is erased either way."""
     try:
         gone = await vectors.forget(report.owner, report.conversation_id, seqs=await _seqs(store, report))
     except StoreError as problem:

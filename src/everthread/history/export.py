@@ -38,16 +38,16 @@ class Piece(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """What stands over it; nothing over what was said."""
+        """The heading above the piece; empty for the message's own text."""
         return {"text": "", "thinking": "Thinking", "call": f"Calls {self.title}", "result": "Result"}[self.kind]
 
 
 class Parts(NamedTuple):
-    """What is shown beside what was said."""
+    """Which parts of a message to export besides its text."""
 
     thinking: bool = True
     tools: bool = True
-    """The calls of tools, and what came of them."""
+    """Tool calls and their results."""
 
     @property
     def is_all(self) -> bool:
@@ -56,7 +56,7 @@ class Parts(NamedTuple):
 
 ALL = Parts()
 IN_PART = ("md", "html", "pdf")
-"""For people. What programs read is always whole, or they would take a part of a message for the message."""
+"""The formats for people, which may leave parts out. A program would take a partial message for the whole one."""
 
 
 async def export(
@@ -75,7 +75,7 @@ async def export(
 
 
 def check_parts(format: str, parts: Parts) -> None:
-    """Invalid where something is to be left out of a form that is always whole."""
+    """Raise Invalid when parts are to be left out of a format that cannot."""
     if not parts.is_all and format not in IN_PART:
         left = "tools" if parts.thinking else "thinking"
         raise Invalid(f"{format} cannot leave parts out; {', '.join(IN_PART)} can", field=left)
@@ -85,7 +85,7 @@ Shown = tuple[Message, list[Piece]]
 
 
 async def shown_of(messages: AsyncIterator[Message], parts: Parts) -> AsyncIterator[Shown]:
-    """Each message with its pieces; one of which nothing is left is left out itself."""
+    """Yield each message with the pieces to show; messages without any are skipped."""
     async for message in messages:
         every = pieces_of(message)
         pieces = [piece for piece in every if _is_shown(piece, parts)]
@@ -100,7 +100,7 @@ def _is_shown(piece: Piece, parts: Parts) -> bool:
 
 
 def pieces_of(message: Message) -> list[Piece]:
-    """What a message shows: its thinking, its text, and the tools it calls."""
+    """Return the pieces of a message: its thinking, its text, and its tool calls."""
     payload = message.payload
     if message.role == "tool":
         return [Piece("result", message.text, message.name or "")]
@@ -132,7 +132,7 @@ def _calls(payload: Mapping[str, Any]) -> Iterator[Piece]:
 
 
 def heading(info: ConversationInfo) -> str:
-    """What a conversation is called."""
+    """The heading of an export: the conversation's title or id."""
     return info.title or info.id
 
 
@@ -141,7 +141,7 @@ def moment(at: datetime) -> str:
 
 
 def speaker(message: Message) -> str:
-    """Who says it."""
+    """The name shown for the message's speaker."""
     role = _NAMES.get(message.role, message.role)
     return f"{role} ({message.name})" if message.name else role
 

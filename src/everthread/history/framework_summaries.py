@@ -1,8 +1,8 @@
-"""Summaries that frameworks put into their own state, told as compactions: whose each is, and what it stands for.
+"""Summaries that frameworks wrote into their own state, listed as compactions: which framework, and what they cover.
 
-The log keeps such a summary as an entry of its own kind, and what the framework removed for it as marks, written in the
-same moment. This is read from there and kept nowhere else, so an erase of the entry is an erase of the compaction. They
-are no part of our views, which is why they count as invalid from the moment they were made.
+The log stores such a summary as an entry of its own kind, and marks the messages that the framework removed for it in
+the same transaction. The compactions are computed from these entries and stored nowhere else, so erasing the entry
+erases the compaction. Our views do not use them, which is why they count as invalid from the start.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Log, PathQuery
 
 FRAMEWORK: Final = "framework"
-"""The trigger of a compaction that was somebody else's."""
+"""The trigger of a compaction that a framework made."""
 _CUTOFF = "cutoff_index"
 _OF_DEEPAGENTS = frozenset({_CUTOFF, "file_path"})
 
 
 async def of_frameworks(log: Log, ref: Ref) -> list[Compaction]:
-    """All that frameworks made in this conversation, oldest first."""
+    """Return the compactions that frameworks made in this conversation, oldest first."""
     told = await log.framework_entries(ref)
     newest = {entry.id: entry for entry in told if entry.kind == Kind.SUMMARY and not entry.is_erased}
     return [await _compaction(log, ref, entry, _removed_with(entry, told)) for entry in newest.values()]
 
 
 def _removed_with(summary: Entry, told: Sequence[Entry]) -> list[int]:
-    """What left the framework's list in the transaction that brought the summary."""
+    """Return the seqs of the messages removed from the framework's list in the summary's transaction."""
     marks = (entry for entry in told if entry.kind == Kind.MARK and entry.created_at == summary.created_at)
     return sorted(mark.revises for mark in marks if mark.revises is not None)
 
@@ -69,7 +69,7 @@ async def _compaction(log: Log, ref: Ref, entry: Entry, removed: Sequence[int]) 
 
 
 async def _listed_before(log: Log, ref: Ref, cutoff: Any) -> Sequence[Entry]:
-    """deepagents removes nothing: it says how many messages of its list the summary stands for."""
+    """deepagents removes nothing: it says how many messages of its list the summary covers."""
     if not isinstance(cutoff, int) or cutoff <= 0:
         return ()
     return [place for place, _ in await log.path(ref, PathQuery(limit=cutoff))]

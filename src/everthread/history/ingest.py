@@ -1,4 +1,4 @@
-"""The way in: a message as the caller has it becomes bytes that are kept for ever.
+"""Ingest: turns a message as the caller has it into the bytes that the log stores.
 
 What is stored must come back exactly, and this is checked rather than assumed: the bytes are decoded again and
 compared before they leave this module. What would not come back equal (NaN, keys that are no strings, objects
@@ -40,19 +40,19 @@ class Prepared(NamedTuple):
 
     id: str
     has_own_id: bool
-    """Whether the caller gave the id; a made one cannot be in the log yet."""
+    """Whether the caller gave the id; a generated one cannot be in the log yet."""
     kind: Kind
     role: str
     raw: bytes
     payload: Mapping[str, Any]
     text: str
-    """What is searched and counted of it."""
+    """The text that is searched and whose tokens are counted."""
     tokens: int
     flags: Flag
 
 
 def prepare_all(messages: Sequence[object], *, count_later: bool = False) -> list[Prepared]:
-    """The batch, ready to be written; Invalid names the message that cannot be taken.
+    """Return the batch ready to be written. Raises Invalid, naming the message that cannot be stored.
 
     With `count_later` the tokens of short texts are left to the store.
     """
@@ -84,7 +84,7 @@ def as_batch(messages: object) -> list[object]:
 
 
 def rough_bytes(batch: Sequence[object]) -> int:
-    """About how much text a batch holds, found cheaply: what decides whether it is prepared in a thread."""
+    """Estimate cheaply how much text a batch holds, to decide whether to prepare it in a thread."""
     return sum(map(_rough, batch))
 
 
@@ -182,7 +182,7 @@ def _no_constant(word: str) -> Any:
 
 
 def _is_langchain(message: object) -> bool:
-    """By its shape, because this room does not import LangChain."""
+    """Recognise a LangChain message by its shape, because this package does not import LangChain."""
     return hasattr(message, "model_dump") and isinstance(getattr(message, "type", None), str)
 
 
@@ -262,7 +262,7 @@ def canonical(payload: Mapping[str, Any]) -> str:
 
 
 def says_the_same(message: Prepared, known: Entry) -> bool:
-    """Whether an entry holds just this message, in whatever form."""
+    """Whether an entry holds the same message, in whatever form it was written."""
     if known.raw == message.raw:
         return True
     return known.raw is not None and canonical(json.loads(known.raw)) == canonical(message.payload)

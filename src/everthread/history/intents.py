@@ -1,4 +1,4 @@
-"""What may be written to a log, each as a pure decision over what the store shows it (core/log.py).
+"""The intents: everything that may be written to a log, each a pure decision over what the store read (core/log.py).
 
 Append       messages at the end of a branch; a known id with other content becomes a revision
 Edit         a sibling of a message, at the start of a new branch
@@ -51,7 +51,7 @@ class Append:
     expected_head: int | None = None
     idempotency_key: str | None = None
     jobs: Sequence[NewJob] = ()
-    """What is to be done when there is something new; nothing off the record."""
+    """Jobs to add when something new is written; none for an off-record conversation."""
 
     def needs(self) -> Needs:
         return Needs(
@@ -184,7 +184,7 @@ def _branch_holding(seen: Seen, sibling: Entry, fork: int) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkMessage:
-    """Something said about a message. Saying what is true already writes nothing."""
+    """Mark a message as deleted, restored, pinned or unpinned. Writes nothing when that is already so."""
 
     target: str
     mark: Mark
@@ -216,7 +216,7 @@ class MarkMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """A new branch that ends at a message; what is appended to it leaves the others alone."""
+    """Start a new branch at a message; appending to it does not affect the others."""
 
     at_seq: int
     activate: bool = False
@@ -238,7 +238,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetActive:
-    """Which branch is shown and appended to when nothing else is said."""
+    """Set the active branch, which is shown and appended to by default."""
 
     branch: BranchName
 
@@ -256,7 +256,7 @@ class SetActive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyLog:
-    """Another conversation's log as this one's own: same order and branches, own salts and chain."""
+    """Copy another conversation's log into this empty one: same order and branches, new salts and chain."""
 
     entries: Sequence[Entry]
     branches: Sequence[BranchRow]
@@ -311,14 +311,14 @@ class CopyLog:
 
 
 def renumbered(entries: Sequence[Entry]) -> list[Entry]:
-    """Those that a copy gets, in their order: what was erased stays behind, with what is said about it."""
+    """Return the entries that a copy gets, in order: all but erased ones and the marks on them."""
     erased = {entry.seq for entry in entries if entry.raw is None}
     return [entry for entry in entries if entry.seq not in erased and (entry.revises not in erased or entry.is_place)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutJobs:
-    """Work that was found to be done, not by writing but by reading."""
+    """Add jobs that were found due while reading; writes nothing to the log."""
 
     jobs: Sequence[NewJob]
 
@@ -332,12 +332,12 @@ class PutJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckCompaction(Generic[R]):
-    """An intent that may make the active branch longer; once it is long enough, a job is to look whether a compaction
-    is due."""
+    """Wraps an intent that may lengthen the active branch: once that is long enough, it adds a job that checks whether
+    a compaction is due."""
 
     intent: Intent[R]
     first_check_at: int
-    """From this many messages on, a conversation that was never checked is; 0: never."""
+    """The number of messages from which a conversation that was never checked is checked; 0 for never."""
 
     def needs(self) -> Needs:
         return self.intent.needs()
@@ -360,7 +360,7 @@ class CheckCompaction(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCompactionCheck:
-    """It was checked whether a compaction is due: no need to before the active branch has so many messages."""
+    """Record that a compaction is not due before the active branch has this many messages."""
 
     at_depth: int
 
@@ -373,7 +373,7 @@ class SetCompactionCheck:
 
 
 def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int | None) -> int | None:
-    """Where a seq went; when that entry was erased and left behind, where its nearest kept ancestor went."""
+    """Return the copy's seq for a seq of the original; for an erased entry, that of its nearest copied ancestor."""
     while seq and seq not in moved:
         seq = entries[seq - 1].parent_seq
     return moved[seq] if seq else None
@@ -399,7 +399,7 @@ def _known_message(seen: Seen, id: str) -> Entry:
 
 
 def branch_to_extend(seen: Seen, name: BranchName, now: int) -> BranchRow:
-    """The branch a caller means; a seq in the middle of a path means a new branch from there."""
+    """Return the branch that a caller named; a seq in the middle of a path starts a new branch there."""
     if name is None:
         return seen.branches[seen.head.active]
     if isinstance(name, str):
@@ -429,5 +429,5 @@ def _new_branch(seen: Seen, at_seq: int, now: int) -> BranchRow:
 
 
 def as_sibling(message: Prepared, target: str, fresh: str) -> Prepared:
-    """An edit that still carries the id of what it edits gets one of its own; its bytes stay as they came."""
+    """Give an edit that still carries the id of the original a new id; its bytes stay as received."""
     return message._replace(id=fresh, has_own_id=False) if message.id == target else message

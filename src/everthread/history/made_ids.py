@@ -1,4 +1,4 @@
-"""Who a message without an id is: every capture of the same list gives it the same one."""
+"""Ids for messages without one, derived from the list so that every capture of it gives the same id."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from everthread.history.ingest import canonical
 
 
 def made_id(scope: Sequence[str], position: int, payload: Mapping[str, Any]) -> str:
-    """An id for a message that has none, which every capture of the same list makes again."""
+    """Return an id for a message without one; every capture of the same list returns the same."""
     said = canonical(payload)
     return "made-" + sha256(json.dumps([list(scope), position, said]).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Stored bytes as objects again: to the last digit as `json` reads them, several times as fast."""
+"""Decodes stored JSON exactly as the standard `json` does, to the last digit, but several times as fast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everthread.core.nouns import Message
 _DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)) + b" " * 128
 """Makes every digit a 0, so that a row of them is found five times as fast as by a pattern."""
 _LONG = b"0" * 16
-"""So many digits may be a number that orjson would round."""
+"""A run of this many digits may be a number that orjson would round."""
 
 
 def decode_json(raw: bytes) -> Any:
@@ -27,7 +27,7 @@ def decode_json(raw: bytes) -> Any:
 
 
 def payload_of(entry: Entry) -> dict[str, Any]:
-    """What came in, as `Message` gives it, which also says what is wrong with one that cannot be read."""
+    """Return an entry's payload as `Message` gives it, with its error for one that cannot be read."""
     try:
         payload: dict[str, Any] = decode_json(entry.raw or b"")
     except (ValueError, TypeError, AttributeError):  # nothing, no JSON, or no bytes

@@ -23,7 +23,7 @@ async def stream(
     revisions: bool,
     include_deleted: bool,
 ) -> AsyncIterator[Message]:
-    """Messages of a path with seq > after, oldest first; with `revisions`, each with its older ones before it."""
+    """Yield the messages of a path with seq > after, oldest first; with `revisions`, older revisions first."""
     if branch is None and (limit is None or limit > PAGE):
         branch = await _active(log, ref)
     left = limit
@@ -39,7 +39,7 @@ async def stream(
 
 
 async def _active(log: Log, ref: Ref) -> str:
-    """The active branch by its name: a reading of many pages stays on it when another one is made active."""
+    """Return the active branch by name, so that reading many pages stays on it when another becomes active."""
     rows, active = await log.branches(ref)
     return next(row.id for row in rows if row.number == active)
 

@@ -31,21 +31,21 @@ from everthread.text.words import is_unspaced, tokenize
 CANDIDATE_CAP = 300
 """How many candidates are ranked. Ranking reads their texts, at 30 µs each."""
 _COMMON = 10_000
-"""A word in so many messages says little about any of them."""
+"""A word that occurs in this many messages says little about any of them."""
 _READ_CHARS = 4_000
 _PHRASE_CHARS = 1_000_000
 _MIN_IDF = 0.1
-"""What a word weighs that all messages have, or as many as were counted."""
+"""The weight of a word that occurs in all messages, or in as many as were counted."""
 _COMMON_AMONG_CANDIDATES = 0.9
-"""How much of its weight a word loses that all candidates have."""
+"""The share of its weight that a word loses when all candidates have it."""
 _NEIGHBOUR_SHARE = 0.5
-"""What two words add by standing together, as a share of the lighter one's weight."""
+"""The bonus for two adjacent words, as a share of the lighter one's weight."""
 _UNSEEN_COUNT = 0.25
-"""What a word counts that the excerpt of a long text does not have; the rest of it may."""
+"""The count of a word that the excerpt of a long text lacks; the rest of the text may have it."""
 
 
 async def search_by_words(store: Search, text: str, *, owner: str, conversation: str | None, limit: int) -> Hits:
-    """Messages that hold all the words, best first; then, to fill up, those that hold some of the rarer ones."""
+    """Return the messages that have all the words, best first; then, to fill up, those with some of the rarer ones."""
     query = parse_query(text)
     if not query or not limit:
         return Hits(())
@@ -115,7 +115,7 @@ def rank_texts(query: Query, texts: Mapping[int, str], frequencies: Mapping[str,
 
 
 class _Match(NamedTuple):
-    """What a text has of the query."""
+    """The query terms found in one text."""
 
     key: int
     length: int
@@ -168,7 +168,7 @@ class _Matcher:
         return all(_is_in_sequence([positions[term] for term in phrase.terms]) for phrase in self.phrases)
 
     def _positions(self, tokens: Sequence[str]) -> list[set[int]]:
-        """For each term of the query, where it stands among the tokens of a text."""
+        """Return, for each query term, its positions among the tokens of a text."""
         positions: list[set[int]] = [set() for _ in self.terms]
         exact, prefixes = self._exact, self._prefixes
         for at, token in [(at, token) for at, token in enumerate(tokens) if token in exact]:

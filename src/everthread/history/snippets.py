@@ -17,10 +17,10 @@ from everthread.history.search_query import excerpt
 from everthread.text.words import fold, part_spans, tokenize
 
 MARK = "**"
-"""Stands before and after each match."""
+"""Marks the start and end of each match."""
 
 ELLIPSIS = "…"
-"""Stands where the message goes on."""
+"""Marks where the message continues beyond the snippet."""
 
 _READ_CHARS = 4_000
 _blank = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")

@@ -1,7 +1,7 @@
 """Stubs: what a framework puts into its state in place of a large result that it wrote to a file.
 
 deepagents keeps the id of the message and names the file after the call, `…/large_tool_results/<call id>`. A stub is
-told by that, not by its words, which change from release to release.
+recognised by that, not by its wording, which changes from release to release.
 """
 
 from __future__ import annotations

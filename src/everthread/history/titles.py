@@ -1,5 +1,5 @@
-"""What a conversation without a title is called: its first question, without greetings and cut at the end of a word; or
-what a model calls it, as far as that is a title.
+"""The title of an untitled conversation: by rules its first question, without greetings and cut at the end of a word;
+or by a model, if its answer is usable as a title.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Titler(Protocol):
 
 
 async def title_by_model(model: Titler, beginning: str, seconds: float) -> str | None:
-    """What a model calls a conversation that begins so; None when it fails, is too slow, or gives no title."""
+    """Return a model's title for a conversation's beginning; None when it fails, is too slow, or gives no title."""
     try:
         async with asyncio.timeout(seconds):
             said = await model.title(beginning)
@@ -37,7 +37,7 @@ async def title_by_model(model: Titler, beginning: str, seconds: float) -> str |
 
 
 def title_by_rules(question: str) -> str | None:
-    """A title by rules; None when the question says nothing."""
+    """Return a title made by rules; None when the question has no words."""
     text = " ".join(_MARKS.sub(" ", _first_sentence(question)).split())
     if len(text) > MOST_CHARACTERS:
         cut = text[: MOST_CHARACTERS - 1]
@@ -47,7 +47,7 @@ def title_by_rules(question: str) -> str | None:
 
 
 def _first_sentence(question: str) -> str:
-    """The first that is more than a greeting; a question of nothing else is called by it."""
+    """Return the first sentence after a greeting, or the greeting when there is nothing else."""
     said = question.strip()
     rest = _GREETING.sub("", said, count=1).strip() or said
     return next((part.strip() for part in _SENTENCE.split(rest) if part.strip()), "")

@@ -29,18 +29,18 @@ R = TypeVar("R")
 
 
 class BeginResult(NamedTuple):
-    """What became of a question."""
+    """The result of `BeginTurn`."""
 
     turn: Turn
     receipts: Sequence[Receipt]
-    """Of its messages; none while it waits."""
+    """The receipts of the question's messages; none while the turn waits."""
     before: Sequence[Turn] = ()
-    """Those it waits for."""
+    """The turns it waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginTurn:
-    """A question is kept, and its turn runs or waits. The same turn again is nothing new."""
+    """Store a question and start its turn, or let it wait. Repeating it for the same turn changes nothing."""
 
     turn: Turn
     messages: Sequence[Prepared]
@@ -69,10 +69,10 @@ class BeginTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartTurn:
-    """One that waited runs, if nothing is before it any more; otherwise it goes on waiting."""
+    """Start a waiting turn if no other turn is before it; otherwise it keeps waiting."""
 
     turn: Turn
-    """As it was read; with its question."""
+    """The turn as last read, with its question."""
 
     def needs(self) -> Needs:
         return _needs(self.turn.id, unpack_messages(self.turn))
@@ -88,7 +88,7 @@ class StartTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendToTurn:
-    """Finished messages of a turn, unless it is no longer this process's: of two writers one is refused."""
+    """Append a turn's finished messages. Refused when another process has taken the turn over."""
 
     turn_id: str
     holder: str
@@ -105,7 +105,7 @@ class AppendToTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishTurn:
-    """The end of a turn: what was said last, its state, the jobs that follow and its last events, all or nothing."""
+    """End a turn: write its last messages, its state, the follow-up jobs and its last events in one transaction."""
 
     turn_id: str
     holder: str
@@ -132,7 +132,7 @@ class FinishTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopTurn:
-    """Somebody wants it stopped. One that waits ends at once, its question kept; one that runs is told."""
+    """Ask a turn to stop. A waiting turn ends at once, its question kept; a running one is flagged to stop."""
 
     turn: Turn
 
@@ -154,13 +154,13 @@ class StopTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseTurn:
-    """The process of a turn is dead. What it had told is kept, with the question where that still waits.
+    """End a turn whose process died. Its events are kept, and so is the question if the turn was still waiting.
 
     If it gave a sign of life since it was looked at, nothing is done: the answer is None.
     """
 
     turn: Turn
-    """As it was read when it was found to be dead."""
+    """The turn as read when its process was found to be dead."""
     messages: Sequence[Prepared] = ()
     error: str = "the process that ran this turn died"
 
@@ -198,7 +198,7 @@ def _by_id(seen: Seen, id: str) -> Turn | None:
 
 
 def _others(seen: Seen, own: Turn) -> list[Turn]:
-    """Those that wait or run, but this one."""
+    """Return the other waiting and running turns."""
     return [turn for turn in seen.turns if turn.id != own.id and not turn.state.is_final]
 
 
@@ -259,7 +259,7 @@ def _ended(turn: Turn, state: TurnState, now: int, error: str | None) -> Turn:
 
 
 def _with(decision: Decision[object], result: R) -> Decision[R]:
-    """The same to be written, and something else to be told."""
+    """The same decision with another result."""
     return Decision(
         result=result,
         entries=decision.entries,
