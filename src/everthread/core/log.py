@@ -85,7 +85,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionQuery:
-    """Which compactions to read: those selected by any of its fields. A conversation has thousands, a view needs few."""
+    """Which compactions to read: those that any field selects. A conversation has thousands, a view needs few."""
 
     path: Sequence[Segment] = ()
     """Select the summaries that cover this path from its beginning (`compaction.summary_chain` of all compactions)."""

@@ -1,5 +1,5 @@
-"""Putting a backup back on PostgreSQL, by the same steps as `restoring`: the old tables step aside into a schema of
-their own, the backup's come in and are erased again and verified, and only then the old ones go.
+"""Putting a backup back on PostgreSQL, by the same steps as `restore`: the old tables are moved aside into a schema of
+their own, the backup's are loaded, erased again and verified, and only then the old ones are dropped.
 
 Anything that fails before puts the old tables back. After a kill they still lie in that schema, and the next
 restore takes them for what is to be replaced. Whoever has the database open meets missing tables meanwhile.

@@ -1,7 +1,10 @@
 """/api/v1: conversations and everything kept of them, for the owner of the key.
 
 To add a route, write it in the module of its resource below; a new module gets a `router` and a place in `ROUTERS`.
-Every route gets the shared dependencies and error responses from here.
+Every route gets the shared dependencies and error responses from here. Add its row to docs/reference/http.md and
+docs/zh/http.md. A route whose reply holds a conversation's text, but which does not take `ConversationDep`, must set
+`request.state.conversation` to its id, or to None if it shows several (see `copy_conversation`), so that an erase
+reaches stored idempotent replies.
 
     about          the server and the caller             chat         a message in, an answer out
     conversations  rows and branches                     turns        follow and cancel an answer
