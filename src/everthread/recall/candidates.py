@@ -1,9 +1,9 @@
-"""Choose which messages are worth reading for a question, by where its words stand and before any text is read. Pure.
+"""Choose which messages are worth reading for a question, from the index alone, before any text is read. Pure.
 
-An index gives for each term the messages that have it (its postings), as numbers that rise through a conversation;
-those of two conversations are far apart. From these alone follow how rare a term is, what a message has of the
-question, and what stands around it: an answer that shares no word with the question is found by the question it
-answers.
+For each term the index gives its postings: the messages that have it, as order numbers that rise through a conversation
+(those of different conversations are far apart). They tell how rare a term is, which terms of the question a message
+has, and which terms its neighbours have. So an answer that shares no word with the question is found through the
+message that it answers.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from everthread.text.bm25 import idf
 from everthread.text.irregular_verbs import other_forms
 
 NEIGHBOUR_REACH = 4
-"""So many messages to either side lend to a message what they have of the question."""
+"""The number of messages on either side to which a message lends a share of its score."""
 _TOPIC_REACH = 8
-"""So many messages to either side make up what is talked about."""
+"""The number of messages on either side that count as the topic around a message."""
 _MAX_LENDERS = 300
-"""Of the messages that have a word, the best so many lend to those around them."""
+"""Only this many of the best matches lend to their neighbours, which bounds the cost."""
 _MIN_IDF_SHARE = 0.02
-"""A term whose idf is below this share of the rarest one's stands nearly everywhere: it says nothing of where to look,
-and has the longest list of all."""
+"""A term whose idf is below this share of the rarest term's occurs nearly everywhere: it does not tell where to look,
+and its postings are the longest."""
 _LENT_SHARE = 0.3
-"""What the next message lends of what it has; half of it at each further step."""
+"""The share of its score that a message lends to the next one; half of that at each further step."""
 _LENT_BY_STEP = [(step, _LENT_SHARE / 2 ** (step - 1)) for step in range(1, NEIGHBOUR_REACH + 1)]
 
 TermOrders = Mapping[Term, Sequence[int]]
-"""Of each term the messages that have it, in rising order."""
+"""For each term, the orders of the messages that have it, ascending."""
 
 
 def merge_forms(terms: Iterable[Term], postings: TermOrders) -> TermOrders:
-    """Of each term the messages that have it in one of its forms."""
+    """Merge the postings of each term with those of its irregular forms (went, go)."""
     return {
         term: sorted({order for form in (term, *others) for order in postings[form]}) if others else postings[term]
         for term in terms
@@ -45,15 +45,15 @@ def merge_forms(terms: Iterable[Term], postings: TermOrders) -> TermOrders:
 
 
 def idf_by_term(postings: TermOrders, total: int) -> dict[Term, float]:
-    """How much each term tells."""
+    """Return the inverse document frequency of each term."""
     return {term: idf(len(having), total) for term, having in postings.items()}
 
 
 def drop_common_terms(
     postings: TermOrders, idfs: Mapping[Term, float], enough: int, hidden: Collection[int] = frozenset()
 ) -> TermOrders:
-    """Without the terms that stand nearly everywhere, where enough messages have others; those hidden, by their seqs,
-    are not looked for."""
+    """Drop the terms that occur nearly everywhere, provided that enough messages have one of the others. Messages whose
+    seq is in `hidden` do not count, because they are not searched."""
     rarest = max((idfs[term] for term, having in postings.items() if having), default=0.0)
     rare = {term: having for term, having in postings.items() if idfs[term] >= _MIN_IDF_SHARE * rarest}
     orders = set[int]().union(*rare.values())
@@ -63,7 +63,7 @@ def drop_common_terms(
 
 
 def choose_candidates(postings: TermOrders, idfs: Mapping[Term, float], limit: int) -> list[int]:
-    """The messages that are likeliest to be found, at most so many; among them some that have none of the words."""
+    """Return the orders of the likeliest messages, at most `limit`. Some have none of the words but good neighbours."""
     if not postings:
         return []
     scores = _score_messages(postings, idfs)
@@ -76,7 +76,7 @@ def choose_candidates(postings: TermOrders, idfs: Mapping[Term, float], limit: i
             lent, before, after = share * score, order - step, order + step
             with_lent[after] = known(after, 0.0) + lent
             with_lent[before] = known(before, 0.0) + lent
-    least = _threshold(tally, limit)  # lending takes from nobody, so that it takes this much at least
+    least = _threshold(tally, limit)  # lending only ever adds, so the final threshold is not below this one
     likelier = {order: score for order, score in with_lent.items() if score > least}
     if len(likelier) >= limit:
         return _best(likelier, limit, Counter(likelier.values()))
@@ -85,9 +85,9 @@ def choose_candidates(postings: TermOrders, idfs: Mapping[Term, float], limit: i
 
 
 def _score_messages(postings: TermOrders, idfs: Mapping[Term, float]) -> dict[int, float]:
-    """What each message has of the question."""
+    """Return, for each message, the sum of the idfs of the terms it has."""
     longest, *others = sorted(postings, key=lambda term: len(postings[term]), reverse=True)
-    scores = dict.fromkeys(postings[longest], idfs[longest])  # at once, as no other list is
+    scores = dict.fromkeys(postings[longest], idfs[longest])  # in C: the longest list needs no additions
     known = scores.get
     for term in others:
         weight = idfs[term]
@@ -97,8 +97,8 @@ def _score_messages(postings: TermOrders, idfs: Mapping[Term, float]) -> dict[in
 
 
 def _tally_scores(scores: Mapping[int, float], postings: TermOrders, idfs: Mapping[Term, float]) -> Counter[float]:
-    """How many messages have each score. The commonest term is most of all that was found, and those that have nothing
-    else need not be looked at one by one."""
+    """Count the messages with each score. Most messages have the commonest term and no other; they all have the same
+    score and are counted by subtraction, without visiting them."""
     commonest = max(postings, key=lambda term: len(postings[term]), default=None)
     others = set[int]().union(*(having for term, having in postings.items() if term != commonest))
     tally = Counter(map(scores.__getitem__, others))
@@ -108,7 +108,8 @@ def _tally_scores(scores: Mapping[int, float], postings: TermOrders, idfs: Mappi
 
 
 def _best(scores: Mapping[int, float], limit: int, tally: Mapping[float, int]) -> list[int]:
-    """The greatest, best first. Among thousands, finding where they end is ten times as fast as a heap of them."""
+    """Return the orders with the greatest scores, best first. For thousands of messages, cutting at the threshold is
+    ten times as fast as a heap."""
     least = _threshold(tally, limit)
     above = sorted([order for order, score in scores.items() if score > least], key=scores.__getitem__, reverse=True)
     level = (order for order, score in scores.items() if score == least)
@@ -116,8 +117,8 @@ def _best(scores: Mapping[int, float], limit: int, tally: Mapping[float, int]) -
 
 
 def _threshold(tally: Mapping[float, int], limit: int) -> float:
-    """The least of the greatest scores, -1 where all are. Many messages have the very same words, so that there are far
-    fewer scores to put in order than messages."""
+    """Return the lowest of the `limit` greatest scores, or -1 when there are fewer. Many messages have exactly the same
+    terms, so there are far fewer distinct scores to sort than messages."""
     for score in sorted(tally, reverse=True):
         limit -= tally[score]
         if limit <= 0:
@@ -126,8 +127,8 @@ def _threshold(tally: Mapping[float, int], limit: int) -> float:
 
 
 def score_surroundings(orders: Sequence[int], postings: TermOrders, idfs: Mapping[Term, float]) -> list[float]:
-    """How much of the question is talked about around each of these messages, given in rising order: each term counts
-    once, and a little more when it is said again."""
+    """Return how much of the question is talked about around each of these messages (orders ascending). Each term
+    counts once, and a little more when it is repeated."""
     scores = [0.0] * len(orders)
     for term, having in postings.items():
         weight, many, first = idfs[term], len(having), 0

@@ -1,4 +1,5 @@
-"""How recall is set: where it looks, how long meaning may take, and how much each signal of the ranking counts."""
+"""The settings of recall: where it searches, how long search by meaning may take, and the weight of each signal in the
+ranking (recall/ranking.py)."""
 
 from __future__ import annotations
 
@@ -26,12 +27,17 @@ class RecallWeights:
     asking: float = 1.5
     """How many times as much a question passes on to the message after it."""
     around: float = 0.3
+    """How much it counts that the messages around are about the question's topic."""
     meaning: float = 0.3
     """The weight of meaning against words, for a question that the embedder understands."""
     user: float = 0.3
+    """How much more the user's messages count, where speakers have no names."""
     assistant: float = 0.5
+    """How much more the assistant's messages count, when the question asks what the assistant said."""
     speaker: float = 0.3
+    """How much more the messages of a speaker count whom the question names."""
     date: float = 0.5
+    """How much more messages count that are from the time the question names."""
     alone_tokens: int = 100
     """A message with this many tokens takes half as much from its neighbours as a short one."""
     tool_damping: float = 3.0
@@ -71,7 +77,7 @@ class RecallPolicy:
 
 
 def check_scope(scope: object) -> Scope:
-    """A scope, or Invalid."""
+    """Return the scope. Raises Invalid when it is not one of `SCOPES`."""
     for known in SCOPES:
         if scope == known:
             return known
