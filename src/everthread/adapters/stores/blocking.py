@@ -28,7 +28,7 @@ ENABLED = True
 
 
 class _Released:
-    """Around what blocks: whoever waits for the run lock goes on meanwhile."""
+    """Release the run lock around a blocking call, so that another coroutine can run meanwhile."""
 
     __slots__ = ("_lock",)
 
@@ -44,7 +44,7 @@ class _Released:
 
 class _Current(threading.local):
     released: _Released | None = None
-    """Of the run lock under which this thread runs a coroutine."""
+    """Releases the run lock under which this thread runs a coroutine; None when it runs none."""
 
 
 _current = _Current()
@@ -58,7 +58,7 @@ class RunLock:
         self._released = _Released(self._lock)
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run it here. Where it waits, this thread blocks, without the lock."""
+        """Run a coroutine in this thread. Where it waits, the thread blocks without holding the lock."""
         with self._lock:
             _current.released = self._released
             try:
@@ -72,7 +72,7 @@ class RunLock:
         raise RuntimeError("a coroutine that runs without a loop waited for one")
 
     def in_loop(self, work: Coroutine[Any, Any, R]) -> Coroutine[Any, Any, R]:
-        """The same for a loop: it holds the lock from one await to the next."""
+        """Run a coroutine in an event loop, holding the lock from one await to the next."""
         return _LockedSteps(work, self._lock)
 
 
@@ -97,25 +97,25 @@ class _LockedSteps(Coroutine[Any, Any, R], Generator[Any, Any, R]):
 
 
 def may_block() -> bool:
-    """Whether this thread runs a coroutine by itself, and blocks where a loop would wait."""
+    """Whether this thread runs a coroutine without an event loop, and so blocks where a loop would wait."""
     return _current.released is not None
 
 
 def released() -> AbstractContextManager[None]:
-    """Around what blocks, where `may_block()`: another coroutine goes on meanwhile."""
+    """Return a context that releases the run lock around a blocking call; only where `may_block()`."""
     assert _current.released is not None, "only where `may_block()`"
     return _current.released
 
 
 class Completion:
-    """Something that others wait for, in a loop or blocking. Touched only by whoever holds the run lock."""
+    """An event that others wait for, in a loop or blocking. Only the holder of the run lock may touch it."""
 
     __slots__ = ("_future", "_is_set")
 
     def __init__(self) -> None:
         self._is_set = False
         self._future: Future[None] | None = None
-        """Made by the first who waits: mostly nobody does."""
+        """Created by the first waiter, because mostly there is none."""
 
     def set(self) -> None:
         self._is_set = True

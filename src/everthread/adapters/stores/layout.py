@@ -45,12 +45,13 @@ _DAMAGED = "an entry is damaged: run verify"
 
 
 def entry_key(conversation: int, seq: int) -> int:
-    """One integer that begins with the conversation: entries of one lie together, and tables can be sharded."""
+    """Combine a conversation's number and a seq into one integer key, so that a conversation's entries are adjacent and
+    tables can be sharded."""
     return conversation << SEQ_BITS | seq
 
 
 def row_payload(entry: Entry) -> bytes | None:
-    """The payload that stands in the entry's own row: none where it is large."""
+    """The payload to store in the entry's own row; None for a large one, which gets a row in `payloads`."""
     return entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
 
 
@@ -79,7 +80,7 @@ def _merely_grew(seen: Seen, row: BranchRow) -> bool:
 
 
 def revisions_of(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """Entries by message id, in their order."""
+    """Group entries by message id, keeping their order."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(entry.id, []).append(entry)
@@ -87,8 +88,8 @@ def revisions_of(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 def traces_of(entries: Iterable[Entry]) -> list[bytes]:
-    """The bytes by which the values of checkpoints tell that they hold one of these messages: its id as a field, and
-    what it says. A short text counts only as a whole string, a longer one wherever it stands.
+    """Return the byte strings that show that a checkpoint's value holds one of these messages: its id as a field, and
+    its text. A short text counts only as a whole string, a longer one anywhere.
     """
     found: dict[bytes, None] = {}
     for entry in entries:
@@ -100,7 +101,7 @@ def traces_of(entries: Iterable[Entry]) -> list[bytes]:
 
 
 def texts_of(entries: Iterable[Entry]) -> list[str]:
-    """What these messages say."""
+    """Return the texts of these messages."""
     return [payloads.text(Message(entry).payload) for entry in entries if entry.raw is not None]
 
 
@@ -141,22 +142,22 @@ def _payload_row(key: int, ref: Ref, entry: Entry, raw: bytes, blobs: Blobs | No
 
 
 def is_indexed(entry: Entry, *, off_record: bool) -> bool:
-    """Whether an entry is to be found by search."""
+    """Whether search may find an entry."""
     return entry.kind == Kind.MESSAGE and not off_record
 
 
 def words_of(entry: Entry, owner: str) -> str:
-    """What an entry is found by: always the same for the same entry, so that it can be taken out again."""
+    """Return the index tokens of an entry: always the same for the same entry, so that they can be removed again."""
     return index_text(text_of(entry.raw or b"{}"), (owner_scope(owner),))
 
 
 def text_of(raw: bytes) -> str:
-    """What is searched and counted of a payload."""
+    """Return the text of a payload that is searched and whose tokens are counted."""
     return payloads.searchable(sound_payload(raw))
 
 
 def sound_payload(raw: bytes) -> dict[str, Any]:
-    """A payload that is read for its text and its calls; StoreDamaged when it is none."""
+    """Decode a payload for its text and its tool calls. Raises StoreDamaged when it cannot be decoded."""
     try:
         payload: object = decode_json(raw)
     except (ValueError, TypeError, AttributeError) as problem:  # no JSON, or no bytes
@@ -220,7 +221,7 @@ def compaction_from_row(row: Any) -> Compaction:
 
 
 COMPACTION_COLUMNS = "id, first_seq, last_seq, record, created_at, undone_at, invalid_at, branch, after_seq, level"
-"""The last three stand in the record too; they are columns so that rows can be found by them."""
+"""The last three are in the record too; they are columns so that rows can be found by them."""
 
 
 ITEM_COLUMNS = "namespace, key, value, created_at, updated_at, expires_at, ttl_micros, model, vectors"
@@ -250,7 +251,7 @@ def key_from_row(row: Any) -> ApiKey:
 
 
 def below(prefix: str) -> tuple[str, str]:
-    """The first and the last name that lie below a namespace; with none given, all names."""
+    """Return the first and the last possible name below a namespace; for an empty one, the range of all names."""
     return (f"{prefix}.", f"{prefix}/") if prefix else ("", "\U0010ffff")
 
 
@@ -268,7 +269,7 @@ def erase_report(
     cannot_reach: Sequence[str],
     now: int,
 ) -> EraseReport:
-    """What an erase of conversations or of a message has done."""
+    """Build the report of an erase of conversations or of a message."""
     return EraseReport(
         owner=owner,
         conversation_id=conversation,
@@ -282,7 +283,7 @@ def erase_report(
 
 
 def memory_erased(owner: str, id: str, cannot_reach: Sequence[str], now: int) -> EraseReport:
-    """What the erase of one memory tells. Its words and its vector are a part of it."""
+    """Build the report of an erase of one memory, whose index tokens and vector are erased with it."""
     return replace(erase_report(owner, None, None, {"notes": 1}, cannot_reach, now), memory_id=id)
 
 
@@ -292,7 +293,7 @@ def note_values(note: Note) -> tuple[Any, ...]:
 
 
 def note_words(owner: str, note: Note) -> str | None:
-    """What a note is found by: always the same for the same note, so that it can be taken out again."""
+    """Return the index tokens of a note: always the same for the same note, so that they can be removed again."""
     return index_text(note.text, (shelf_scope(owner, note.shelf),)) if note.is_found else None
 
 
@@ -302,20 +303,20 @@ _MOST_NAME_CHARACTERS = 128
 
 
 def may_call(role: str, how: int | None, raw: bytes | None) -> bool:
-    """Whether a new message may call tools or skills: most call none, which a look at their bytes tells."""
+    """Whether a new message may call tools or skills. Most call none, which their bytes show without decoding."""
     if role != "assistant" or how is not None or raw is None:
         return False
     return raw.find(b"_call") >= 0 or raw.find(b"tool_use") >= 0
 
 
 def uses_of(calling: Iterable[payloads.Payload]) -> Counter[Use]:
-    """Which tools and skills messages call, each message counted once for each of its calls."""
+    """Return the tools and skills that messages call, one use for each call."""
     uses = (_use(call.name, call.arguments) for payload in calling for call in calls_of(payload))
     return Counter(use for use in uses if 0 < len(use.name) <= _MOST_NAME_CHARACTERS and use.name.isprintable())
 
 
 def uses_in(entries: Iterable[Entry]) -> Counter[Use]:
-    """The same of entries."""
+    """Return the tools and skills that entries call."""
     return uses_of(sound_payload(entry.raw or b"{}") for entry in entries if may_call(entry.role, entry.how, entry.raw))
 
 
@@ -365,7 +366,7 @@ _RECORD = (
     "level", "after_seq", "branch", "span_hash", "children", "summary", "strategy", "model", "trigger",
     "original_count", "new_count", "tokens_before", "tokens_after", "facts_total", "facts_kept", "seconds",
 )  # fmt: skip
-"""The part of a compaction that never changes, kept as one document."""
+"""The fields of a compaction that never change, stored as one JSON document."""
 
 CONVERSATION_COLUMNS = (
     "c.number, c.owner, c.id, p.id, c.title, c.metadata, c.is_active, c.off_record, c.created_at, c.updated_at, "
@@ -376,4 +377,4 @@ CANNOT_REACH = (
     "file-system snapshots, and blocks a drive keeps for itself",
     "ids of conversations and messages, which tombstones need to refuse late writes",
 )
-"""What an erase names as beyond its reach on any database."""
+"""What an erase report lists as beyond its reach, on any database."""

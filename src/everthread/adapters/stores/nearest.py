@@ -10,7 +10,7 @@ from operator import mul
 
 
 def nearest(rows: Sequence[tuple[int, bytes]], vector: bytes, limit: int) -> list[tuple[int, float]]:
-    """(number, score) of the nearest, best first; those of another dimension are left out."""
+    """Return (number, score) of the nearest vectors, best first; vectors of another dimension are left out."""
     alike = [row for row in rows if len(row[1]) == len(vector)]
     if not alike:
         return []

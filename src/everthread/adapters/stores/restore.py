@@ -40,14 +40,14 @@ class Erasure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a restore did."""
+    """The result of a restore."""
 
     erasures: Sequence[Erasure]
-    """Those that the backup did not know, now applied to it."""
+    """The erasures made after the backup, which were applied to it."""
     is_old_list_read: bool
     """False when there was a database to replace, but it was too damaged to tell what was erased in it."""
     kept: str | None
-    """Where the old database lies, if it was to be kept: a file, or a schema."""
+    """Where the old database is, if it was to be kept: a file, or a schema."""
     report: VerifyReport
 
 
@@ -59,7 +59,7 @@ def sqlite_file(url: str) -> Path | None:
 
 
 async def back_up(store: Store, target: Path) -> int:
-    """Write a consistent copy under its name only when it is whole; give its size in bytes."""
+    """Write a consistent copy, which gets its name only once it is complete, and return its size in bytes."""
     with _appearing_whole(target) as copy:
         await store.maintenance.backup(copy)
     return os.stat(target).st_size
@@ -67,7 +67,7 @@ async def back_up(store: Store, target: Path) -> int:
 
 @contextmanager
 def _appearing_whole(target: Path) -> Iterator[Path]:
-    """A place to write to; when the block ends well, what is there gets its name, readable by its owner only."""
+    """Yield a temporary path; when the block succeeds, the file there gets its name, readable by its owner only."""
     if target.exists():
         raise Conflict(f"{target} exists already; nothing was written: choose another name")
     if not target.parent.is_dir():
@@ -90,7 +90,7 @@ async def restore_sqlite(
     keep_old: bool = False,
     blobs: Blobs | None = None,
 ) -> Restored:
-    """Put a backup in the place of a database file, without what was erased since.
+    """Replace a database file with a backup, without what was erased since.
 
     A backup holds no blobs: `blobs` is where they are, and they are verified with the rest.
 
@@ -178,12 +178,12 @@ def _copied(source: Path, target: Path) -> Iterator[Path]:
 
 
 def unfinished(target: Path) -> Path:
-    """Where a restore prepares the file that is to become `target`."""
+    """Return the path where a restore prepares the file that is to become `target`."""
     return target.with_name(f".{target.name}.restoring")
 
 
 def _copy(source: Path, copy: Path) -> None:
-    """By SQLite itself, so that what lies in a write-ahead log beside the source comes along."""
+    """Copy with SQLite itself, so that the contents of a write-ahead log next to the source are included."""
     if not source.is_file():
         raise NotFound(f"file not found: {source}; nothing was changed")
     # Without a log beside it the file alone is the backup, and may lie where nothing can be written.
@@ -213,7 +213,7 @@ def _bring_up_to_date(source: Path, copy: Path) -> None:
 
 
 def _erase_again(copy: Path, erasures: Sequence[Erasure], blobs: Blobs | None) -> list[Erasure]:
-    """Apply, under their first date, the erasures that the backup does not know.
+    """Apply the erasures that the backup lacks, under their original dates.
 
     Those it knows are in it already; applied again, that of an owner would take what this owner wrote afterwards.
     """
@@ -231,7 +231,7 @@ def _erase_again(copy: Path, erasures: Sequence[Erasure], blobs: Blobs | None) -
 
 
 def _erase_one(connection: sqlite3.Connection, erasure: Erasure) -> None:
-    """What is not in the backup is noted all the same: another backup may have it."""
+    """Record erasures of what is not in the backup too: another backup may have it."""
     from everthread.adapters.stores.sqlite import erase  # noqa: PLC0415 - only where there is SQLite
     from everthread.adapters.stores.sqlite import statements as sql  # noqa: PLC0415
 
@@ -291,7 +291,7 @@ def _remove(file: Path) -> None:
 
 
 def _to_disk(place: Path) -> None:
-    """A file's bytes, or a folder's names."""
+    """Flush a file's bytes, or a folder's names, to the disk."""
     opened = os.open(place, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -23,7 +23,7 @@ OLD_VERSION_QUERY = "SELECT version_num FROM alembic_version"
 OLD_VERSION = "0021"
 """Before the first release tables went by 21 revisions of alembic. The last of them is still opened."""
 BEFORE_FIRST = 0
-"""What such a database counts as."""
+"""The version that such a database counts as."""
 
 _CREATE = re.compile(r"CREATE (?:UNIQUE |VIRTUAL )?(?:TABLE|INDEX|VIEW) ")
 _TABLE = re.compile(r"CREATE (?:VIRTUAL )?TABLE (\w+)")
@@ -32,18 +32,18 @@ _VIEW = re.compile(r"CREATE VIEW (\w+)")
 
 @cache
 def create(database: Database) -> Sequence[str]:
-    """The statements that make all tables."""
+    """The statements that create all tables."""
     return _render("schema.sql", database)
 
 
 @cache
 def tables(database: Database) -> Sequence[str]:
-    """The names of all tables, but for those that SQLite and procrastinate make for themselves."""
+    """The names of all tables, except those that SQLite and procrastinate create for themselves."""
     return [table for statement in create(database) for table in _TABLE.findall(statement)]
 
 
 def drop(database: Database) -> Sequence[str]:
-    """The statements that remove all tables."""
+    """The statements that drop all tables."""
     views = [view for statement in create(database) for view in _VIEW.findall(statement)]
     return [*(f"DROP VIEW {view}" for view in views), *(f"DROP TABLE {table}" for table in tables(database))]
 
@@ -62,7 +62,7 @@ def _render(name: str, database: Database) -> Sequence[str]:
 
 
 class Migration(NamedTuple):
-    """One step: what brings a database from the version before to this one, and back."""
+    """One migration: the statements from the previous version to this one, and back."""
 
     version: int
     upgrade: Callable[[Database], Sequence[str]]
@@ -70,7 +70,7 @@ class Migration(NamedTuple):
 
 
 def _first_from_0021(database: Database) -> Sequence[str]:
-    """Old tables that changed step aside, new ones are made, and their rows carried over."""
+    """Rename the old tables that changed, create the new ones, and copy the rows over."""
     missing = [_CREATE.sub(r"\g<0>IF NOT EXISTS ", statement, count=1) for statement in create(database)]
     steps = _render(f"migrations/from_0021_{database}.sql", database)
     place = steps.index("CREATE MISSING TABLES")
@@ -85,12 +85,12 @@ VERSION = MIGRATIONS[-1].version
 
 
 def missing_steps(found: int) -> Sequence[Migration]:
-    """The steps that a database of this version has yet to run."""
+    """Return the migrations that a database of this version has yet to run."""
     return [step for step in MIGRATIONS if step.version > found]
 
 
 def old_version(revision: str) -> int | None:
-    """The version of a database that still goes by alembic's revisions; None when they are somebody else's."""
+    """Return the version of a database that still has alembic's revisions; None when they are another program's."""
     if re.fullmatch(r"00[0-2]\d", revision) is None:
         return None
     if revision != OLD_VERSION:
@@ -102,7 +102,7 @@ def old_version(revision: str) -> int | None:
 
 
 def refuse_newer(version: int) -> None:
-    """A database written by a later everthread is left alone."""
+    """Raise StoreError for a database written by a later everthread."""
     if version > VERSION:
         raise StoreError(
             f"the database has tables of version {version}, this everthread knows {VERSION}; nothing was changed: "

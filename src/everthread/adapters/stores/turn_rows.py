@@ -14,13 +14,13 @@ from everthread.core.clock import from_micros, to_micros
 from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnState
 
 STATES = tuple(TurnState)
-"""A state is stored as its place here: the first two are those of turns that are not over."""
+"""A state is stored as its index here; the first two are the states of unfinished turns."""
 FIRST_FINAL = 2
 
 TURN_COLUMNS = (
     "t.number, t.id, c.id, t.state, t.holder, t.lease_until, t.is_asked_to_stop, t.received_at, t.question, t.record"
 )
-"""Of `turns` t and its conversation c."""
+"""The columns of `turns` (as t) and of its conversation (as c)."""
 
 _RECORD = ("question_id", "answer_id", "kind", "assistant", "model", "question_seq", "error")
 
@@ -64,19 +64,19 @@ def turn_from_row(row: Any) -> Turn:
 
 
 def without(turn: Turn, texts: Sequence[str]) -> Turn | None:
-    """The row without what it quotes of these texts; None when it quotes nothing."""
+    """Return the turn without its quotations of these texts; None when it has none."""
     if not any(turn.tells_of(text) for text in texts if text):
         return None
     return replace(turn, error=None if turn.error is None else "erased", metadata={})
 
 
 def packed(batch: EventBatch) -> bytes:
-    """A batch as JSON."""
+    """Encode a batch of events as JSON."""
     return _dumped([[one.kind, one.body] for one in batch.events])
 
 
 def unpacked(rows: Iterable[Any], after: int) -> list[StoredEvent]:
-    """The events of batches, each a row of (first number, body), that come after a number."""
+    """Return the events after a number from rows of batches (first number, body)."""
     return [
         StoredEvent(number, kind, body)
         for first, packed in rows

@@ -1,4 +1,4 @@
-"""Keys and replies in memory."""
+"""API keys and stored replies, in memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class InMemoryApiKeys:
 
 
 class InMemoryReplies:
-    """`store.replies` of core/ports.py: what was answered to requests with an idempotency key."""
+    """`store.replies` of core/ports.py: the replies to requests with an idempotency key."""
 
     def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
@@ -75,7 +75,7 @@ class InMemoryReplies:
         return (owner, key) if stands is not None and stands.request == request and stands.status is None else None
 
     def forget(self, owner: str, conversation: str | None) -> int:
-        """Destroy an owner's replies, or blank those that may speak of a conversation."""
+        """Delete an owner's replies, or blank those that may quote a conversation."""
         mine = {place: kept for place, kept in self._replies.items() if place[0] == owner}
         if conversation is None:
             for place in mine:

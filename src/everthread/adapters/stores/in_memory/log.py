@@ -146,5 +146,5 @@ class InMemoryLog:
 
 
 def handed_out(info: ConversationInfo) -> ConversationInfo:
-    """With metadata of its own, so that callers cannot change what is kept."""
+    """A copy with its own metadata, so that callers cannot change the stored one."""
     return replace(info, metadata=deepcopy(info.metadata))

@@ -1,4 +1,4 @@
-"""Looking after the whole in memory. Erasing leaves an entry its place and its proof, and takes what it said."""
+"""Operations on the whole store, in memory. Erasing removes an entry's text and keeps its place and commitment."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _to_erase(row: ConversationRow, message: str | None) -> list[Entry]:
 
 
 def _blank(row: ConversationRow, message: str | None, now: datetime, reached: Counter[str]) -> None:
-    """Take from a conversation what it, or one of its messages, said; `reached` counts what that was."""
+    """Blank the text of a conversation or of one of its messages; `reached` counts what was erased."""
     reached.update(row.checkpoints.forget(None if message is None else traces_of(_to_erase(row, message))))
     for entry in _to_erase(row, message):
         row.entries[entry.seq - 1] = entry._replace(

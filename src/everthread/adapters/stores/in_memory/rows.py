@@ -44,7 +44,7 @@ class CheckpointRows:
     blobs: dict[bytes, bytes] = field(default_factory=dict)
 
     def look(self, needs: CheckpointNeeds) -> CheckpointsSeen:
-        """What an intent about checkpoints asks for."""
+        """Read what an intent about checkpoints needs."""
         if needs.everything:
             writes = [write for number in sorted(self.writes) for write in self._ordered(number)]
             return CheckpointsSeen(
@@ -110,7 +110,7 @@ class CheckpointRows:
         return SavedCheckpoint(row, self._ordered(row.number), self.thread)
 
     def listed(self, query: CheckpointQuery, conversation: str) -> Iterator[SavedCheckpoint]:
-        """Those a query asks for, in its order."""
+        """Return the checkpoints that match a query, in its order."""
         shown = [row for row in self.rows.values() if row.state == CheckpointState.VISIBLE]
         shown.sort(key=lambda row: row.id, reverse=True)
         shown.sort(key=lambda row: row.namespace)
@@ -120,7 +120,7 @@ class CheckpointRows:
                 yield self._saved(row)
 
     def ancestors(self, namespace: str, id: str, limit: int) -> list[SavedCheckpoint]:
-        """A checkpoint and those it was made from."""
+        """Return a checkpoint and its ancestors."""
         found: list[SavedCheckpoint] = []
         row = self._one(namespace, id)
         while row is not None and len(found) < limit:
@@ -157,7 +157,7 @@ class CheckpointRows:
 
 
 def _follows(row: StoredCheckpoint, query: CheckpointQuery, conversation: str) -> bool:
-    """Whether it stands after the place a page begins at."""
+    """Whether a checkpoint comes after the position where the page begins."""
     if query.after is None or conversation > query.after[0]:
         return True
     _, namespace, id = query.after
@@ -167,7 +167,7 @@ def _follows(row: StoredCheckpoint, query: CheckpointQuery, conversation: str) -
 
 @dataclass(slots=True)
 class ConversationRow:
-    """A conversation, as it is kept."""
+    """A conversation with its log and everything that belongs to it."""
 
     number: int
     info: ConversationInfo
@@ -199,7 +199,7 @@ class ConversationRow:
         return [self.entries[seq - 1] for seq in seqs if 1 <= seq <= len(self.entries)]
 
     def seen(self, needs: Needs) -> Seen:
-        """What an intent is shown; turns are kept elsewhere."""
+        """Read what an intent needs, except turns, which are stored elsewhere."""
         named = [entry for id in needs.ids for entry in self.by_id(id)]
         return Seen(
             head=self.head,
@@ -214,7 +214,7 @@ class ConversationRow:
         )
 
     def compactions_for(self, query: CompactionQuery) -> Sequence[Compaction]:
-        """Those that a question is about, oldest first."""
+        """Return the compactions that match a query, oldest first."""
         in_use = {one.id for one in summary_chain(self.compactions.values(), query.path)}
         return [
             one
@@ -223,7 +223,7 @@ class ConversationRow:
         ]
 
     def apply(self, decision: Decision[Any], now: int) -> None:
-        """Do what was decided; turns and jobs are kept elsewhere."""
+        """Apply a decision, except its turns and jobs, which are stored elsewhere."""
         for entry in decision.entries:
             self.entries.append(entry)
             if is_indexed(entry, off_record=self.info.off_record):
@@ -293,14 +293,14 @@ class InMemoryDatabase:
         return to_micros(self.clock())
 
     def row(self, ref: Ref) -> ConversationRow:
-        """NotFound when there is none, or it was erased."""
+        """Return a conversation. Raises NotFound when it does not exist or was erased."""
         row = self.row_or_tombstone(ref)
         if row.is_erased:
             raise NotFound(f"no conversation {ref.id!r}")
         return row
 
     def row_or_tombstone(self, ref: Ref) -> ConversationRow:
-        """The same for who may see that there was one."""
+        """Return a conversation, also an erased one. Raises NotFound when it never existed."""
         row = self.rows.get(ref)
         if row is None:
             raise NotFound(f"no conversation {ref.id!r}")

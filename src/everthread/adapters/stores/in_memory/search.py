@@ -79,7 +79,7 @@ class InMemorySearch:
 
 
 def _placed(row: ConversationRow, seq: int) -> PlacedMessage | None:
-    """The message at this place, or whose revision this entry is; None for what is not to be seen."""
+    """Return the message at this place, or the one that this entry revises; None when it must not be shown."""
     if not 0 < seq <= len(row.entries) or row.info.deleted_at is not None:
         return None
     found = row.entries[seq - 1]

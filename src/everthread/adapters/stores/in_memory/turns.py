@@ -25,7 +25,7 @@ class InMemoryTurns:
         self._given = 0
 
     def look(self, ref: Ref, needs: TurnNeeds) -> Sequence[Turn]:
-        """What an intent is shown."""
+        """Read the turns that an intent needs."""
         mine = (turn for (whose, _), turn in self._turns.items() if whose == ref)
         return [turn for turn in mine if not turn.state.is_final or turn.id == needs.id]
 

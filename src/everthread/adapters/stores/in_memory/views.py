@@ -1,4 +1,4 @@
-"""What views are made from, in memory: compactions, their settings, and what models were shown."""
+"""What model views are built from, in memory: compactions, their settings, and manifests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InMemoryViews:
         self._database = database
         self._jobs = jobs
         self._policy: bytes | None = None
-        """What is set for every conversation."""
+        """The compaction settings of all conversations."""
 
     async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
         row = self._database.row(ref)

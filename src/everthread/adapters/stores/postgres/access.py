@@ -76,7 +76,7 @@ class PostgresReplies:
 
 
 async def forget(connection: Connection, owner: str, conversation: str | None) -> dict[str, int]:
-    """What an erase does to keys and replies."""
+    """Erase API keys and stored replies."""
     if conversation is not None:
         blanked = await connection.execute(sql.BLANK_REPLIES, b"", b"[]", b"", owner, conversation)
         return {"replies": _count(blanked)}

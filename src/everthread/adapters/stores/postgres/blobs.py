@@ -16,7 +16,7 @@ NOT_SET = "the database keeps large payloads in a blob store; open it with blobs
 
 
 async def filled(entries: Iterable[Entry], blobs: Blobs | None) -> list[Entry]:
-    """The entries with their payloads; one whose blob is gone has none."""
+    """Return the entries with their payloads; an entry whose blob is missing has none."""
     return [await _filled(entry, blobs) if _is_outside(entry) else entry for entry in entries]
 
 

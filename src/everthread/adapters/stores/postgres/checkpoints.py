@@ -28,7 +28,7 @@ from everthread.core.nouns import Ref
 
 
 async def look(connection: Connection, key: ConversationKey, needs: CheckpointNeeds) -> CheckpointsSeen:
-    """What an intent about checkpoints asks for."""
+    """Read what an intent about checkpoints needs."""
     if needs.everything:
         rows = await connection.fetch(sql.CHECKPOINTS, *key)
         writes = [write_from_row(tuple(row)) for row in await connection.fetch(sql.ALL_WRITES, *key)]
@@ -87,7 +87,7 @@ def _write_rows(key: ConversationKey, writes: Iterable[StoredWrite]) -> list[Row
 
 
 async def read(connection: Connection, ref: Ref, namespace: str, id: str | None) -> SavedCheckpoint | None:
-    """One checkpoint, or the newest; None when the conversation or the checkpoint is not there."""
+    """Return one checkpoint, or the newest; None when the conversation or the checkpoint does not exist."""
     key = await _key(connection, ref)
     if key is None:
         return None
@@ -142,7 +142,7 @@ async def list_some(connection: Connection, query: CheckpointQuery) -> list[List
 
 
 async def ancestors(connection: Connection, ref: Ref, namespace: str, id: str, limit: int) -> list[SavedCheckpoint]:
-    """A checkpoint and those it was made from."""
+    """Return a checkpoint and its ancestors."""
     key = await _key(connection, ref)
     if key is None:
         return []

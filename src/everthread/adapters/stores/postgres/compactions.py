@@ -64,7 +64,7 @@ async def keep(connection: Connection, key: ConversationKey, new: Iterable[Compa
 async def invalidate(
     connection: Connection, key: ConversationKey, changed: Iterable[Entry], branches: Mapping[int, BranchRow], now: int
 ) -> None:
-    """From now on no view uses what stands for a message that says something else than it did."""
+    """Mark the compactions that cover a changed message as invalid, so that no view uses them."""
     for place in changed:
         over = _read(await connection.fetch(sql.COMPACTIONS_OVER, *key, place.seq, place.seq))
         ids = [one.id for one in over if holds(branches, one, place)]

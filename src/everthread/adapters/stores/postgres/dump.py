@@ -13,11 +13,11 @@ from everthread.adapters.stores.postgres.tables import version
 from everthread.core.errors import Conflict, StoreError
 
 SET_ASIDE = "everthread_replacing*"
-"""The schema where a restore keeps the tables it replaces: none of a backup's business."""
+"""The schema where a restore keeps the tables it replaces; backups leave it out."""
 
 
 async def backup(address: Address, target: Path) -> None:
-    """Write a consistent copy while others go on working; the file is there when it is whole."""
+    """Write a consistent copy while the database is in use; the file appears only once it is complete."""
     partial = _partial_name(target)
     try:
         await _run("pg_dump", address, "--format=custom", f"--exclude-schema={SET_ASIDE}", f"--file={partial}")

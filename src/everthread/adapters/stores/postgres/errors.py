@@ -18,7 +18,7 @@ DRIVER: tuple[type[Exception], ...] = (
 """What the driver raises. All but the first are its own findings: that the connection is closed, or out of step."""
 
 UNREADABLE = (UnicodeDecodeError, JSONDecodeError)
-"""What reading a row raises when its bytes are not those that were written."""
+"""The exceptions that reading a damaged row raises."""
 
 _LOST = ("08", "57P")
 """States of a connection that failed, and of a server that shuts down, crashed or starts."""
@@ -34,14 +34,14 @@ _READ_ONLY = ("25006",)
 
 
 def is_lost(problem: Exception) -> bool:
-    """Whether the connection is gone, so that whatever it was doing has no answer."""
+    """Whether the connection was lost, so that the outcome of its operation is unknown."""
     if isinstance(problem, asyncpg.PostgresError):
         return _state(problem).startswith(_LOST)
     return not isinstance(problem, ValueError)  # a value that the driver cannot encode
 
 
 def is_worth_another_try(problem: Exception) -> bool:
-    """Whether what failed may well succeed at once; asked only of work whose commit had not begun."""
+    """Whether an immediate retry may succeed; asked only for work whose commit had not begun."""
     return is_lost(problem) or _state(problem) in _COLLIDED
 
 

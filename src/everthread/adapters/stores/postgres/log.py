@@ -134,7 +134,7 @@ async def head(connection: Connection, ref: Ref) -> tuple[ConversationKey, LogHe
 
 
 async def living_head(connection: Connection, ref: Ref) -> tuple[ConversationKey, LogHead, BranchRow]:
-    """The same for readers, to whom an erased conversation does not exist."""
+    """The same for readers: raises NotFound for an erased conversation too."""
     found = await head(connection, ref)
     if found[1].is_erased:
         raise NotFound(f"no conversation {ref.id!r}")
@@ -328,7 +328,7 @@ async def pinned(connection: Connection, key: ConversationKey) -> list[tuple[Ent
 
 
 async def scan(connection: Connection, ref: Ref, after: int, limit: int) -> list[Entry]:
-    """Every entry after a seq, in order; also of an erased conversation, whose tombstones are still proved."""
+    """Return the entries after a seq, in order; also of an erased conversation, whose tombstones are still verified."""
     known = await connection.fetchrow(sql.CONVERSATION_STATE, *ref)
     if known is None:
         raise NotFound(f"no conversation {ref.id!r}")
@@ -337,7 +337,7 @@ async def scan(connection: Connection, ref: Ref, after: int, limit: int) -> list
 
 
 async def framework_entries(connection: Connection, ref: Ref) -> list[Entry]:
-    """What frameworks did to their own lists."""
+    """Return the entries that record what frameworks did to their own lists."""
     key, _, _ = await living_head(connection, ref)
     return _entries(await connection.fetch(sql.FRAMEWORK_ENTRIES, *key))
 

@@ -1,4 +1,4 @@
-"""Looking after a whole PostgreSQL database: erasing, counting, blobs, backups."""
+"""Operations on a whole PostgreSQL database: erasing, statistics, blobs, backups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PostgresMaintenance:
         self._database = database
 
     async def finish_what_a_crash_left(self) -> None:
-        """Erase off-record conversations that nobody closed, and complete erasures that were cut short."""
+        """Erase off-record conversations left by a crash, and complete interrupted erasures."""
         old = to_micros(self._database.clock() - _LEFT_BEHIND)
         left = await self._database.pool.read(lambda c: c.fetch(sql.STALE_OFF_RECORD, old))
         await self.erase_all([Ref(*row) for row in left])

@@ -48,7 +48,7 @@ PLACES = """
 SELECT c.id, p.id, c.off_record, c.entry_count
 FROM conversations c LEFT JOIN conversations p ON p.owner = c.owner AND p.number = c.parent_number
 WHERE c.owner = $1 AND c.id = ANY($2::text[]) AND c.erased_at IS NULL"""
-"""What a change of notes must know of conversations."""
+"""The columns of conversations that a change of notes may need."""
 
 STANDING = """
 SELECT asked.id, asked.seq
@@ -80,10 +80,10 @@ ORDER BY number DESC LIMIT $6"""
 """The notes of an owner, newest first."""
 
 PINNED = LISTING.replace("ORDER BY", "  AND pinned_at IS NOT NULL ORDER BY")
-"""Those of them that are pinned."""
+"""The pinned notes among them."""
 
 SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = $1 AND kind = $2 AND state = 0 GROUP BY shelf"
-"""How many notes lie on each shelf."""
+"""The number of notes on each shelf."""
 
 OWNERS = "SELECT DISTINCT owner FROM notes ORDER BY owner"
 """Every owner that has notes."""
@@ -102,7 +102,7 @@ FROM unnest($3::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.p
 COUNT_ON = """
 SELECT count(*) FROM notes
 WHERE owner = $1 AND kind IN (0, 2) AND shelf = ANY($2::text[]) AND state = 0"""
-"""How many notes lie on shelves."""
+"""The number of notes on some shelves."""
 
 VECTORS = """
 SELECT number, vector FROM notes

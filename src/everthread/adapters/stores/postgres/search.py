@@ -42,7 +42,7 @@ class _Sample(NamedTuple):
 
     @property
     def share(self) -> float:
-        """How many entries one of the sample stands for."""
+        """How many entries one entry of the sample represents."""
         return self.rows / max(self.seen, 1)
 
     @property

@@ -36,7 +36,7 @@ async def bring_up_to_date(pool: Pool) -> None:
 
 
 async def version(connection: Connection) -> int | None:
-    """The version of a database's tables; None when it has none yet."""
+    """Return the version of a database's tables; None when it has no tables yet."""
     if await connection.fetchval(sql.HAS_VERSION, "schema_version"):
         found: int | None = await connection.fetchval(schema.VERSION_QUERY)
         return found
@@ -77,7 +77,7 @@ async def _run(connection: Connection, statements: Sequence[str], to: int) -> No
 
 
 async def _jobs(connection: Connection) -> Sequence[str]:
-    """What makes procrastinate's tables, in a schema of their own so that they meet nobody else's."""
+    """Return the statements that create procrastinate's tables, in their own schema to avoid name clashes."""
     from procrastinate.schema import SchemaManager  # noqa: PLC0415 - only when there is something to do
 
     if await connection.fetchval(sql.HAS_SCHEMA, JOBS):  # made for tables of ours in another schema

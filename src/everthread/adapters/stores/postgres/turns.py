@@ -76,7 +76,7 @@ class PostgresTurns:
 
 
 async def look(connection: Connection, key: ConversationKey, needs: TurnNeeds) -> list[Turn]:
-    """What an intent is shown."""
+    """Read the turns that an intent needs."""
     return [turn_from_row(row) for row in await connection.fetch(sql.SEEN, *key, needs.id)]
 
 

@@ -1,4 +1,4 @@
-"""What views are made from, in PostgreSQL: compactions, their settings, and what models were shown."""
+"""What model views are built from, in PostgreSQL: compactions, their settings, and manifests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from everthread.core.paths import path_depth, path_segments
 from everthread.core.ports import CompactionPosition, PolicyChange, ViewInputs
 
 _SERVER = ConversationKey("", 0)
-"""What no conversation goes by: the server's own settings."""
+"""The key, used by no conversation, under which the settings of all conversations are stored."""
 
 
 class PostgresViews:
@@ -141,5 +141,5 @@ async def _key(connection: Connection, ref: Ref | None) -> ConversationKey:
 
 
 async def _policies(connection: Connection, key: ConversationKey) -> dict[int, bytes]:
-    """Those of the server and of one conversation, as far as they are set."""
+    """Return the settings of all conversations and of one, by conversation number, as far as they are set."""
     return {row[0]: row[1] for row in await connection.fetch(sql.POLICIES, *key)}

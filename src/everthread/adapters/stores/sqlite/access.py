@@ -74,7 +74,7 @@ class SqliteReplies:
 
 
 def forget(connection: sqlite3.Connection, owner: str, conversation: str | None) -> dict[str, int]:
-    """What an erase does to keys and replies."""
+    """Erase API keys and stored replies."""
     if conversation is not None:
         blanked = connection.execute(sql.BLANK_REPLIES, (b"", b"[]", b"", owner, conversation)).rowcount
         return {"replies": blanked}

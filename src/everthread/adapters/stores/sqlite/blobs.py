@@ -18,11 +18,11 @@ from everthread.core.failpoints import reach
 NOT_SET = "the database keeps large payloads in a blob store; open it with blobs=… or set EVERTHREAD_BLOBS"
 
 _told = threading.local()
-"""SQLite says only that a function raised; what it raised is kept here for whoever translates that."""
+"""SQLite only reports that a function raised; the exception itself is kept here for the error translation."""
 
 
 def add_blob_functions(connection: sqlite3.Connection, source: Callable[[], Blobs | None]) -> None:
-    """Give the connection the function `blob(name)`: the bytes, or NULL when there are none."""
+    """Register the SQL function `blob(name)`, which returns a blob's bytes, or NULL when it is missing."""
 
     def blob(name: str) -> bytes | None:
         try:
@@ -38,7 +38,7 @@ def add_blob_functions(connection: sqlite3.Connection, source: Callable[[], Blob
 
 
 def cause_of(problem: BaseException) -> EverthreadError | None:
-    """What our function raised, if that is what SQLite complains of."""
+    """Return the exception that our SQL function raised, if that is what SQLite reports."""
     if "user-defined function raised exception" not in str(problem):
         return None
     cause: EverthreadError | None = getattr(_told, "problem", None)

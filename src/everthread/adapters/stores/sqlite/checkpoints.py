@@ -116,7 +116,7 @@ class SqliteCheckpoints:
 
 
 def look(connection: sqlite3.Connection, number: int, needs: CheckpointNeeds) -> CheckpointsSeen:
-    """What an intent about checkpoints asks for."""
+    """Read what an intent about checkpoints needs."""
     if needs.everything:
         rows = connection.execute(sql.CHECKPOINTS, _span(number)).fetchall()
         writes = [write_from_row(row) for row in connection.execute(sql.ALL_WRITES, _span(number))]

@@ -42,7 +42,7 @@ def _highest(connection: sqlite3.Connection, number: int, after: int, path: Sequ
 
 
 _known: OrderedDict[str, Compaction] = OrderedDict()
-"""Those read last at the end."""
+"""The most recently read ones are at the end."""
 _MOST_KNOWN = 512
 """Some 2 MB."""
 
@@ -57,7 +57,7 @@ def _live(connection: sqlite3.Connection, number: int, id: str) -> Compaction | 
 
 
 def forget_known() -> None:
-    """Remember none, nor how it was quoted: something was erased."""
+    """Clear the caches of compactions and of their quoted blocks, after an erase."""
     _known.clear()
     summary_block.cache_clear()
 
@@ -94,7 +94,7 @@ def keep(connection: sqlite3.Connection, number: int, new: Iterable[Compaction])
 def invalidate(
     connection: sqlite3.Connection, number: int, changed: Iterable[Entry], branches: Mapping[int, BranchRow], now: int
 ) -> None:
-    """From now on no view uses what stands for a message that says something else than it did."""
+    """Mark the compactions that cover a changed message as invalid, so that no view uses them."""
     for place in changed:
         for compaction in _over(connection, number, place.seq, place.seq):
             if holds(branches, compaction, place):

@@ -27,7 +27,7 @@ class SqliteConversations:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         self.off_record: set[Ref] = set()
-        """Those created here that are to leave no trace: closing the store erases them."""
+        """The off-record conversations created here, which closing the store erases."""
 
     async def create(self, new: NewConversation) -> ConversationInfo:
         now = self._database.now()

@@ -42,7 +42,7 @@ Work = Callable[[sqlite3.Connection], R]
 READERS = 4
 _MOST_IDLE = 16
 _QUIET_SECONDS = 0.1
-"""So long nobody has written before the index catches up: callers that have just been told come back sooner."""
+"""How long no writer must have come before the index catches up; a caller that was just answered is back sooner."""
 _GROUP = 256
 """How many callers share one commit at most: enough for any fsync, and no caller waits for long."""
 
@@ -101,9 +101,9 @@ class Engine:
         self._is_shared = False
         """Whether callers shared the last commit."""
         self._blocking: deque[_Request] = deque()
-        """What callers that block are about to write."""
+        """The writes that blocking callers are waiting for."""
         self._idle: deque[sqlite3.Connection] = deque()
-        """Those that nobody reads over now."""
+        """Idle connections for reading."""
         self._write_lock = threading.Lock()
         """Held by whichever thread writes."""
         self.id_index = IdIndex()
@@ -175,7 +175,7 @@ class Engine:
         return connection
 
     def _keep(self, connection: sqlite3.Connection) -> None:
-        """For the next one who reads, unless enough are idle: callers that block may be many at once."""
+        """Keep a connection for the next reader, or close it if enough are idle: blocking callers may be many."""
         if len(self._idle) < _MOST_IDLE:
             self._idle.append(connection)
         else:
@@ -202,7 +202,7 @@ class Engine:
         return await future
 
     def _submit_blocking(self, request: _Request) -> None:
-        """For a caller that blocks: who gets the write lock next writes for all of them that wait by then."""
+        """Write for a blocking caller: the one that gets the write lock next writes for all that wait by then."""
         self._blocking.append(request)
         try:
             with self._write_lock:
@@ -263,7 +263,7 @@ class Engine:
         return self._queue.get()
 
     def _index(self) -> None:
-        """Bring the index nearer to the log, now that the callers have been told."""
+        """Bring the index closer to the log, after the callers have been answered."""
         with self._write_lock:
             self.unindexed_count = max(0, self.unindexed_count - BATCH)
             try:
@@ -332,7 +332,7 @@ class SqliteDatabase:
 
 
 def _next_group(waiting: deque[_Request]) -> list[_Request]:
-    """Those that share the next transaction; one that must be alone is a group of its own."""
+    """Return the writes that share the next transaction; one that must run alone is its own group."""
     group = [waiting.popleft()]
     while waiting and group[0].in_transaction and waiting[0].in_transaction and len(group) < _GROUP:
         group.append(waiting.popleft())

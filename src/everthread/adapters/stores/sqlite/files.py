@@ -18,7 +18,7 @@ from everthread.core.errors import StoreBusy, StoreDamaged, StoreError, StoreFul
 from everthread.core.failpoints import reach
 
 DAMAGE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError)
-"""What working on a file can raise; the last two only when its bytes are not those that were written."""
+"""The exceptions that working on a file can raise; the last two only when the file is damaged."""
 
 
 def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> sqlite3.Connection:
@@ -104,7 +104,7 @@ def _refuse_cut_off(path: Path) -> None:
 
 
 def version_of(path: Path) -> int | None:
-    """The version of a file's tables; None when it has none yet."""
+    """Return the version of a file's tables; None when it has no tables yet."""
     with closing(_connect(path)) as connection:
         try:
             return read_version(connection)

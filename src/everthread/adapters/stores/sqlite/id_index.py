@@ -37,13 +37,13 @@ MOST_PENDING = 2_048
 _MOST_PENDING_WHEN_COLD = 128
 """So many if they had to be read from the log: where somebody writes now and then, few stay pending."""
 _MOST_IDS_OF_A_LOG = 20_000
-"""Up to so many ids of one log are remembered after they were written to the table; of a longer log a filter."""
+"""Up to this many ids of one log are remembered after they were written to the table; for a longer log, a filter."""
 _MOST_IDS = 40_000
 """Ids that the writer remembers of all logs together, some 10 MB."""
 _IDS_AT_ONCE = 500
 """SQLite takes at least 999 parameters in one statement."""
 _FILTER_STEP = 256
-"""So many ids go from the table into a new filter at each append, so that none waits for all of them."""
+"""How many ids each append loads from the table into a new filter, so that no append waits for all of them."""
 
 
 class BloomFilter:
@@ -93,7 +93,7 @@ class _LogIds:
 
     @property
     def weight(self) -> int:
-        """What it takes in memory, in ids."""
+        """Its size in memory, counted in ids."""
         return len(self.seqs) + (0 if self.filter is None else BloomFilter.WEIGHT)
 
     def add(self, id: str, seq: int) -> None:
@@ -109,7 +109,7 @@ class IdIndex:
         self._size = 0
 
     def seqs(self, connection: sqlite3.Connection, number: int, head: LogHead, ids: Sequence[str]) -> set[int]:
-        """Where these ids may stand; an entry by another id may be among them."""
+        """Return the seqs where these ids may be; some may belong to entries with other ids."""
         log_ids = self._current(connection, number, head)
         found = {seq for id in ids for seq in log_ids.seqs.get(id, ())}
         return found if log_ids.has_all else found.union(self._seqs_by_filter(connection, number, log_ids, ids))
@@ -117,7 +117,7 @@ class IdIndex:
     def _seqs_by_filter(
         self, connection: sqlite3.Connection, number: int, log_ids: _LogIds, ids: Sequence[str]
     ) -> Iterator[int]:
-        """Where ids stand by the table, which is asked only for those that the filter does not rule out."""
+        """Return the seqs of ids by the table, which is queried only for ids that the filter does not rule out."""
         hashes = list(map(_hash, ids))
         if log_ids.filter is None:
             log_ids.filter = BloomFilter()
@@ -186,7 +186,8 @@ def _write_pending(connection: sqlite3.Connection, number: int, log_ids: _LogIds
 
 
 def find(connection: sqlite3.Connection, number: int, ids: Sequence[str]) -> set[int]:
-    """Where these ids may stand, for a reader. First the pending ones: what becomes a row meanwhile is found there."""
+    """Return the seqs where these ids may be, for a reader. The pending ids come first, since one that becomes a row
+    meanwhile is found there."""
     found: set[int] = set()
     for some in _chunks(ids):
         values = (number, number, entry_key(number, SEQ_MASK), *some)
@@ -217,5 +218,5 @@ def _for_many(statement: str, count: int) -> str:
 
 
 def _hash(id: str) -> int:
-    """48 bits of an id: a third of its bytes, and nobody can make many ids of one hash."""
+    """48 bits of an id's hash: a third of its bytes, and enough that collisions cannot be made in number."""
     return int.from_bytes(blake2b(id.encode(), digest_size=6).digest(), "big")

@@ -135,7 +135,7 @@ def head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, Branch
 
 
 def living_head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead, BranchRow]:
-    """The same for readers, to whom an erased conversation does not exist."""
+    """The same for readers: raises NotFound for an erased conversation too."""
     found = head(connection, ref)
     if found[1].is_erased:
         raise NotFound(f"no conversation {ref.id!r}")

@@ -1,4 +1,4 @@
-"""Looking after a whole SQLite database: erasing, counting, blobs, backups."""
+"""Operations on a whole SQLite database: erasing, statistics, blobs, backups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SqliteMaintenance:
         self._database = database
 
     async def finish_what_a_crash_left(self) -> None:
-        """Erase off-record conversations that nobody closed, and complete erasures that were cut short."""
+        """Erase off-record conversations left by a crash, and complete interrupted erasures."""
         old = to_micros(self._database.clock() - _LEFT_BEHIND)
         for row in await self._database.engine.read(lambda c: c.execute(sql.STALE_OFF_RECORD, (old,)).fetchall()):
             await self.erase_if_there(Ref(*row))

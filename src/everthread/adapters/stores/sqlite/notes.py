@@ -48,7 +48,7 @@ PLACE = """
 SELECT c.id, p.id, c.off_record, c.entry_count
 FROM conversations c LEFT JOIN conversations p ON p.number = c.parent_number
 WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL"""
-"""What a change of notes must know of a conversation."""
+"""The columns of a conversation that a change of notes may need."""
 
 STANDS = """
 SELECT 1 FROM conversations c JOIN entries e
@@ -80,19 +80,19 @@ WHERE owner = :owner AND kind = :kind AND number < :before AND state IN (SELECT 
 """The notes of an owner; what further narrows them is put behind it."""
 
 PINNED = LISTING.replace("FROM notes", "FROM notes INDEXED BY notes_pinned") + " AND pinned_at IS NOT NULL"
-"""Those of them that are pinned; by itself SQLite would read all of them."""
+"""The pinned notes among them; without the index hint SQLite would read all notes."""
 
 ON_SHELVES = " AND shelf IN (SELECT value FROM json_each(:shelves))"
 NEWEST_FIRST = " ORDER BY number DESC LIMIT :limit"
 
 SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = ? AND kind = ? AND state = 0 GROUP BY shelf"
-"""How many notes lie on each shelf."""
+"""The number of notes on each shelf."""
 
 OWNERS = "SELECT DISTINCT owner FROM notes ORDER BY owner"
 """Every owner that has notes."""
 
 COUNT_ON = "SELECT count(*) FROM note_words WHERE note_words MATCH ?"
-"""How many notes lie on a shelf, by the index."""
+"""The number of notes on a shelf, by the search index."""
 
 MATCH = "SELECT rowid FROM note_words WHERE note_words MATCH ? ORDER BY rowid DESC LIMIT ?"
 """Notes that match, newest first."""
@@ -274,7 +274,7 @@ def delete(connection: sqlite3.Connection, owner: str, notes: Iterable[Note]) ->
 
 
 def erase(connection: sqlite3.Connection, owner: str, conversation: str | None, seqs: Sequence[int] | None) -> int:
-    """Destroy the notes of an owner, those made from a conversation, or from some entries of it."""
+    """Delete the notes of an owner, those made from a conversation, or from some entries of it."""
     if conversation is None:
         rows = connection.execute(OF_OWNER, (owner,)).fetchall()
     elif seqs is None:

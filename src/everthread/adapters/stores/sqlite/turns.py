@@ -87,7 +87,7 @@ class SqliteTurns:
 
 
 def look(connection: sqlite3.Connection, number: int, needs: TurnNeeds) -> list[Turn]:
-    """What an intent is shown."""
+    """Read the turns that an intent needs."""
     return [turn_from_row(row) for row in connection.execute(sql.SEEN, (number, needs.id))]
 
 

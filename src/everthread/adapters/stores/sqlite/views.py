@@ -1,4 +1,4 @@
-"""What views are made from, in SQLite: compactions, their settings, and what models were shown."""
+"""What model views are built from, in SQLite: compactions, their settings, and manifests."""
 
 from __future__ import annotations
 
