@@ -15,5 +15,13 @@
 
 Each prints a table and, with --out, writes JSON with commit, versions and load. The machines are noisy: systems
 take turns inside one process, and ratios are compared, never times. Peers and the bare databases come from the
-harness in ../shared/bench/perf and are left out, with a line that says so, where it is absent.
+harness in `bench/perf` of SHARED and are left out, with a line that says so, where it is absent.
 """
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SHARED = Path(os.environ.get("EVERTHREAD_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+"""Recorded conversations and harnesses that are no part of the project (see tests/README.md)."""

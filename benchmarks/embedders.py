@@ -19,10 +19,10 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import everthread
+from benchmarks import SHARED
 from benchmarks.report import Row
 from everthread import Conversation, Everthread
 from everthread.adapters.embedders import embedder_named
@@ -34,7 +34,7 @@ from everthread.settings import Settings
 from everthread.testing import ManualClock
 
 NAMES = ("minilm", "wordllama", "m3e")
-ZH_DEV = Path(__file__).resolve().parents[2] / "shared" / "data" / "recall" / "zh-dev.json"
+ZH_DEV = SHARED / "data" / "recall" / "zh-dev.json"
 LENGTHS = (12, 60, 150)
 """Tokens of a question, of a message, of a passage."""
 ROUNDS = 7

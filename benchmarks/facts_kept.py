@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import SHARED
 from benchmarks.report import Row
 from everthread.compaction import (
     ChildSummary,
@@ -40,7 +41,7 @@ from everthread.compaction.summary_format import SummaryLine, parse_summary
 from everthread.context.tokens import count_tokens
 from everthread.text.normal_forms import normalise
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = SHARED / "data"
 # About what a compaction takes: the window of 40 messages, less those kept, to the next user turn.
 STRETCH_MESSAGES = 40
 FAN_IN = 4

@@ -22,11 +22,10 @@ from typing import Any
 import Stemmer
 
 import everthread
-from benchmarks import report
+from benchmarks import SHARED, report
 from everthread import Conversation, Everthread
 from everthread.settings import Settings
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 SETS: Mapping[str, tuple[str, str]] = {
     "locomo": ("locomo", "locomo/dev.json"),
     "beam": ("beam", "beam"),

@@ -7,14 +7,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Coroutine, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import everthread
+from benchmarks import SHARED
 from everthread import Conversation, Everthread
 
 R = TypeVar("R")
-HARNESS = Path(__file__).parents[2] / "shared" / "bench" / "perf"
+HARNESS = SHARED / "bench" / "perf"
 
 Turn = list[dict[str, Any]]
 
