@@ -19,20 +19,20 @@ def test_nobody_left_out_has_more_than_one_worth_reading(
     having: list[list[int]], weights: list[float], most: int
 ) -> None:
     terms = [Term(token=str(number)) for number in range(len(having))]
-    postings = {term: sorted(orders) for term, orders in zip(terms, having, strict=True)}
+    postings = {term: sorted(keys) for term, keys in zip(terms, having, strict=True)}
     idfs = dict(zip(terms, weights, strict=False))
-    scores = {order: 0.0 for order in range(90, 171)}
-    for term, orders in postings.items():
-        for order in orders:
-            scores[order] += idfs[term]
+    scores = {key: 0.0 for key in range(90, 171)}
+    for term, keys in postings.items():
+        for key in keys:
+            scores[key] += idfs[term]
             for step in range(1, 5):
-                scores[order + step] += 0.3 * idfs[term] / 2 ** (step - 1)
-                scores[order - step] += 0.3 * idfs[term] / 2 ** (step - 1)
+                scores[key + step] += 0.3 * idfs[term] / 2 ** (step - 1)
+                scores[key - step] += 0.3 * idfs[term] / 2 ** (step - 1)
     found = choose_candidates(postings, idfs, most)
-    left_out = [score for order, score in scores.items() if order not in found]
+    left_out = [score for key, score in scores.items() if key not in found]
     assert len(found) == len(set(found)) == min(most, sum(score > 0 for score in scores.values()))
     if found:
-        assert min(scores[order] for order in found) >= max(left_out) - 1e-9
+        assert min(scores[key] for key in found) >= max(left_out) - 1e-9
 
 
 def test_a_word_that_stands_everywhere_does_not_choose_what_is_read_where_enough_have_others() -> None:
@@ -58,6 +58,6 @@ def test_a_word_that_stands_everywhere_is_looked_for_when_nothing_else_is_found(
 
 def test_messages_around_one_with_the_words_are_worth_reading() -> None:
     term = parse_question("director").terms[0]
-    orders = choose_candidates({term: [100]}, {term: 1.0}, 5)
-    assert orders[0] == 100
-    assert set(orders[1:3]) == {99, 101}
+    keys = choose_candidates({term: [100]}, {term: 1.0}, 5)
+    assert keys[0] == 100
+    assert set(keys[1:3]) == {99, 101}

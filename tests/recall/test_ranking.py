@@ -23,7 +23,7 @@ def messages_of(said: Sequence[Said]) -> list[CandidateMessage]:
     """Messages by role, text and, where they have one, the speaker's name; an hour apart."""
     return [
         CandidateMessage(
-            order=at,
+            entry_key=at,
             depth=at,
             conversation_id="c",
             role=one[0],
@@ -41,7 +41,7 @@ def ranked(
     query = parse_question(question)
     counter = TermCounter(query.terms)
     postings = {
-        term: [one.order for one in messages if at in dict(counter.count(one.text).counts)]
+        term: [one.entry_key for one in messages if at in dict(counter.count(one.text).counts)]
         for at, term in enumerate(query.terms)
     }
     signals = RankingSignals(
@@ -117,7 +117,7 @@ def test_meaning_finds_what_has_no_word_of_the_question_as_far_as_it_is_grasped(
     grasped = ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, grasp=1.0)
     assert grasped[0].message.text == "my feline is ill"
     assert (
-        ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, grasp=0.0)[0].message.order
+        ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, grasp=0.0)[0].message.entry_key
         == 62
     )
 
@@ -147,8 +147,8 @@ def test_whatever_was_said_each_message_comes_at_most_once_and_best_first(
     said: list[tuple[str, str]], question: str
 ) -> None:
     found = ranked(question, messages_of(said))
-    orders = [one.message.order for one in found]
-    assert len(orders) == len(set(orders))
+    keys = [one.message.entry_key for one in found]
+    assert len(keys) == len(set(keys))
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
@@ -163,5 +163,5 @@ def test_the_more_tools_say_the_less_meaning_lifts_what_is_said_beside_them() ->
         "what was the card charged", messages_of([*said, *log]), weights, similarity=similarity, grasp=1.0
     )
     assert in_a_log[0].message.text == asked_for[1]
-    lifted = [next(one.score for one in found if one.message.order == 1) for found in (in_talk, in_a_log)]
+    lifted = [next(one.score for one in found if one.message.entry_key == 1) for found in (in_talk, in_a_log)]
     assert lifted[0] > lifted[1]

@@ -52,7 +52,7 @@ async def test_a_word_in_too_many_messages_stands_in_the_newest(tmp_path: Path, 
         await conv.append(lines(2))
         term = Term(token="harbour")
         found = await et.store.search.postings(conv.owner, conv.id, [term], cap=cap)
-        assert [order & 0xFFFFFFFF for order in found.of[term]] == list(seqs)
+        assert [key & 0xFFFFFFFF for key in found.of[term]] == list(seqs)
         assert found.truncated == (cap <= 8)
 
 

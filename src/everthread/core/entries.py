@@ -10,6 +10,9 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
+SEQ_BITS = 32
+"""The bits of an entry's key that hold its seq."""
+SEQ_MASK = (1 << SEQ_BITS) - 1
 UNCOUNTED = -1
 """The tokens of an entry that its store has yet to count (see `Log.defers_token_count`); no reader ever sees it."""
 
@@ -74,7 +77,7 @@ class Entry(NamedTuple):
     parent_seq: int | None
     branch: int
     depth: int
-    """How many messages its path has up to here, itself included; 0 for what has no place in the order."""
+    """The number of messages on its path up to and including it; 0 for what has no place in the order."""
     created_at: int
     tokens: int
     salt: bytes | None
@@ -102,6 +105,12 @@ class Entry(NamedTuple):
         return bool(self.flags & Flag.ERASED)
 
 
-def seq_of(order: int) -> int:
-    """The seq that history shows a message of this order under."""
-    return order & 0xFFFF_FFFF
+def entry_key(conversation: int, seq: int) -> int:
+    """Return the key of an entry in its database: the conversation's number, then the seq. So a conversation's entries
+    are adjacent and rise with their seq, and keys of different conversations are far apart."""
+    return conversation << SEQ_BITS | seq
+
+
+def seq_of(entry_key: int) -> int:
+    """Return the seq that an entry's key ends with."""
+    return entry_key & SEQ_MASK

@@ -293,8 +293,8 @@ class Candidate(NamedTuple):
 
     conversation_id: str
     entry: Entry
-    order: int
-    """Sort key of recency: the newer the message the greater; within a conversation it follows seq."""
+    entry_key: int
+    """The key of the entry (core/entries.py), which serves as its recency: the newer the greater."""
 
 
 class Candidates(NamedTuple):
@@ -315,7 +315,7 @@ class Postings(NamedTuple):
     """The messages that have each term of a question."""
 
     of: Mapping[Term, Sequence[int]]
-    """For each term, the `order` of every entry that has it, ascending."""
+    """For each term, the key of every entry that has it, ascending."""
     total: int
     """The approximate number of messages in the searched scope."""
     truncated: bool
@@ -326,9 +326,8 @@ class PlacedMessage(NamedTuple):
     """A message in its newest revision, with its position."""
 
     conversation_id: str
-    order: int
-    """Sort key of the message's place: the newer the greater; within a conversation it follows seq, and orders of
-    different conversations are far apart."""
+    entry_key: int
+    """The key of the entry at its place: within a conversation it rises with seq."""
     branch: int
     depth: int
     """The number of messages on its path up to and including it, so neighbours differ by one."""
@@ -337,7 +336,7 @@ class PlacedMessage(NamedTuple):
     @property
     def seq(self) -> int:
         """The seq of its place, under which history shows it."""
-        return seq_of(self.order)
+        return seq_of(self.entry_key)
 
 
 class Search(Protocol):
@@ -356,9 +355,9 @@ class Search(Protocol):
         """Return, for each term, the newest `cap` messages of this owner (or of one conversation) that have it."""
 
     async def messages(
-        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+        self, owner: str, entry_keys: Sequence[int], named: Sequence[tuple[str, int]]
     ) -> Sequence[PlacedMessage]:
-        """Return the messages at these orders and at these (conversation id, seq) pairs, in their newest revision,
+        """Return the messages with these keys and at these (conversation id, seq) pairs, in their newest revision,
         each once.
 
         Left out are entries that are not messages, belong to another owner, were deleted or erased, or do not exist.

@@ -55,8 +55,8 @@ async def search_by_words(store: Search, text: str, *, owner: str, conversation:
     if len(hits) < limit and len(query.terms) > 1:
         rarer = without_common_words(query, every.frequencies, _COMMON)
         some = await store.candidates(owner, conversation, rarer, cap=CANDIDATE_CAP, any_word=True, basis=every.basis)
-        known = {hit.candidate.order for hit in hits}
-        hits += [hit for hit in _rank_candidates(some, query) if hit.candidate.order not in known]
+        known = {hit.candidate.entry_key for hit in hits}
+        hits += [hit for hit in _rank_candidates(some, query) if hit.candidate.entry_key not in known]
         truncated = truncated or some.truncated
     return Hits(tuple(_as_hit(hit, query) for hit in hits[:limit]), truncated)
 
@@ -68,10 +68,10 @@ class _RankedCandidate(NamedTuple):
 
 
 def _rank_candidates(candidates: Candidates, query: Query) -> list[_RankedCandidate]:
-    by_order = {candidate.order: candidate for candidate in candidates.found}
-    texts = {order: payloads.searchable(Message(candidate.entry).payload) for order, candidate in by_order.items()}
+    by_key = {candidate.entry_key: candidate for candidate in candidates.found}
+    texts = {key: payloads.searchable(Message(candidate.entry).payload) for key, candidate in by_key.items()}
     ranked = rank_texts(query, texts, candidates.frequencies, candidates.total)
-    return [_RankedCandidate(by_order[order], texts[order], score) for order, score in ranked]
+    return [_RankedCandidate(by_key[key], texts[key], score) for key, score in ranked]
 
 
 def _as_hit(ranked: _RankedCandidate, query: Query) -> Hit:

@@ -1,7 +1,7 @@
 """Choose which messages are worth reading for a question, from the index alone, before any text is read. Pure.
 
-For each term the index gives its postings: the messages that have it, as order numbers that rise through a conversation
-(those of different conversations are far apart). They tell how rare a term is, which terms of the question a message
+For each term the index gives its postings: the messages that have it, as entry keys, which rise through a conversation
+(keys of different conversations are far apart). They tell how rare a term is, which terms of the question a message
 has, and which terms its neighbours have. So an answer that shares no word with the question is found through the
 message that it answers.
 """
@@ -31,72 +31,72 @@ _LENT_SHARE = 0.3
 """The share of its score that a message lends to the next one; half of that at each further step."""
 _LENT_BY_STEP = [(step, _LENT_SHARE / 2 ** (step - 1)) for step in range(1, NEIGHBOUR_REACH + 1)]
 
-TermOrders = Mapping[Term, Sequence[int]]
-"""For each term, the orders of the messages that have it, ascending."""
+PostingLists = Mapping[Term, Sequence[int]]
+"""For each term, the keys of the messages that have it, ascending."""
 
 
-def merge_forms(terms: Iterable[Term], postings: TermOrders) -> TermOrders:
+def merge_forms(terms: Iterable[Term], postings: PostingLists) -> PostingLists:
     """Merge the postings of each term with those of its irregular forms (went, go)."""
     return {
-        term: sorted({order for form in (term, *others) for order in postings[form]}) if others else postings[term]
+        term: sorted({key for form in (term, *others) for key in postings[form]}) if others else postings[term]
         for term in terms
         for others in (other_forms(term),)
     }
 
 
-def idf_by_term(postings: TermOrders, total: int) -> dict[Term, float]:
+def idf_by_term(postings: PostingLists, total: int) -> dict[Term, float]:
     """Return the inverse document frequency of each term."""
     return {term: idf(len(having), total) for term, having in postings.items()}
 
 
 def drop_common_terms(
-    postings: TermOrders, idfs: Mapping[Term, float], enough: int, hidden: Collection[int] = frozenset()
-) -> TermOrders:
+    postings: PostingLists, idfs: Mapping[Term, float], enough: int, hidden: Collection[int] = frozenset()
+) -> PostingLists:
     """Drop the terms that occur nearly everywhere, provided that enough messages have one of the others. Messages whose
     seq is in `hidden` do not count, because they are not searched."""
     rarest = max((idfs[term] for term, having in postings.items() if having), default=0.0)
     rare = {term: having for term, having in postings.items() if idfs[term] >= _MIN_IDF_SHARE * rarest}
-    orders = set[int]().union(*rare.values())
-    if len(orders) < enough + len(hidden):
-        orders = {order for order in orders if seq_of(order) not in hidden}
-    return rare if len(orders) >= enough else postings
+    keys = set[int]().union(*rare.values())
+    if len(keys) < enough + len(hidden):
+        keys = {key for key in keys if seq_of(key) not in hidden}
+    return rare if len(keys) >= enough else postings
 
 
-def choose_candidates(postings: TermOrders, idfs: Mapping[Term, float], limit: int) -> list[int]:
-    """Return the orders of the likeliest messages, at most `limit`. Some have none of the words but good neighbours."""
+def choose_candidates(postings: PostingLists, idfs: Mapping[Term, float], limit: int) -> list[int]:
+    """Return the keys of the likeliest messages, at most `limit`. Some have none of the words but good neighbours."""
     if not postings:
         return []
     scores = _score_messages(postings, idfs)
     tally = _tally_scores(scores, postings, idfs)
     with_lent = dict(scores)
     known = with_lent.get
-    for order in _best(scores, _MAX_LENDERS, tally):
-        score = scores[order]
+    for key in _best(scores, _MAX_LENDERS, tally):
+        score = scores[key]
         for step, share in _LENT_BY_STEP:
-            lent, before, after = share * score, order - step, order + step
+            lent, before, after = share * score, key - step, key + step
             with_lent[after] = known(after, 0.0) + lent
             with_lent[before] = known(before, 0.0) + lent
     least = _threshold(tally, limit)  # lending only ever adds, so the final threshold is not below this one
-    likelier = {order: score for order, score in with_lent.items() if score > least}
+    likelier = {key: score for key, score in with_lent.items() if score > least}
     if len(likelier) >= limit:
         return _best(likelier, limit, Counter(likelier.values()))
-    level = (order for order, score in with_lent.items() if score == least)
+    level = (key for key, score in with_lent.items() if score == least)
     return [*likelier, *islice(level, limit - len(likelier))]
 
 
-def _score_messages(postings: TermOrders, idfs: Mapping[Term, float]) -> dict[int, float]:
+def _score_messages(postings: PostingLists, idfs: Mapping[Term, float]) -> dict[int, float]:
     """Return, for each message, the sum of the idfs of the terms it has."""
     longest, *others = sorted(postings, key=lambda term: len(postings[term]), reverse=True)
     scores = dict.fromkeys(postings[longest], idfs[longest])  # in C: the longest list needs no additions
     known = scores.get
     for term in others:
         weight = idfs[term]
-        for order in postings[term]:
-            scores[order] = known(order, 0.0) + weight
+        for key in postings[term]:
+            scores[key] = known(key, 0.0) + weight
     return scores
 
 
-def _tally_scores(scores: Mapping[int, float], postings: TermOrders, idfs: Mapping[Term, float]) -> Counter[float]:
+def _tally_scores(scores: Mapping[int, float], postings: PostingLists, idfs: Mapping[Term, float]) -> Counter[float]:
     """Count the messages with each score. Most messages have the commonest term and no other; they all have the same
     score and are counted by subtraction, without visiting them."""
     commonest = max(postings, key=lambda term: len(postings[term]), default=None)
@@ -108,11 +108,11 @@ def _tally_scores(scores: Mapping[int, float], postings: TermOrders, idfs: Mappi
 
 
 def _best(scores: Mapping[int, float], limit: int, tally: Mapping[float, int]) -> list[int]:
-    """Return the orders with the greatest scores, best first. For thousands of messages, cutting at the threshold is
+    """Return the keys with the greatest scores, best first. For thousands of messages, cutting at the threshold is
     ten times as fast as a heap."""
     least = _threshold(tally, limit)
-    above = sorted([order for order, score in scores.items() if score > least], key=scores.__getitem__, reverse=True)
-    level = (order for order, score in scores.items() if score == least)
+    above = sorted([key for key, score in scores.items() if score > least], key=scores.__getitem__, reverse=True)
+    level = (key for key, score in scores.items() if score == least)
     return [*above, *islice(level, max(0, limit - len(above)))][:limit]
 
 
@@ -126,15 +126,15 @@ def _threshold(tally: Mapping[float, int], limit: int) -> float:
     return -1.0
 
 
-def score_surroundings(orders: Sequence[int], postings: TermOrders, idfs: Mapping[Term, float]) -> list[float]:
-    """Return how much of the question is talked about around each of these messages (orders ascending). Each term
+def score_surroundings(keys: Sequence[int], postings: PostingLists, idfs: Mapping[Term, float]) -> list[float]:
+    """Return how much of the question is talked about around each of these messages (keys ascending). Each term
     counts once, and a little more when it is repeated."""
-    scores = [0.0] * len(orders)
+    scores = [0.0] * len(keys)
     for term, having in postings.items():
         weight, many, first = idfs[term], len(having), 0
-        for at, order in enumerate(orders):
-            first = bisect_left(having, order - _TOPIC_REACH, first)
-            times = bisect_right(having, order + _TOPIC_REACH, first, min(many, first + 2 * _TOPIC_REACH + 1)) - first
+        for at, key in enumerate(keys):
+            first = bisect_left(having, key - _TOPIC_REACH, first)
+            times = bisect_right(having, key + _TOPIC_REACH, first, min(many, first + 2 * _TOPIC_REACH + 1)) - first
             if times:
                 scores[at] += weight * times / (times + 1)
     return scores

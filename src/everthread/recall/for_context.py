@@ -68,9 +68,9 @@ async def _make_episodes(
     least = _MIN_SCORE_SHARE * result.ranking[0].score if result.ranking else 0.0
     hits = [hit for hit in result.ranking[:_MAX_HITS] if not hit.is_neighbour_only and hit.score >= least]
     turns = _TurnReader(services.store, ref, view, result.messages.values())
-    await turns.prefetch([result.messages[hit.message.order] for hit in hits[: 2 * services.policy.top_k]])
+    await turns.prefetch([result.messages[hit.message.entry_key] for hit in hits[: 2 * services.policy.top_k]])
     for hit in hits:
-        message = result.messages[hit.message.order]
+        message = result.messages[hit.message.entry_key]
         is_full = len(by_turn) == services.policy.top_k
         if is_full and not turns.may_be_of(by_turn, message):
             continue
@@ -100,10 +100,10 @@ class _TurnReader:
 
     async def prefetch(self, messages: Sequence[PlacedMessage]) -> None:
         """Read what is around these messages, unless it is known."""
-        around = {order for one in messages for order in range(one.order - _TURN_REACH + 1, one.order + 2)}
-        orders = around.difference(one.order for one in self._by_depth.values())
-        if orders:
-            near = await self._store.search.messages(self._ref.owner, sorted(orders), ())
+        around = {key for one in messages for key in range(one.entry_key - _TURN_REACH + 1, one.entry_key + 2)}
+        unread = around.difference(one.entry_key for one in self._by_depth.values())
+        if unread:
+            near = await self._store.search.messages(self._ref.owner, sorted(unread), ())
             on_path = (one for one in near if is_on(self._view.inputs.segments, one.branch, one.seq))
             self._by_depth.update((one.depth, one) for one in on_path)
 

@@ -29,7 +29,7 @@ from statistics import median
 from typing import NamedTuple, overload
 
 from everthread.core.queries import Term
-from everthread.recall.candidates import NEIGHBOUR_REACH, TermOrders, score_surroundings
+from everthread.recall.candidates import NEIGHBOUR_REACH, PostingLists, score_surroundings
 from everthread.recall.policy import RecallWeights
 from everthread.recall.query import RecallQuery, TermCounter, TermCounts, add_counts
 from everthread.text.bm25 import bm25
@@ -48,10 +48,10 @@ _ROLES = _TOOL_ROLES | {"user", "assistant", "system", "developer"}
 class CandidateMessage(NamedTuple):
     """A message that was read, to be ranked."""
 
-    order: int
+    entry_key: int
     """Rises through a conversation; those of two conversations are far apart."""
     depth: int
-    """Where it stands on its path; neighbours differ by one."""
+    """The number of messages on its path up to and including it, so neighbours differ by one."""
     conversation_id: str
     role: str
     name: str | None
@@ -64,10 +64,10 @@ class CandidateMessage(NamedTuple):
 class RankingSignals:
     """What is known besides the texts."""
 
-    postings: TermOrders
+    postings: PostingLists
     idfs: Mapping[Term, float]
     similarity: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """Of the passages nearest in meaning, by order and number of the passage: the cosine."""
+    """Of the passages nearest in meaning, by entry key and number of the passage: the cosine."""
     grasp: float = 0.0
     """Which share of the question the embedder understands."""
     times: Sequence[TimeRange] = ()
@@ -76,7 +76,7 @@ class RankingSignals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedMessage:
-    """A message in its order, and the passage of it that is shown."""
+    """A message with its score, and the passage of it that is shown."""
 
     message: CandidateMessage
     span: PassageSpan
@@ -90,11 +90,11 @@ def rank(
     query: RecallQuery, messages: Sequence[CandidateMessage], signals: RankingSignals, weights: RecallWeights
 ) -> Ranking:
     """The messages that have something to do with the question, best first; of equals the newer one."""
-    return Ranking(_Scorer(query, sorted(messages, key=lambda message: message.order), signals, weights))
+    return Ranking(_Scorer(query, sorted(messages, key=lambda message: message.entry_key), signals, weights))
 
 
 class Ranking(Sequence[RankedMessage]):
-    """Messages in their order. Hundreds are compared and a few looked at: only for those the passage to show is
+    """Messages, best first. Hundreds are compared and a few looked at: only for those the passage to show is
     chosen."""
 
     def __init__(self, scorer: _Scorer) -> None:
@@ -104,12 +104,12 @@ class Ranking(Sequence[RankedMessage]):
         self._scores = scores
         self._order = sorted((at for at in newest_first if scores[at] > 0), key=scores.__getitem__, reverse=True)
 
-    def without(self, orders: Collection[int]) -> Ranking:
+    def without(self, entry_keys: Collection[int]) -> Ranking:
         """The same, without these messages."""
-        if not orders:
+        if not entry_keys:
             return self
         fewer = copy(self)
-        fewer._order = [at for at in self._order if self._scorer.messages[at].order not in orders]
+        fewer._order = [at for at in self._order if self._scorer.messages[at].entry_key not in entry_keys]
         return fewer
 
     @overload
@@ -214,8 +214,8 @@ class _Scorer:
             return []
         weights, signals = self.weights, self.signals
         total = _normalize(self._with_neighbours(self._word_scores()))
-        orders = [message.order for message in self.messages]
-        around = _normalize(score_surroundings(orders, signals.postings, signals.idfs))
+        keys = [message.entry_key for message in self.messages]
+        around = _normalize(score_surroundings(keys, signals.postings, signals.idfs))
         total = _normalize([score + weights.around * near for score, near in zip(total, around, strict=True)])
         if weights.meaning * signals.grasp and signals.similarity:
             by_meaning = _normalize(self._with_neighbours(self._meaning_scores()))
@@ -250,9 +250,9 @@ class _Scorer:
         similarity = self.signals.similarity
         floor = min(similarity.values())
         best = [
-            similarity.get((message.order, 0), floor)
+            similarity.get((message.entry_key, 0), floor)
             if len(spans) == 1
-            else max(similarity.get((message.order, part), floor) for part in range(len(spans)))
+            else max(similarity.get((message.entry_key, part), floor) for part in range(len(spans)))
             for message, spans in zip(self.messages, self.spans, strict=True)
         ]
         usual = median(best) if len(best) >= _ENOUGH_TO_COMPARE else 0.0
@@ -285,8 +285,8 @@ class _Scorer:
     # -- of one message, once it is looked at ------------------------------------------------------------------
 
     def is_neighbour_only(self, at: int) -> bool:
-        order = self.messages[at].order
-        has_meaning = any((order, part) in self.signals.similarity for part in range(len(self.spans[at])))
+        key = self.messages[at].entry_key
+        has_meaning = any((key, part) in self.signals.similarity for part in range(len(self.spans[at])))
         return not has_meaning and not any(passage.counts for passage in self.counts[at])
 
     def best_span(self, at: int) -> PassageSpan:
@@ -296,8 +296,8 @@ class _Scorer:
             return spans[0]
         idfs = [self.signals.idfs.get(term, 0.0) for term in self.query.terms]
         words = _normalize(_bm25_scores(self.counts[at], idfs))
-        order, similarity, grasp = self.messages[at].order, self.signals.similarity, self.signals.grasp
-        best = max(range(len(spans)), key=lambda part: words[part] + grasp * similarity.get((order, part), 0.0))
+        key, similarity, grasp = self.messages[at].entry_key, self.signals.similarity, self.signals.grasp
+        best = max(range(len(spans)), key=lambda part: words[part] + grasp * similarity.get((key, part), 0.0))
         return spans[best]
 
 

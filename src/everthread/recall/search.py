@@ -127,7 +127,7 @@ class RecallResult:
 
     ranking: Ranking
     messages: Mapping[int, PlacedMessage]
-    """By order."""
+    """By entry key."""
     similar: _SimilarPassages
     truncated: bool
 
@@ -147,7 +147,7 @@ class RecallResult:
         for ranked in self.ranking:
             if len(hits) == limit:
                 break
-            found = self.messages[ranked.message.order]
+            found = self.messages[ranked.message.entry_key]
             hit = _as_hit(ranked, found)
             is_whole = hit.text == ranked.message.text
             tokens = found.entry.tokens if is_whole else count_tokens(hit.text)  # the log has counted whole ones
@@ -184,17 +184,17 @@ async def recall(
         postings = merge_forms(query.terms, in_index.of)
         idfs = idf_by_term(postings, in_index.total)
         postings = drop_common_terms(postings, idfs, min(at_least, _MAX_CANDIDATES), hidden)
-        orders = choose_candidates(postings, idfs, _MAX_CANDIDATES)
+        keys = choose_candidates(postings, idfs, _MAX_CANDIDATES)
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
-        read = await store.search.messages(owner, orders, named) if orders or named else ()
-        messages = {one.order: one for one in read if path is None or is_on(path, one.branch, one.seq)}
-        if elsewhere := {one.order for one in read} - messages.keys():
+        read = await store.search.messages(owner, keys, named) if keys or named else ()
+        messages = {one.entry_key: one for one in read if path is None or is_on(path, one.branch, one.seq)}
+        if elsewhere := {one.entry_key for one in read} - messages.keys():
             # What is said on other branches is no part of what is talked about here.
             postings = {term: [at for at in having if at not in elsewhere] for term, having in postings.items()}
         signals = RankingSignals(
             postings=postings,
             idfs=idfs,
-            similarity=_similarity_by_order(similar.passages, messages.values()),
+            similarity=_similarity_by_key(similar.passages, messages.values()),
             grasp=similar.grasp,
             times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or services.clock()),
         )
@@ -206,9 +206,9 @@ async def recall(
 
         # Ranking takes milliseconds: never in an event loop's thread.
         ranking = await asyncio.to_thread(rank_all) if _is_in_loop() else rank_all()
-        hidden_orders = {one.order for one in messages.values() if one.seq in hidden} if hidden else ()
+        hidden_keys = {one.entry_key for one in messages.values() if one.seq in hidden} if hidden else ()
         return RecallResult(
-            ranking=ranking.without(hidden_orders), messages=messages, similar=similar, truncated=in_index.truncated
+            ranking=ranking.without(hidden_keys), messages=messages, similar=similar, truncated=in_index.truncated
         )
 
     return await store.run_reads(search)
@@ -239,15 +239,15 @@ async def _find_similar(
     return _SimilarPassages(passages=passages, grasp=grasp, is_behind=late, reason=None if passages else _NO_VECTORS)
 
 
-def _similarity_by_order(
+def _similarity_by_key(
     passages: Sequence[VectorHit], messages: Iterable[PlacedMessage]
 ) -> dict[tuple[int, int], float]:
-    """By order and part; vectors of what a revision has replaced say nothing any more."""
+    """By entry key and part; vectors of what a revision has replaced say nothing any more."""
     if not passages:
         return {}
-    orders = {(one.conversation_id, one.entry.seq): one.order for one in messages}
-    known = ((orders.get((near.conversation_id, near.seq)), near) for near in passages)
-    return {(order, near.part): near.score for order, near in known if order is not None}
+    keys = {(one.conversation_id, one.entry.seq): one.entry_key for one in messages}
+    known = ((keys.get((near.conversation_id, near.seq)), near) for near in passages)
+    return {(key, near.part): near.score for key, near in known if key is not None}
 
 
 def _as_candidate(found: PlacedMessage, *, is_dated: bool) -> list[CandidateMessage]:
@@ -259,7 +259,7 @@ def _as_candidate(found: PlacedMessage, *, is_dated: bool) -> list[CandidateMess
         return []
     said_at = (payloads.said_at(payload) or Message(entry).created_at) if is_dated else None
     name, text = payloads.name(payload), payloads.searchable(payload)
-    return [CandidateMessage(found.order, found.depth, found.conversation_id, entry.role, name, text, said_at)]
+    return [CandidateMessage(found.entry_key, found.depth, found.conversation_id, entry.role, name, text, said_at)]
 
 
 def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
@@ -286,8 +286,8 @@ async def search_by_meaning(
         tuple(
             Hit(
                 conversation_id=ranked.message.conversation_id,
-                seq=result.messages[ranked.message.order].seq,
-                id=result.messages[ranked.message.order].entry.id,
+                seq=result.messages[ranked.message.entry_key].seq,
+                id=result.messages[ranked.message.entry_key].entry.id,
                 snippet=snippet(ranked.message.text[ranked.span.start : ranked.span.end], query),
                 score=ranked.score,
             )

@@ -1,4 +1,4 @@
-"""What both databases share: how an entry is keyed, which columns make an entry, where large payloads go."""
+"""What both databases share: which columns make an entry, where large payloads go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from everthread.core.chain import commitment_of
 from everthread.core.checkpoints import StoredCheckpoint, StoredWrite, Thread
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.compactions import Compaction
-from everthread.core.entries import Entry, Kind
+from everthread.core.entries import SEQ_MASK, Entry, Kind, entry_key
 from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
@@ -30,8 +30,6 @@ from everthread.core.nouns import ConversationInfo, EraseReport, Message, Ref
 from everthread.history.payload_json import decode_json
 from everthread.text.words import index_text
 
-SEQ_BITS = 32
-SEQ_MASK = (1 << SEQ_BITS) - 1
 LARGE_BYTES = 65_536
 """Payloads over this size live in a table of their own, so that reading the log's pages stays cheap."""
 
@@ -42,12 +40,6 @@ key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_
 """The columns written with an entry: those of an `Entry` up to its payload, in its order, and its flags."""
 
 _DAMAGED = "an entry is damaged: run verify"
-
-
-def entry_key(conversation: int, seq: int) -> int:
-    """Combine a conversation's number and a seq into one integer key, so that a conversation's entries are adjacent and
-    tables can be sharded."""
-    return conversation << SEQ_BITS | seq
 
 
 def row_payload(entry: Entry) -> bytes | None:

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.sqlite import log
 from everthread.adapters.stores.sqlite.engine import Engine
 from everthread.adapters.vectors import quantised
@@ -24,6 +23,7 @@ from everthread.core.embeddings import (
     dimension_of,
     same_dimension,
 )
+from everthread.core.entries import entry_key
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.nouns import Ref

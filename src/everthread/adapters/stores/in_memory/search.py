@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from everthread.adapters.stores.in_memory.notes import matches
 from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryDatabase
-from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK
-from everthread.core.entries import Entry, Flag, Revision
+from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, Flag, Revision, entry_key
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
 from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
@@ -35,7 +34,7 @@ class InMemorySearch:
         shown = [(row, row.entries[seq - 1]) for row, seq in keys[:cap] if row.info.deleted_at is None]
         return Candidates(
             found=[
-                Candidate(row.info.id, entry, row.number << SEQ_BITS | entry.seq)
+                Candidate(row.info.id, entry, entry_key(row.number, entry.seq))
                 for row, entry in shown
                 if _is_current(row, entry)
             ],
@@ -53,7 +52,7 @@ class InMemorySearch:
         rows = self._database.living(owner, conversation)
         found = {
             term: [
-                row.number << SEQ_BITS | seq
+                entry_key(row.number, seq)
                 for row in rows
                 for seq in sorted(row.words)
                 if has_term(term, row.words[seq])
@@ -66,16 +65,16 @@ class InMemorySearch:
         )
 
     async def messages(
-        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+        self, owner: str, entry_keys: Sequence[int], named: Sequence[tuple[str, int]]
     ) -> Sequence[PlacedMessage]:
         rows = self._database.living(owner, None)
         by_number = {row.number: row for row in rows}
         numbers = {row.info.id: row.number for row in rows}
-        keys = {*orders, *(numbers[id] << SEQ_BITS | seq for id, seq in named if id in numbers)}
+        keys = {*entry_keys, *(entry_key(numbers[id], seq) for id, seq in named if id in numbers)}
         found = (
             _placed(by_number[key >> SEQ_BITS], key & SEQ_MASK) for key in sorted(keys) if key >> SEQ_BITS in by_number
         )
-        return list({one.order: one for one in found if one is not None}.values())
+        return list({one.entry_key: one for one in found if one is not None}.values())
 
 
 def _placed(row: ConversationRow, seq: int) -> PlacedMessage | None:
@@ -87,7 +86,7 @@ def _placed(row: ConversationRow, seq: int) -> PlacedMessage | None:
     newest = place if place.newest_seq is None else row.entries[place.newest_seq - 1]
     if not place.is_place or place.flags & (Flag.DELETED | Flag.ERASED) or newest.is_erased:
         return None
-    return PlacedMessage(row.info.id, row.number << SEQ_BITS | place.seq, place.branch, place.depth, newest)
+    return PlacedMessage(row.info.id, entry_key(row.number, place.seq), place.branch, place.depth, newest)
 
 
 def _is_current(row: ConversationRow, entry: Entry) -> bool:

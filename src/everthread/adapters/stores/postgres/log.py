@@ -14,7 +14,6 @@ from everthread.adapters.jobs import postgres as jobs
 from everthread.adapters.jobs.postgres import PostgresJobs
 from everthread.adapters.stores.layout import (
     LARGE_BYTES,
-    SEQ_MASK,
     is_indexed,
     payload_rows,
     revisions_of,
@@ -29,7 +28,7 @@ from everthread.adapters.stores.postgres.blobs import filled, filled_pairs
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.core.blobs import Blobs
-from everthread.core.entries import Entry, Flag, Kind, Revision
+from everthread.core.entries import SEQ_MASK, Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Needs, Seen, Segment, Touch

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
 from everthread.adapters.stores.postgres.log import living_head
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
-from everthread.core.entries import Entry
+from everthread.core.entries import Entry, entry_key
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
 from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
@@ -106,9 +105,9 @@ class PostgresSearch:
         return await self._database.pool.read(work)
 
     async def messages(
-        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+        self, owner: str, entry_keys: Sequence[int], named: Sequence[tuple[str, int]]
     ) -> Sequence[PlacedMessage]:
-        found = await self._database.pool.read(lambda c: read_messages(c, owner, orders, named))
+        found = await self._database.pool.read(lambda c: read_messages(c, owner, entry_keys, named))
         whole = await filled([one.entry for one in found], self._database.blobs)
         return [one._replace(entry=entry) for one, entry in zip(found, whole, strict=True)]
 
@@ -145,12 +144,12 @@ async def candidates(
 
 
 async def read_messages(
-    connection: Connection, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+    connection: Connection, owner: str, entry_keys: Sequence[int], named: Sequence[tuple[str, int]]
 ) -> list[PlacedMessage]:
-    """Messages by order, or by conversation and seq."""
+    """Messages by key, or by conversation and seq."""
     ids = list({id for id, _ in named})
     numbers = dict(tuple(row) for row in await connection.fetch(sql.CONVERSATION_NUMBERS, owner, ids)) if ids else {}
-    keys = {*orders, *(entry_key(numbers[id], seq) for id, seq in named if id in numbers)}
+    keys = {*entry_keys, *(entry_key(numbers[id], seq) for id, seq in named if id in numbers)}
     rows = [tuple(row) for row in await connection.fetch(sql.PLACED, sorted(keys), owner)]
     return list({row[1]: PlacedMessage(row[0], row[1], row[2], row[3], Entry._make(row[4:])) for row in rows}.values())
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from everthread.adapters.stores.layout import (
-    SEQ_MASK,
     checkpoint_from_row,
     checkpoint_values,
-    entry_key,
     thread_from_row,
     write_from_row,
     write_values,
@@ -28,6 +26,7 @@ from everthread.core.checkpoints import (
     StoredWrite,
     Thread,
 )
+from everthread.core.entries import SEQ_MASK, entry_key
 from everthread.core.failpoints import reach
 from everthread.core.nouns import Ref
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 from everthread.adapters.jobs import sqlite as jobs
 from everthread.adapters.stores.layout import (
     CANNOT_REACH,
-    SEQ_MASK,
-    entry_key,
     erase_report,
     is_indexed,
     memory_erased,
@@ -29,7 +27,7 @@ from everthread.adapters.stores.sqlite.blobs import doom
 from everthread.adapters.stores.sqlite.indexing import is_in_index
 from everthread.adapters.vectors import sqlite as vectors
 from everthread.core.chain import commitment_of
-from everthread.core.entries import Entry
+from everthread.core.entries import SEQ_MASK, Entry, entry_key
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.log import IdempotencyRecord

@@ -24,9 +24,8 @@ from functools import cache
 from hashlib import blake2b
 from typing import ClassVar, TypeVar
 
-from everthread.adapters.stores.layout import SEQ_MASK, entry_key
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.core.entries import Entry, Kind
+from everthread.core.entries import SEQ_MASK, Entry, Kind, entry_key
 from everthread.core.failpoints import reach
 from everthread.core.log import LogHead
 

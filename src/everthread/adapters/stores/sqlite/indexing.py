@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from everthread.adapters.stores.layout import SEQ_MASK, entry_key, may_call, sound_payload, text_of, uses_of
+from everthread.adapters.stores.layout import may_call, sound_payload, text_of, uses_of
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.unindexed import Known, UnindexedTexts, known_tokens
 from everthread.context.tokens import count_tokens
-from everthread.core.entries import UNCOUNTED, Flag, Kind
+from everthread.core.entries import SEQ_MASK, UNCOUNTED, Flag, Kind, entry_key
 from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope

@@ -12,21 +12,14 @@ from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.jobs import sqlite as jobs
 from everthread.adapters.jobs.sqlite import SqliteJobs
-from everthread.adapters.stores.layout import (
-    SEQ_MASK,
-    entry_key,
-    payload_rows,
-    revisions_of,
-    row_payload,
-    settled,
-)
+from everthread.adapters.stores.layout import payload_rows, revisions_of, row_payload, settled
 from everthread.adapters.stores.sqlite import checkpoints, compactions, id_index, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.adapters.stores.sqlite.id_index import IdIndex
 from everthread.adapters.stores.sqlite.unindexed import counted
 from everthread.core.blobs import Blobs
-from everthread.core.entries import Entry, Flag, Kind, Revision
+from everthread.core.entries import SEQ_MASK, Entry, Flag, Kind, Revision, entry_key
 from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Needs, Seen, Segment

@@ -9,12 +9,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.sqlite import blobs, compactions, erase, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.conversations import conversation_infos
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.clock import from_micros, to_micros
+from everthread.core.entries import entry_key
 from everthread.core.errors import Conflict, NotFound, StoreError
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 

@@ -14,12 +14,11 @@ from itertools import islice
 
 import orjson
 
-from everthread.adapters.stores.layout import SEQ_BITS, SEQ_MASK, entry_key
 from everthread.adapters.stores.sqlite import indexing, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.adapters.stores.sqlite.unindexed import counted
-from everthread.core.entries import Entry
+from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, entry_key
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
 from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
@@ -72,14 +71,14 @@ class SqliteSearch:
         return await self._database.read_indexed(work, lambda c: indexing.is_far_behind(c, ref))
 
     async def messages(
-        self, owner: str, orders: Sequence[int], named: Sequence[tuple[str, int]]
+        self, owner: str, entry_keys: Sequence[int], named: Sequence[tuple[str, int]]
     ) -> Sequence[PlacedMessage]:
         def work(connection: sqlite3.Connection) -> Sequence[PlacedMessage]:
             numbers = {id: connection.execute(sql.NUMBER, (owner, id)).fetchone() for id in {id for id, _ in named}}
-            keys = {*orders, *(entry_key(row[0], seq) for id, seq in named if (row := numbers[id]) is not None)}
+            keys = {*entry_keys, *(entry_key(row[0], seq) for id, seq in named if (row := numbers[id]) is not None)}
             rows = connection.execute(sql.PLACED, (json.dumps(sorted(keys)), owner))
             found = (PlacedMessage(row[0], row[1], row[2], row[3], counted(Entry._make(row[4:]))) for row in rows)
-            return list({one.order: one for one in found}.values())
+            return list({one.entry_key: one for one in found}.values())
 
         return await self._database.engine.read(work)
 

@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from everthread.adapters.jobs.sqlite import SqliteJobs, put
-from everthread.adapters.stores.layout import entry_key
 from everthread.adapters.stores.sqlite import compactions, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.compactions import Compaction
+from everthread.core.entries import entry_key
 from everthread.core.errors import NotFound
 from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, CompactionQuery
