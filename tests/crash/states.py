@@ -92,7 +92,7 @@ async def _conversation(et: Everthread, info: ConversationInfo, lane: Lane) -> M
 
 async def _seqs_with(et: Everthread, word: str, ref: Ref) -> list[int]:
     """Where a word is found, by the index alone: how hits are ranked and cut to snippets no crash changes."""
-    found = await et.store.search.candidates(ref.owner, ref.id, parse_query(word), cap=1000, any_word=False)
+    found = await et.store.search.matches(ref.owner, ref.id, parse_query(word), cap=1000, any_word=False)
     return sorted(entry.seq if entry.is_place else entry.revises or entry.seq for _, entry, *_ in found.found)
 
 

@@ -58,8 +58,8 @@ async def test_a_second_question_for_some_of_the_words_goes_by_the_first_sample(
         conv = await et.conversations.create()
         await conv.append([{"role": "user", "content": f"{'red' if n % 2 else 'blue'} {n}"} for n in range(300)])
         query = parse_query("red blue")
-        first = await et.store.search.candidates("local", None, query, cap=20, any_word=False)
+        first = await et.store.search.matches("local", None, query, cap=20, any_word=False)
         assert not first.found
-        second = await et.store.search.candidates("local", None, query, cap=20, any_word=True, basis=first.basis)
+        second = await et.store.search.matches("local", None, query, cap=20, any_word=True, basis=first.basis)
         assert [one.entry.seq for one in second.found] == list(range(300, 280, -1))
         assert second.frequencies == first.frequencies == {"red": 150, "blue": 150}

@@ -276,7 +276,7 @@ class Hits(Sequence[Hit]):
 
     items: tuple[Hit, ...]
     truncated: bool = False
-    """Whether there were more candidates than could be ranked; only the newest were."""
+    """Whether there were more matches than could be ranked; only the newest were."""
     by_meaning: bool = False
     """Whether meaning was searched too, as requested; words always are."""
     why_words_alone: str | None = None

@@ -288,7 +288,7 @@ class Notes(Protocol):
         """Return the tools and skills that were used most in all conversations of an owner."""
 
 
-class Candidate(NamedTuple):
+class WordMatch(NamedTuple):
     """A message that matches a search, before ranking."""
 
     conversation_id: str
@@ -297,10 +297,10 @@ class Candidate(NamedTuple):
     """The key of the entry (core/entries.py), which serves as its recency: the newer the greater."""
 
 
-class Candidates(NamedTuple):
+class WordMatches(NamedTuple):
     """The result of a store's search: the newest matches, and how common each query term is."""
 
-    found: Sequence[Candidate]
+    found: Sequence[WordMatch]
     truncated: bool
     """Whether there are more matches than were returned."""
     frequencies: Mapping[str, int]
@@ -343,12 +343,12 @@ class Search(Protocol):
     """Finds messages by words. They are ranked elsewhere: for search in history/search.py, for recall in
     recall/ranking.py."""
 
-    async def candidates(
+    async def matches(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
-    ) -> Candidates:
+    ) -> WordMatches:
         """Return the newest `cap` messages of this owner (or of one conversation) that match the query, newest first.
 
-        `basis` may be the `Candidates.basis` of a search made just before with at least all of these words.
+        `basis` may be the `WordMatches.basis` of a search made just before with at least all of these words.
         """
 
     async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:

@@ -1,10 +1,10 @@
-"""Search by words: the store finds candidates, which are ranked here and shown as snippets.
+"""Search by words: the store finds matching messages, which are ranked here and shown as snippets.
 
 An index says which of the newest messages have the words, and is asked for a bounded number of them. Their texts are
 read again and scored by BM25, on every store alike:
 
 - a rare word weighs more than a common one, by the counted messages that have it and, because such counts are
-  capped, also by the share of the candidates that have it;
+  capped, also by the share of the matches that have it;
 - a word said often counts more, but ever less so, and less in a long text;
 - words that stand together in the question and in the message add to the score;
 - a phrase must be there, word for word by their tokens, or the message is no hit;
@@ -21,23 +21,23 @@ from typing import NamedTuple
 
 from everthread.core import payloads
 from everthread.core.nouns import Hit, Hits, Message
-from everthread.core.ports import Candidate, Candidates, Search
+from everthread.core.ports import Search, WordMatch, WordMatches
 from everthread.core.queries import Query, Term
 from everthread.history.search_query import excerpt, parse_query, without_common_words
 from everthread.history.snippets import snippet
 from everthread.text.bm25 import bm25, idf
 from everthread.text.words import is_unspaced, tokenize
 
-CANDIDATE_CAP = 300
-"""How many candidates are ranked. Ranking reads their texts, at 30 µs each."""
+MAX_MATCHES = 300
+"""How many matches are ranked. Ranking reads their texts, at 30 µs each."""
 _COMMON = 10_000
 """A word that occurs in this many messages says little about any of them."""
 _READ_CHARS = 4_000
 _PHRASE_CHARS = 1_000_000
 _MIN_IDF = 0.1
 """The weight of a word that occurs in all messages, or in as many as were counted."""
-_COMMON_AMONG_CANDIDATES = 0.9
-"""The share of its weight that a word loses when all candidates have it."""
+_COMMON_AMONG_MATCHES = 0.9
+"""The share of its weight that a word loses when all matches have it."""
 _NEIGHBOUR_SHARE = 0.5
 """The bonus for two adjacent words, as a share of the lighter one's weight."""
 _UNSEEN_COUNT = 0.25
@@ -49,37 +49,37 @@ async def search_by_words(store: Search, text: str, *, owner: str, conversation:
     query = parse_query(text)
     if not query or not limit:
         return Hits(())
-    every = await store.candidates(owner, conversation, query, cap=CANDIDATE_CAP, any_word=False)
-    hits = _rank_candidates(every, query)
+    every = await store.matches(owner, conversation, query, cap=MAX_MATCHES, any_word=False)
+    hits = _rank_matches(every, query)
     truncated = every.truncated
     if len(hits) < limit and len(query.terms) > 1:
         rarer = without_common_words(query, every.frequencies, _COMMON)
-        some = await store.candidates(owner, conversation, rarer, cap=CANDIDATE_CAP, any_word=True, basis=every.basis)
-        known = {hit.candidate.entry_key for hit in hits}
-        hits += [hit for hit in _rank_candidates(some, query) if hit.candidate.entry_key not in known]
+        some = await store.matches(owner, conversation, rarer, cap=MAX_MATCHES, any_word=True, basis=every.basis)
+        known = {hit.match.entry_key for hit in hits}
+        hits += [hit for hit in _rank_matches(some, query) if hit.match.entry_key not in known]
         truncated = truncated or some.truncated
     return Hits(tuple(_as_hit(hit, query) for hit in hits[:limit]), truncated)
 
 
-class _RankedCandidate(NamedTuple):
-    candidate: Candidate
+class _RankedMatch(NamedTuple):
+    match: WordMatch
     text: str
     score: float
 
 
-def _rank_candidates(candidates: Candidates, query: Query) -> list[_RankedCandidate]:
-    by_key = {candidate.entry_key: candidate for candidate in candidates.found}
-    texts = {key: payloads.searchable(Message(candidate.entry).payload) for key, candidate in by_key.items()}
-    ranked = rank_texts(query, texts, candidates.frequencies, candidates.total)
-    return [_RankedCandidate(by_key[key], texts[key], score) for key, score in ranked]
+def _rank_matches(matches: WordMatches, query: Query) -> list[_RankedMatch]:
+    by_key = {match.entry_key: match for match in matches.found}
+    texts = {key: payloads.searchable(Message(match.entry).payload) for key, match in by_key.items()}
+    ranked = rank_texts(query, texts, matches.frequencies, matches.total)
+    return [_RankedMatch(by_key[key], texts[key], score) for key, score in ranked]
 
 
-def _as_hit(ranked: _RankedCandidate, query: Query) -> Hit:
-    entry = ranked.candidate.entry
+def _as_hit(ranked: _RankedMatch, query: Query) -> Hit:
+    entry = ranked.match.entry
     # History shows a revision under the seq of the message it revises; an edit is a message of its own.
     seq = entry.seq if entry.is_place or entry.revises is None else entry.revises
     return Hit(
-        conversation_id=ranked.candidate.conversation_id,
+        conversation_id=ranked.match.conversation_id,
         seq=seq,
         id=entry.id,
         snippet=snippet(ranked.text, query),
@@ -114,7 +114,7 @@ def rank_texts(query: Query, texts: Mapping[int, str], frequencies: Mapping[str,
     return sorted(hits, key=lambda hit: (-hit.score, -hit.key))
 
 
-class _Match(NamedTuple):
+class _TextMatch(NamedTuple):
     """The query terms found in one text."""
 
     key: int
@@ -139,27 +139,27 @@ class _Matcher:
         tokens = (term.token for term in self.terms)
         self._joined = [one + other[1:] if one[-1] == other[0] else one + other for one, other in pairwise(tokens)]
 
-    def match(self, key: int, text: str) -> _Match:
+    def match(self, key: int, text: str) -> _TextMatch:
         part = excerpt(text, self.query, _READ_CHARS)
         unseen = _UNSEEN_COUNT if len(part) < len(text) else 0
         if self._is_unspaced and (match := self._match_characters(key, part, unseen)):
             return match
         tokens = tokenize(part)
         positions = self._positions(tokens)
-        return _Match(
+        return _TextMatch(
             key,
             len(tokens),
             [len(at) or unseen for at in positions],
             [any(at + 1 in following for at in here) for here, following in pairwise(positions)],
         )
 
-    def _match_characters(self, key: int, part: str, unseen: float) -> _Match | None:
+    def _match_characters(self, key: int, part: str, unseen: float) -> _TextMatch | None:
         """Count characters as they stand: ten times as fast, but blind to those that NFKC makes of others."""
         counts = [part.count(term.token) for term in self.terms]
         if not any(counts):
             return None
         neighbours = [joined in part for joined in self._joined]
-        return _Match(key, len(part), [count or unseen for count in counts], neighbours)
+        return _TextMatch(key, len(part), [count or unseen for count in counts], neighbours)
 
     def has_phrases(self, text: str) -> bool:
         if not self.phrases:
@@ -185,17 +185,17 @@ def _is_in_sequence(positions: Sequence[set[int]]) -> bool:
 
 
 def _term_weights(
-    terms: Sequence[Term], matches: Sequence[_Match], frequencies: Mapping[str, int], total: int
+    terms: Sequence[Term], matches: Sequence[_TextMatch], frequencies: Mapping[str, int], total: int
 ) -> list[float]:
     weights = []
     for place, term in enumerate(terms):
         having = sum(match.counts[place] >= 1 for match in matches)
         rarity = idf(max(having, frequencies.get(term.token, 0)), total)
-        weights.append(max(rarity, _MIN_IDF) * (1 - _COMMON_AMONG_CANDIDATES * having / len(matches)))
+        weights.append(max(rarity, _MIN_IDF) * (1 - _COMMON_AMONG_MATCHES * having / len(matches)))
     return weights
 
 
-def _score(match: _Match, weights: Sequence[float], average_length: float) -> float:
+def _score(match: _TextMatch, weights: Sequence[float], average_length: float) -> float:
     words = bm25(enumerate(match.counts), match.length, average_length, weights)
     together = sum(
         min(pair) * _NEIGHBOUR_SHARE

@@ -66,7 +66,7 @@ def has_term(term: Term, words: frozenset[str]) -> bool:
 def without_common_words(query: Query, frequencies: Mapping[str, int], limit: int) -> Query:
     """Leave out the words that `limit` messages or more have; phrases stay, and all if nothing else would.
 
-    Asked for any term, the newest candidates of `what is the budget` have `the` and hardly one the budget.
+    Asked for any term, the newest matches of `what is the budget` have `the` and hardly one the budget.
     """
     kept = tuple(
         group

@@ -21,7 +21,7 @@ from everthread.core.nouns import Page
 from everthread.core.ports import Store
 from everthread.core.queries import Query
 from everthread.history.arguments import check_count
-from everthread.history.search import CANDIDATE_CAP
+from everthread.history.search import MAX_MATCHES
 from everthread.history.search_query import MAX_QUERY_CHARS, parse_query
 from everthread.recall.document_intents import (
     NewPassage,
@@ -216,7 +216,7 @@ class Knowledge:
         shelves = [passages_shelf(name) for name in names]
         if not parsed or not shelves:
             return Route(collection=None)
-        found = await self._store.notes.find(owner, shelves, parsed, cap=CANDIDATE_CAP, any_word=True)
+        found = await self._store.notes.find(owner, shelves, parsed, cap=MAX_MATCHES, any_word=True)
         scores = dict.fromkeys(names, 0.0)
         weighted = weigh_question(question, parsed, found)
         for note in found.found:

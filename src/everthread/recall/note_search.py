@@ -13,7 +13,7 @@ from everthread.core.ids import owner_scope
 from everthread.core.notes import Note, NotesFound
 from everthread.core.ports import Notes
 from everthread.core.queries import Query
-from everthread.history.search import CANDIDATE_CAP, rank_texts
+from everthread.history.search import MAX_MATCHES, rank_texts
 from everthread.history.search_query import MAX_QUERY_CHARS, parse_query, without_common_words
 from everthread.text.terms import terms
 from everthread.text.words import fold, split_runs_and_words
@@ -64,20 +64,20 @@ async def _find_by_words(
     query = parse_query(text)
     if not query or not limit or not shelves:
         return []
-    every = await notes.find(owner, shelves, query, cap=CANDIDATE_CAP, any_word=False)
+    every = await notes.find(owner, shelves, query, cap=MAX_MATCHES, any_word=False)
     hits = _rank(every, query)
     if len(hits) < limit and len(query.terms) > 1 and every.total:
         rarer = without_common_words(query, every.frequencies, max(_MIN_COMMON, int(every.total * _COMMON_SHARE)))
-        some = await notes.find(owner, shelves, rarer, cap=CANDIDATE_CAP, any_word=True)
+        some = await notes.find(owner, shelves, rarer, cap=MAX_MATCHES, any_word=True)
         known = {hit.note.number for hit in hits}
         hits += [hit for hit in _rank(some, query) if hit.note.number not in known]
     return hits[:limit]
 
 
-def _rank(candidates: NotesFound, query: Query) -> list[ScoredNote]:
-    by_number = {note.number: note for note in candidates.found}
+def _rank(found: NotesFound, query: Query) -> list[ScoredNote]:
+    by_number = {note.number: note for note in found.found}
     texts = {number: note.text for number, note in by_number.items()}
-    scored = rank_texts(query, texts, candidates.frequencies, candidates.total)
+    scored = rank_texts(query, texts, found.frequencies, found.total)
     return [ScoredNote(by_number[number], score) for number, score in scored]
 
 

@@ -9,7 +9,7 @@ from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryD
 from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, Flag, Revision, entry_key
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
+from everthread.core.ports import PlacedMessage, Postings, WordMatch, WordMatches
 from everthread.core.queries import Query, Term
 from everthread.history.search_query import has_term
 from everthread.text.words import scope_token
@@ -21,9 +21,9 @@ class InMemorySearch:
     def __init__(self, database: InMemoryDatabase) -> None:
         self._database = database
 
-    async def candidates(
+    async def matches(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
-    ) -> Candidates:
+    ) -> WordMatches:
         rows = self._database.living(owner, conversation)[::-1]
         keys = [
             (row, seq)
@@ -32,9 +32,9 @@ class InMemorySearch:
             if scope_token(owner_scope(owner)) in row.words[seq] and matches(query, row.words[seq], any_word)
         ]
         shown = [(row, row.entries[seq - 1]) for row, seq in keys[:cap] if row.info.deleted_at is None]
-        return Candidates(
+        return WordMatches(
             found=[
-                Candidate(row.info.id, entry, entry_key(row.number, entry.seq))
+                WordMatch(row.info.id, entry, entry_key(row.number, entry.seq))
                 for row, entry in shown
                 if _is_current(row, entry)
             ],

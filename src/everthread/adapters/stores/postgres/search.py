@@ -1,4 +1,4 @@
-"""Finding candidates by words in the tsvector index; ranking is history/search.py's.
+"""Finding messages by words in the tsvector index; ranking is history/search.py's.
 
 A rare word is found by the index at once; a common one would make it gather hundreds of thousands of rows to keep the
 newest few, while walking an owner's entries from the newest on finds them in no time. PostgreSQL cannot choose (it
@@ -18,7 +18,7 @@ from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabas
 from everthread.core.entries import Entry, entry_key
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
+from everthread.core.ports import PlacedMessage, Postings, WordMatch, WordMatches
 from everthread.core.queries import Group, Query, Term
 from everthread.history.search_query import tsquery
 from everthread.text.words import scope_token
@@ -73,11 +73,11 @@ class PostgresSearch:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    async def candidates(
+    async def matches(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
-    ) -> Candidates:
+    ) -> WordMatches:
         found = await self._database.pool.read(
-            lambda c: candidates(c, owner, conversation, query, cap, any_word, basis)
+            lambda c: find_matches(c, owner, conversation, query, cap, any_word, basis)
         )
         whole = await filled([one.entry for one in found.found], self._database.blobs)
         return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
@@ -90,13 +90,13 @@ class PostgresSearch:
                 if conversation is not None:
                     key, head, _ = await living_head(connection, Ref(owner, conversation))
                     total = head.entry_count
-                    rows = await connection.fetch(sql.TERM_PLACES_WALK, queries, *key, cap)
+                    rows = await connection.fetch(sql.TERM_POSTINGS_WALK, queries, *key, cap)
                     found = [list(row[1]) for row in rows]
                 else:
                     total = await connection.fetchval(sql.INDEX_SIZE) or 0
                     mine = [tsquery(_only(term), [owner_scope(owner)]) for term in terms]
                     found = [
-                        [row[0] for row in await connection.fetch(sql.TERM_PLACES_LOOK_UP, one, cap)] for one in mine
+                        [row[0] for row in await connection.fetch(sql.TERM_POSTINGS_LOOK_UP, one, cap)] for one in mine
                     ]
             by_term = {term: keys[::-1] for term, keys in zip(terms, found, strict=True)}
             most = max(map(len, found), default=0)
@@ -112,9 +112,9 @@ class PostgresSearch:
         return [one._replace(entry=entry) for one, entry in zip(found, whole, strict=True)]
 
 
-async def candidates(
+async def find_matches(
     connection: Connection, owner: str, conversation: str | None, query: Query, cap: int, any_word: bool, basis: object
-) -> Candidates:
+) -> WordMatches:
     """At most `cap` matches of this owner, newest first: the cap comes after the owner."""
     number = entries = None
     if conversation is not None:
@@ -133,9 +133,9 @@ async def candidates(
             match = of_all if sample.is_large else of_owner
             found = await connection.fetch(sql.LOOK_UP, match, owner, number, cap + 1)
     keys = [row[0] for row in found]
-    rows = await connection.fetch(sql.CANDIDATES, keys[:cap], owner)
-    return Candidates(
-        found=[_candidate(tuple(row)) for row in rows],
+    rows = await connection.fetch(sql.MATCHED_ENTRIES, keys[:cap], owner)
+    return WordMatches(
+        found=[_word_match(tuple(row)) for row in rows],
         truncated=len(keys) > cap,
         frequencies=sample.frequencies,
         total=max(sample.rows, len(keys)),
@@ -173,5 +173,5 @@ def _only(term: Term) -> Query:
     return Query(groups=(Group(terms=(term,)),))
 
 
-def _candidate(row: Sequence[object]) -> Candidate:
-    return Candidate(str(row[0]), Entry._make(row[2:]), int(str(row[1])))
+def _word_match(row: Sequence[object]) -> WordMatch:
+    return WordMatch(str(row[0]), Entry._make(row[2:]), int(str(row[1])))

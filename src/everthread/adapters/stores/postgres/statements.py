@@ -593,7 +593,7 @@ WHERE owner = $2 AND ($3::bigint IS NULL OR conversation = $3) ORDER BY conversa
 
 _WANTED = "unnest($1::bigint[]) AS wanted (key)"
 
-CANDIDATES = f"""
+MATCHED_ENTRIES = f"""
 SELECT c.id, wanted.key, {ENTRY}
 FROM {_WANTED}
 JOIN entries e ON e.owner = $2 AND e.conversation = wanted.key >> 32 AND e.seq = wanted.key & 4294967295
@@ -603,16 +603,16 @@ LEFT JOIN entries place
 WHERE c.deleted_at IS NULL AND e.newest_seq IS NULL
   AND e.flags & 5 = 0 AND (e.how IS DISTINCT FROM 0 OR place.newest_seq = e.seq)
 ORDER BY wanted.key DESC"""
-"""Matches as candidates: the newest revisions of messages that are neither deleted nor erased."""
+"""The entries that matched: the newest revisions of messages that are neither deleted nor erased."""
 
-TERM_PLACES_WALK = """
+TERM_POSTINGS_WALK = """
 SELECT asked.place, array(
     SELECT conversation << 32 | seq FROM words
     WHERE owner = $2 AND conversation = $3 AND (tokens @@ asked.query::tsquery) IS TRUE ORDER BY seq DESC LIMIT $4)
 FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
 """Of each term the entries of one conversation that have it, newest first, by reading them all."""
 
-TERM_PLACES_LOOK_UP = """
+TERM_POSTINGS_LOOK_UP = """
 WITH matching AS MATERIALIZED (SELECT conversation, seq FROM words WHERE tokens @@ $1::text::tsquery)
 SELECT conversation << 32 | seq FROM matching ORDER BY conversation DESC, seq DESC LIMIT $2"""
 """The entries of an owner that have a term, newest first, by the index of words."""

@@ -1,4 +1,4 @@
-"""Finding candidates by words in the FTS5 index; ranking is history/search.py's and recall's.
+"""Finding messages by words in the FTS5 index; ranking is history/search.py's and recall's.
 
 The cap comes after the owner. A token in each entry stands for its owner, so that one with few messages among many is
 found at once; but to match the token of one who owns most of them costs a walk through all of those (10 ms in a
@@ -21,7 +21,7 @@ from everthread.adapters.stores.sqlite.unindexed import counted
 from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, entry_key
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
-from everthread.core.ports import Candidate, Candidates, PlacedMessage, Postings
+from everthread.core.ports import PlacedMessage, Postings, WordMatch, WordMatches
 from everthread.core.queries import Group, Query, Term
 from everthread.history.search_query import fts5_match, has_term
 
@@ -38,17 +38,17 @@ class SqliteSearch:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def candidates(
+    async def matches(
         self, owner: str, conversation: str | None, query: Query, *, cap: int, any_word: bool, basis: object = None
-    ) -> Candidates:
-        def work(connection: sqlite3.Connection) -> Candidates:
+    ) -> WordMatches:
+        def work(connection: sqlite3.Connection) -> WordMatches:
             first, last = _span(connection, owner, conversation)
             scope = [] if conversation is not None or _is_large(connection, owner) else [owner_scope(owner)]
             matching = connection.execute(sql.MATCH, (fts5_match(query, scope, any_term=any_word), first, last))
             keys = list(islice(_owned(connection, owner, (row[0] for row in matching)), cap + 1))
-            rows = (connection.execute(sql.CANDIDATE, (key, owner)).fetchone() for key in keys[:cap])
-            return Candidates(
-                found=[Candidate(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
+            rows = (connection.execute(sql.MATCHED_ENTRY, (key, owner)).fetchone() for key in keys[:cap])
+            return WordMatches(
+                found=[WordMatch(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
                 truncated=len(keys) > cap,
                 frequencies={
                     term.token: _count(
@@ -97,9 +97,9 @@ def read_postings(
     for term in terms:
         match = fts5_match(Query(groups=(Group(terms=(term,)),)), scope)
         if is_within:
-            rows = connection.execute(sql.TERM_PLACES, (match, first, tail.after))
+            rows = connection.execute(sql.TERM_POSTINGS, (match, first, tail.after))
         else:
-            rows = connection.execute(sql.NEWEST_TERM_PLACES, (match, first, tail.after, cap))
+            rows = connection.execute(sql.NEWEST_TERM_POSTINGS, (match, first, tail.after, cap))
         found[term] = sorted(orjson.loads(rows.fetchone()[0]))
     if conversation is None:
         found = _owned_of(connection, owner, found)

@@ -305,18 +305,18 @@ SELECT c.number FROM json_each(?) AS wanted CROSS JOIN conversations c ON c.numb
 OWNER = "SELECT owner FROM conversations WHERE number = ?"
 """Whose a conversation is."""
 
-CANDIDATE = f"""
+MATCHED_ENTRY = f"""
 SELECT c.id, e.key, {ENTRY}
 FROM entries e JOIN conversations c ON c.number = e.key >> 32
 LEFT JOIN entries place ON e.how = 0 AND place.key = (e.key & ~4294967295) | e.revises
 WHERE e.key = ? AND c.owner = ? AND c.deleted_at IS NULL AND e.newest_seq IS NULL AND e.flags & 5 = 0
   AND (e.how IS NOT 0 OR place.newest_seq = e.key & 4294967295)"""
-"""A match as a candidate, if it is the newest revision of a message that is neither deleted nor erased."""
+"""An entry that matched, if it is the newest revision of a message that is neither deleted nor erased."""
 
-TERM_PLACES = "SELECT json_group_array(rowid) FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
+TERM_POSTINGS = "SELECT json_group_array(rowid) FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
 """The entries that have a term, as one list: thousands of rows would cost twice the time."""
 
-NEWEST_TERM_PLACES = """
+NEWEST_TERM_POSTINGS = """
 SELECT json_group_array(rowid) FROM (
     SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?)"""
 """The newest so many of them; to count them, newest first, takes a third longer."""
