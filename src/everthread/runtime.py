@@ -17,7 +17,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock
 from everthread.core.documents import Read, no_reader
 from everthread.core.embeddings import Embedder, Vectors
-from everthread.core.events import Listener, Silence
+from everthread.core.events import Listener, NoListener
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
@@ -42,8 +42,8 @@ class Runtime:
     """Where large payloads are, when that is not the database."""
     workspaces: Workspaces | None = None
     """Where the files of conversations are."""
-    listener: Listener = field(default_factory=Silence)
-    """Hears of compactions."""
+    listener: Listener = field(default_factory=NoListener)
+    """Receives the events of compactions, recall and turns."""
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
     """The settings of compaction below those kept in the database."""
     summariser: Summariser | None = None

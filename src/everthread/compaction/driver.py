@@ -1,6 +1,6 @@
 """Driving compactions: one, as many as it takes, those that are due, and those without which a request does not fit.
 
-The compactor makes one summary; here it is asked again as long as there is a reason, and the listener hears of it.
+The compactor makes one summary; here it is asked again as long as there is a reason, and the listener gets the events.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class CompactionDriver:
     ) -> Context:
         """The request of a view that is over the hard mark, after its oldest part was summed up here and now."""
         first, made, may_ask = view, render(view), True
-        self.listener.hear(events.truncation_begun(ref, view, made))
+        self.listener.on_event(events.truncation_begun(ref, view, made))
         for _ in range(_MOST_IN_A_TURN):
             if due_trigger(view, made, budget) != "hard_limit":
                 break
@@ -120,7 +120,7 @@ class CompactionDriver:
             may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
             view = await self.view(ref, branch, overrides)
             made = render(view)
-        self.listener.hear(events.truncation_done(ref, first, made))
+        self.listener.on_event(events.truncation_done(ref, first, made))
         return made
 
     async def _compact_while(

@@ -63,12 +63,12 @@ async def report_compaction(
     listener: Listener, attempt: CompactionAttempt, work: Awaitable[CompactionOutcome]
 ) -> CompactionOutcome:
     """Await a compaction, and report how it began and ended."""
-    listener.hear(attempt.triggered)
+    listener.on_event(attempt.triggered)
     began = time.monotonic()
     try:
         outcome = await work
     except asyncio.CancelledError:
-        listener.hear(
+        listener.on_event(
             CompactionCancelled(
                 owner=attempt.ref.owner,
                 conversation_id=attempt.ref.id,
@@ -78,10 +78,10 @@ async def report_compaction(
         )
         raise
     except EverthreadError as problem:
-        listener.hear(_exception(attempt, type(problem).__name__, will_continue=False))
+        listener.on_event(_exception(attempt, type(problem).__name__, will_continue=False))
         raise
     for event in _events_of(attempt, outcome, time.monotonic() - began):
-        listener.hear(event)
+        listener.on_event(event)
     return outcome
 
 

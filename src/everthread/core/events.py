@@ -1,7 +1,6 @@
-"""What is told of compactions, recall and turns while everything runs: ids, numbers and a few fixed words, never what
-anybody said.
+"""The events of compactions, recall and turns: ids, numbers and a few fixed words, never what anybody said.
 
-A conversation tells, a `Listener` hears: it keeps the log and the counts. `name` and `level` are how a log has it.
+A conversation passes each event to a `Listener`, which logs and counts it. `name` and `level` are its log line's.
 """
 
 from __future__ import annotations
@@ -221,27 +220,27 @@ class Metrics(Protocol):
 
 
 class Listener(Protocol):
-    """Hears what is told."""
+    """Receives every event."""
 
-    def hear(self, event: Event) -> None:
-        """Take note; never raises, never waits."""
+    def on_event(self, event: Event) -> None:
+        """Log and count an event. Never raises, never waits."""
 
     @property
     def metrics(self) -> Metrics: ...
 
     @property
     def recent(self) -> Sequence[tuple[datetime, Event]]:
-        """What was heard last, the newest first."""
+        """The latest events with their times, newest first."""
 
 
-class Silence:
-    """Hears nothing and has nothing to count: for conversations that are only tried out."""
+class NoListener:
+    """Ignores every event: for conversations that are only tried out."""
 
-    def hear(self, event: Event) -> None:
-        """Let it go."""
+    def on_event(self, event: Event) -> None:
+        """Ignore the event."""
 
     @property
-    def metrics(self) -> Silence:
+    def metrics(self) -> NoListener:
         return self
 
     @property

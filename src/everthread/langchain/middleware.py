@@ -57,7 +57,7 @@ class _Thread:
 
 
 class ThreadCaptures:
-    """The threads heard of last. What is forgotten of one is read from the log again."""
+    """The threads captured last. What is forgotten of one is read from the log again."""
 
     def __init__(self, et: Everthread) -> None:
         self._et = et
@@ -70,7 +70,9 @@ class ThreadCaptures:
             self._threads.popitem(last=False)
         return found
 
-    async def hear(self, where: HookLocation, listed: Sequence[object], new: Sequence[object] = ()) -> LazyConversation:
+    async def capture(
+        self, where: HookLocation, listed: Sequence[object], new: Sequence[object] = ()
+    ) -> LazyConversation:
         """Log a graph's list, then what is new and not in it yet; give the log they went to."""
         thread = self._thread(where.thread)
         async with thread.turn:
@@ -123,7 +125,7 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._owner = check_id(owner, "owner")
         self._bridge = bridge_of(et)
-        self._hearing = ThreadCaptures(et)
+        self._captures = ThreadCaptures(et)
         self._compact = compact or recall
         self._recall = recall
         self._budget = budget
@@ -141,17 +143,17 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def abefore_agent(self, state: Any, runtime: Any) -> None:
         """Log the question before anything is made of it."""
-        await self._bridge.run(self._hearing.hear(current_location(self._owner), list(state["messages"])))
+        await self._bridge.run(self._captures.capture(current_location(self._owner), list(state["messages"])))
 
     def before_agent(self, state: Any, runtime: Any) -> None:
-        self._bridge.call(self._hearing.hear(current_location(self._owner), list(state["messages"])))
+        self._bridge.call(self._captures.capture(current_location(self._owner), list(state["messages"])))
 
     async def aafter_model(self, state: Any, runtime: Any) -> None:
         """Log what the model said, with all that the list has before it."""
-        await self._bridge.run(self._hearing.hear(current_location(self._owner), list(state["messages"])))
+        await self._bridge.run(self._captures.capture(current_location(self._owner), list(state["messages"])))
 
     def after_model(self, state: Any, runtime: Any) -> None:
-        self._bridge.call(self._hearing.hear(current_location(self._owner), list(state["messages"])))
+        self._bridge.call(self._captures.capture(current_location(self._owner), list(state["messages"])))
 
     # -- what the model is sent ------------------------------------------------------------------------------
 
@@ -172,7 +174,7 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _from_log(self, where: HookLocation, request: ModelRequest[Any]) -> ModelRequest[Any]:
         listed: Sequence[BaseMessage] = (request.state or {}).get("messages") or request.messages
-        ledger = await self._hearing.hear(where, listed)
+        ledger = await self._captures.capture(where, listed)
         if not await _has_all(ledger, listed):
             return request  # a subgraph that was handed messages of the thread's: its own log is not all it is to see
         conversation = await ledger.conversation()
@@ -193,13 +195,13 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
         """Log a result as the tool gave it."""
         answer = await handler(request)
         new = _messages_in_answer(answer)
-        await self._bridge.run(self._hearing.hear(current_location(self._owner), _messages_in_state(request), new))
+        await self._bridge.run(self._captures.capture(current_location(self._owner), _messages_in_state(request), new))
         return answer
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]) -> ToolAnswer:
         answer = handler(request)
         new = _messages_in_answer(answer)
-        self._bridge.call(self._hearing.hear(current_location(self._owner), _messages_in_state(request), new))
+        self._bridge.call(self._captures.capture(current_location(self._owner), _messages_in_state(request), new))
         return answer
 
     def wait(self, ask: Ask) -> str:
@@ -211,7 +213,7 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._bridge.run(self._asked(current_location(self._owner), ask))
 
     async def _asked(self, where: HookLocation, ask: Ask) -> str:
-        return (await ask(await self._hearing.ledger(where).conversation())).text
+        return (await ask(await self._captures.ledger(where).conversation())).text
 
 
 def _messages_in_state(request: ToolCallRequest) -> list[Any]:

@@ -112,7 +112,7 @@ async def recall(state: AppState, ctx: TurnContext) -> dict[str, Any]:
     context, degraded = await _assemble_first(state, ctx, recalls)
     seqs = [passage[0] for passage in context.manifest.recalled]
     if recalls:
-        ctx.agent.et.runtime.listener.hear(
+        ctx.agent.et.runtime.listener.on_event(
             Recalled(
                 owner=ctx.ref.owner,
                 conversation_id=ctx.ref.id,

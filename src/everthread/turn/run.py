@@ -153,7 +153,7 @@ async def _run_to_end(
         saving.cancel()
         event_log.close()
         agent.leases.remove(live)
-        agent.et.runtime.listener.hear(turn_ended(live, ctx, time.perf_counter() - began))
+        agent.et.runtime.listener.on_event(turn_ended(live, ctx, time.perf_counter() - began))
         if ctx is not None:
             ctx.release()
 

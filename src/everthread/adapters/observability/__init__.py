@@ -33,7 +33,7 @@ class LogsAndMetrics:
         self._recent: deque[tuple[datetime, Event]] = deque(maxlen=MAX_RECENT)
         self._is_counting = find_spec("prometheus_client") is not None
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         from everthread.adapters.observability.logs import log  # noqa: PLC0415 - startup
 
         self._recent.appendleft((self._clock(), event))
