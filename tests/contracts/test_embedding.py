@@ -75,7 +75,7 @@ async def test_a_search_by_meaning_says_why_words_answer_alone(
     unmade = await et.search("sick cat", conversation=conv.id, meaning=True)
     assert (unmade.by_meaning, unmade.is_behind) == (False, True)
     assert "no vectors are made yet" in str(unmade.why_words_alone)
-    assert "fake grasps nothing" in str((await et.search(" ", meaning=True)).why_words_alone)
+    assert "fake understands nothing" in str((await et.search(" ", meaning=True)).why_words_alone)
     await et.index_ready(conv)
     embedder.fails = ModelError("no weights")
     assert (await et.search("sick cat", meaning=True)).why_words_alone == "ModelError: no weights"

@@ -164,12 +164,12 @@ async def test_the_one_for_chinese_is_the_published_model_too(m3e_models: Path) 
     ("text", "share"),
     [("hello", 1.0), ("你好世界", 0.0), ("OK，好的", 0.5), ("café", 1.0), ("2023-05-07 🎬", 0.0), ("", 0.0)],
 )
-def test_it_grasps_latin_letters(text: str, share: float) -> None:
+def test_it_understands_latin_letters(text: str, share: float) -> None:
     assert latin_share(text) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(("text", "share"), [("hello", 0.0), ("你好世界", 1.0), ("OK，好的", 0.5), ("12:30", 0.0)])
-def test_the_one_for_chinese_grasps_chinese(text: str, share: float) -> None:
+def test_the_one_for_chinese_understands_chinese(text: str, share: float) -> None:
     assert chinese_share(text) == pytest.approx(share)
 
 

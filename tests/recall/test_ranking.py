@@ -111,13 +111,15 @@ def test_a_named_day_brings_what_was_said_then() -> None:
     assert texts(ranked("whom did I have lunch with yesterday?", both))[0] == "lunch with Bob"
 
 
-def test_meaning_finds_what_has_no_word_of_the_question_as_far_as_it_is_grasped() -> None:
+def test_meaning_finds_what_has_no_word_of_the_question_as_far_as_it_is_understood() -> None:
     messages = messages_of([*FILLER, ("user", "my feline is ill"), *FILLER, ("user", "the cat food list"), *FILLER])
     similarity = {(31, 0): 0.8, (62, 0): 0.3, (1, 0): 0.1}
-    grasped = ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, grasp=1.0)
-    assert grasped[0].message.text == "my feline is ill"
+    understood = ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, understood_share=1.0)
+    assert understood[0].message.text == "my feline is ill"
     assert (
-        ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, grasp=0.0)[0].message.entry_key
+        ranked("sick cat", messages, RecallWeights(meaning=0.6), similarity=similarity, understood_share=0.0)[
+            0
+        ].message.entry_key
         == 62
     )
 
@@ -158,9 +160,11 @@ def test_the_more_tools_say_the_less_meaning_lifts_what_is_said_beside_them() ->
     log: list[Said] = [("tool", f'{{"row": {number}}}') for number in range(60)]
     similarity = {(1, 0): 0.9, (2, 0): 0.1, (3, 0): 0.1}
     weights = RecallWeights(meaning=0.6, user=0)
-    in_talk = ranked("what was the card charged", messages_of(said), weights, similarity=similarity, grasp=1.0)
+    in_talk = ranked(
+        "what was the card charged", messages_of(said), weights, similarity=similarity, understood_share=1.0
+    )
     in_a_log = ranked(
-        "what was the card charged", messages_of([*said, *log]), weights, similarity=similarity, grasp=1.0
+        "what was the card charged", messages_of([*said, *log]), weights, similarity=similarity, understood_share=1.0
     )
     assert in_a_log[0].message.text == asked_for[1]
     lifted = [next(one.score for one in found if one.message.entry_key == 1) for found in (in_talk, in_a_log)]

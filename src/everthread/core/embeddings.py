@@ -50,7 +50,7 @@ class Embedder(Protocol):
     async def query(self, text: str) -> bytes:
         """Return the vector of a question."""
 
-    def grasp(self, text: str) -> float:
+    def understood_share(self, text: str) -> float:
         """Return which share of the text the model understands, 0 to 1; its verdict counts that much."""
 
 

@@ -85,7 +85,7 @@ async def _find_by_meaning(
     notes: Notes, embedder: Embedder | None, owner: str, shelves: Sequence[str], text: str, min_cosine: float
 ) -> list[ScoredNote]:
     """What is near in meaning, weighed by how much of the question the model understands."""
-    weight = 0.0 if embedder is None or not shelves else _MEANING_SHARE * embedder.grasp(text)
+    weight = 0.0 if embedder is None or not shelves else _MEANING_SHARE * embedder.understood_share(text)
     if embedder is None or weight <= 0:
         return []
     vector = await embedder.query(text)

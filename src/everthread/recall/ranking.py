@@ -68,7 +68,7 @@ class RankingSignals:
     idfs: Mapping[Term, float]
     similarity: Mapping[tuple[int, int], float] = field(default_factory=dict)
     """Of the passages nearest in meaning, by entry key and number of the passage: the cosine."""
-    grasp: float = 0.0
+    understood_share: float = 0.0
     """Which share of the question the embedder understands."""
     times: Sequence[TimeRange] = ()
     """Those that the question names."""
@@ -217,9 +217,9 @@ class _Scorer:
         keys = [message.entry_key for message in self.messages]
         around = _normalize(score_surroundings(keys, signals.postings, signals.idfs))
         total = _normalize([score + weights.around * near for score, near in zip(total, around, strict=True)])
-        if weights.meaning * signals.grasp and signals.similarity:
+        if weights.meaning * signals.understood_share and signals.similarity:
             by_meaning = _normalize(self._with_neighbours(self._meaning_scores()))
-            share = weights.meaning * signals.grasp * self.talk_share
+            share = weights.meaning * signals.understood_share * self.talk_share
             total = [
                 words if is_tool else (1 - share) * words + share * meaning
                 for is_tool, words, meaning in zip(self.is_tool, total, by_meaning, strict=True)
@@ -296,8 +296,14 @@ class _Scorer:
             return spans[0]
         idfs = [self.signals.idfs.get(term, 0.0) for term in self.query.terms]
         words = _normalize(_bm25_scores(self.counts[at], idfs))
-        key, similarity, grasp = self.messages[at].entry_key, self.signals.similarity, self.signals.grasp
-        best = max(range(len(spans)), key=lambda part: words[part] + grasp * similarity.get((key, part), 0.0))
+        key, similarity, understood_share = (
+            self.messages[at].entry_key,
+            self.signals.similarity,
+            self.signals.understood_share,
+        )
+        best = max(
+            range(len(spans)), key=lambda part: words[part] + understood_share * similarity.get((key, part), 0.0)
+        )
         return spans[best]
 
 

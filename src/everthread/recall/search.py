@@ -113,7 +113,7 @@ class _SimilarPassages:
     """What is near to a question in meaning."""
 
     passages: Sequence[VectorHit] = ()
-    grasp: float = 0.0
+    understood_share: float = 0.0
     """Which share of the question the embedder understands."""
     is_behind: bool = False
     unanswered: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ async def recall(
             postings=postings,
             idfs=idfs,
             similarity=_similarity_by_key(similar.passages, messages.values()),
-            grasp=similar.grasp,
+            understood_share=similar.understood_share,
             times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or services.clock()),
         )
 
@@ -222,10 +222,10 @@ async def _find_similar(
     if meaning is None:
         return _SimilarPassages(reason=_NO_EMBEDDER)
     text = question[:MAX_QUESTION_CHARACTERS]
-    grasp = meaning.embedder.grasp(text) if text.strip() else 0.0
-    if not grasp * services.policy.weights.meaning:
-        not_understood = f"{meaning.embedder.name} grasps nothing of this text"
-        return _SimilarPassages(reason=_MEANING_IS_OFF if grasp else not_understood)
+    understood_share = meaning.embedder.understood_share(text) if text.strip() else 0.0
+    if not understood_share * services.policy.weights.meaning:
+        not_understood = f"{meaning.embedder.name} understands nothing of this text"
+        return _SimilarPassages(reason=_MEANING_IS_OFF if understood_share else not_understood)
     try:
         async with asyncio.timeout(services.policy.time_limit_seconds):
             vector = await meaning.embedder.query(text)
@@ -236,7 +236,9 @@ async def _find_similar(
         is_late = isinstance(problem, TimeoutError)
         reason = f"no answer within {limit:g} s" if is_late else f"{type(problem).__name__}: {problem}"
         return _SimilarPassages(unanswered=(f"meaning: {reason}",), reason=reason)
-    return _SimilarPassages(passages=passages, grasp=grasp, is_behind=late, reason=None if passages else _NO_VECTORS)
+    return _SimilarPassages(
+        passages=passages, understood_share=understood_share, is_behind=late, reason=None if passages else _NO_VECTORS
+    )
 
 
 def _similarity_by_key(

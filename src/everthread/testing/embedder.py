@@ -36,7 +36,7 @@ class FakeEmbedder:
         """The vector of a question."""
         return self._vector(text)
 
-    def grasp(self, text: str) -> float:
+    def understood_share(self, text: str) -> float:
         """It takes every text for its own language, but an empty one."""
         return 1.0 if text.strip() else 0.0
 

@@ -94,7 +94,7 @@ class LazyEmbedder:
         """As the model does."""
         return await (await self._built()).query(text)
 
-    def grasp(self, text: str) -> float:
+    def understood_share(self, text: str) -> float:
         """Most hosted models know most languages."""
         return 1.0 if text.strip() else 0.0
 
@@ -116,4 +116,4 @@ def _from_langchain(given: object) -> Embedder:
 
 
 def _is_embedder(given: object) -> TypeGuard[Embedder]:
-    return all(callable(getattr(given, verb, None)) for verb in ("passages", "query", "grasp"))
+    return all(callable(getattr(given, verb, None)) for verb in ("passages", "query", "understood_share"))

@@ -50,9 +50,9 @@ class BertEmbedder:
         """The vector of a question; these models treat questions and passages alike."""
         return await asyncio.get_running_loop().run_in_executor(self._for_queries, self._vector, text)
 
-    def grasp(self, text: str) -> float:
+    def understood_share(self, text: str) -> float:
         """The share of the letters that the model knows."""
-        return self.model.grasp(text)
+        return self.model.understood_share(text)
 
     def _vector(self, text: str) -> bytes:
         with self._loading:

@@ -37,7 +37,7 @@ class LangChainEmbedder:
         """The vector of a question."""
         return self._packed([await self._call(self._embeddings.aembed_query(text[:MAX_CHARACTERS]))])[0]
 
-    def grasp(self, text: str) -> float:
+    def understood_share(self, text: str) -> float:
         """Most hosted models know most languages."""
         return 1.0 if text.strip() else 0.0
 
@@ -69,7 +69,7 @@ def adapt(given: object) -> LangChainEmbedder:
     if isinstance(given, Embeddings):
         return LangChainEmbedder(given)
     raise Invalid(
-        f"must be LangChain embeddings, a name such as minilm, or have passages, query and grasp; "
+        f"must be LangChain embeddings, a name such as minilm, or have passages, query and understood_share; "
         f"{type(given).__name__} is none of these",
         field="embedder",
     )

@@ -41,7 +41,7 @@ class BertModel:
     """The weights, among its files."""
     graph_sha256: str
     """Of the graph that `onnx_conversion` builds from the published weights; a test compares the two."""
-    grasp: Callable[[str], float]
+    understood_share: Callable[[str], float]
 
 
 MINILM = BertModel(
@@ -51,7 +51,7 @@ MINILM = BertModel(
     heads=12,
     file="model.safetensors",
     graph_sha256="172f043dd922ef7521f94e89fcfcfa9b27ba906c1be6f5e0cb6dacddbdc839d8",
-    grasp=latin_share,
+    understood_share=latin_share,
 )
 """English, and to some degree other languages written in Latin letters."""
 
@@ -62,7 +62,7 @@ M3E = BertModel(
     heads=8,
     file="pytorch_model.bin",
     graph_sha256="b24b61c95b0baba7f3c3abbe398355fb9ce967efa22c031bc8d54a460b73ba2d",
-    grasp=chinese_share,
+    understood_share=chinese_share,
 )
 """Chinese, with English words in it. Its licence allows research only, so it is never chosen by default."""
 

@@ -50,7 +50,7 @@ class WordLlama:
         """The vector of a question."""
         return (await self.passages([text]))[0]
 
-    def grasp(self, text: str) -> float:
+    def understood_share(self, text: str) -> float:
         """The share of Latin letters."""
         return latin_share(text)
 
