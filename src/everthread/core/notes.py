@@ -1,5 +1,6 @@
 """Notes: searchable texts stored next to the log. A memory is a note, and so is a passage of a document. Each belongs
-to one owner and lies on a shelf (a scope of memories, or a collection of documents); a search names its shelves.
+to one owner and is in a namespace (the memories of one scope, or one collection's documents or passages), by which a
+search is limited. The tables call the namespace `shelf`; a new name for the column would be a migration for nothing.
 
 Notes are changed the way the log is written (core/log.py): a change says what it needs to read, the store reads that
 inside its transaction, and the change decides, as a pure function, what to write.
@@ -48,7 +49,7 @@ class Note(NamedTuple):
 
     kind: int
     id: str
-    shelf: str
+    namespace: str
     text: str
     record: bytes
     """The remaining fields of the memory or document, as JSON."""
@@ -80,10 +81,10 @@ class Note(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """Selects the notes of one kind, on one shelf, with the same topic."""
+    """Selects the notes of one kind, in one namespace, with the same topic."""
 
     kind: int
-    shelf: str
+    namespace: str
     topic: str
 
 
@@ -141,7 +142,7 @@ class NoteDecision(Generic[R_co]):
 
     result: R_co
     put: Sequence[Note] = ()
-    """Notes to insert or, by kind and id, to replace; an existing note keeps its text and shelf."""
+    """Notes to insert or, by kind and id, to replace; an existing note keeps its text and namespace."""
     remove: Sequence[NoteKey] = ()
     remove_topics: Sequence[Topic] = ()
     """Topics whose notes are deleted."""
@@ -160,8 +161,8 @@ class NoteQuery:
     """Which notes of an owner to read, newest first."""
 
     kind: int
-    shelves: Sequence[str] | None = None
-    """None for all shelves."""
+    namespaces: Sequence[str] | None = None
+    """None for all namespaces."""
     keys: Sequence[NoteKey] | None = None
     states: Sequence[int] = (NoteState.LIVE,)
     pinned_only: bool = False
@@ -178,7 +179,7 @@ class NotesFound(NamedTuple):
     frequencies: Mapping[str, int]
     """The number of notes that have each query term, counted up to a cap."""
     total: int
-    """The number of notes on the searched shelves."""
+    """The number of notes in the searched namespaces."""
 
 
 class Use(NamedTuple):
@@ -199,7 +200,7 @@ class UseCount(NamedTuple):
     last_at: int
 
 
-def shelf_scope(owner: str, shelf: str) -> str:
-    """The token that represents an owner's shelf in a search index: letters and digits only."""
+def namespace_scope(owner: str, namespace: str) -> str:
+    """The token that represents an owner's namespace in a search index: letters and digits only."""
     whose = blake2b(owner.encode(), digest_size=16).digest()
-    return "n" + blake2b(shelf.encode(), key=whose, digest_size=10).hexdigest()
+    return "n" + blake2b(namespace.encode(), key=whose, digest_size=10).hexdigest()

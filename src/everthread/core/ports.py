@@ -268,20 +268,22 @@ class Notes(Protocol):
     async def list(self, owner: str, query: NoteQuery) -> Sequence[Note]:
         """Return the notes that match the query, newest first."""
 
-    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
-        """Return the number of live notes of a kind on each shelf."""
+    async def namespaces(self, owner: str, kind: int) -> Mapping[str, int]:
+        """Return the number of live notes of a kind in each namespace."""
 
     async def owners(self) -> Sequence[str]:
         """Return every owner that has notes."""
 
-    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
-        """Return the newest `cap` live notes on these shelves that match the query, newest first. A note matches when
-        it has all terms or, with `any_word`, at least one."""
+    async def find(
+        self, owner: str, namespaces: Sequence[str], query: Query, *, cap: int, any_word: bool
+    ) -> NotesFound:
+        """Return the newest `cap` live notes in these namespaces that match the query, newest first. A note matches
+        when it has all terms or, with `any_word`, at least one."""
 
     async def nearest(
-        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+        self, owner: str, namespaces: Sequence[str], model: str, vector: bytes, *, limit: int
     ) -> Sequence[tuple[Note, float]]:
-        """Return the live notes on these shelves whose vectors by this model are nearest to `vector`, each with its
+        """Return the live notes in these namespaces whose vectors by this model are nearest to `vector`, each with its
         cosine similarity, best first."""
 
     async def uses(self, owner: str, *, limit: int) -> Sequence[UseCount]:

@@ -79,17 +79,17 @@ def _join_headings(path: Sequence[tuple[int, str]]) -> str:
 # -- as they are stored --------------------------------------------------------------------------------------------
 
 
-def documents_shelf(collection: str) -> str:
+def documents_namespace(collection: str) -> str:
     """Where the documents of a collection lie."""
     return f"documents/{collection}"
 
 
-def collection_name(shelf: str) -> str:
-    """The collection whose shelf it is."""
-    return shelf.partition("/")[2]
+def collection_name(namespace: str) -> str:
+    """The collection whose namespace it is."""
+    return namespace.partition("/")[2]
 
 
-def passages_shelf(collection: str) -> str:
+def passages_namespace(collection: str) -> str:
     """Where the passages of a collection lie."""
     return f"kb/{collection}"
 
@@ -138,7 +138,7 @@ class PutDocument:
             "model": self.model,
             "outcome": "added" if known is None else "replaced",
         }
-        note = Note(*self.key, documents_shelf(self.collection), "", orjson.dumps(record), now, now)
+        note = Note(*self.key, documents_namespace(self.collection), "", orjson.dumps(record), now, now)
         return NoteDecision(
             result=note_to_document(note),
             put=[note, *(self._passage_note(at, passage, now) for at, passage in enumerate(self.passages))],
@@ -150,7 +150,7 @@ class PutDocument:
         return Note(
             kind=NoteKind.PASSAGE,
             id=_digest(self.collection, self.id, str(position)),
-            shelf=passages_shelf(self.collection),
+            namespace=passages_namespace(self.collection),
             text=passage.indexed_text,
             record=orjson.dumps(record),
             created_at=now,
@@ -169,7 +169,7 @@ def is_unchanged(known: Note, digest: str, model: str | None) -> bool:
 
 def passages_of(collection: str, id: str) -> Topic:
     """What names all passages of a document."""
-    return Topic(NoteKind.PASSAGE, passages_shelf(collection), document_key(collection, id).id)
+    return Topic(NoteKind.PASSAGE, passages_namespace(collection), document_key(collection, id).id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ def note_to_document(note: Note) -> Document:
     """A document as it was stored."""
     record = orjson.loads(note.record)
     return Document(
-        collection=collection_name(note.shelf),
+        collection=collection_name(note.namespace),
         id=record["id"],
         title=record["title"],
         media_type=record["media_type"],
@@ -210,7 +210,7 @@ def note_to_passage(note: Note) -> Passage:
     record = orjson.loads(note.record)
     heading: str = record["heading"]
     return Passage(
-        collection=collection_name(note.shelf),
+        collection=collection_name(note.namespace),
         document_id=record["id"],
         title=record["title"],
         heading=heading,

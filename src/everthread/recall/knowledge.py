@@ -29,11 +29,11 @@ from everthread.recall.document_intents import (
     RemoveDocument,
     collection_name,
     document_key,
-    documents_shelf,
+    documents_namespace,
     is_unchanged,
     note_to_document,
     note_to_passage,
-    passages_shelf,
+    passages_namespace,
     split_document,
 )
 from everthread.recall.note_search import check_query, content_words, find_notes, page_cursor, parse_page_cursor
@@ -131,11 +131,13 @@ class Knowledge:
 
     async def collections(self, owner: str) -> Sequence[Collection]:
         """List the owner's collections by name, with how much is in each."""
-        documents = await self._store.notes.shelves(check_id(owner, "owner"), NoteKind.DOCUMENT)
-        passages = await self._store.notes.shelves(owner, NoteKind.PASSAGE)
+        documents = await self._store.notes.namespaces(check_id(owner, "owner"), NoteKind.DOCUMENT)
+        passages = await self._store.notes.namespaces(owner, NoteKind.PASSAGE)
         return [
             Collection(
-                name=name, documents=documents[documents_shelf(name)], passages=passages.get(passages_shelf(name), 0)
+                name=name,
+                documents=documents[documents_namespace(name)],
+                passages=passages.get(passages_namespace(name), 0),
             )
             for name in sorted(map(collection_name, documents))
         ]
@@ -145,7 +147,7 @@ class Knowledge:
         check_count(limit, "limit", most=MAX_PAGE)
         query = NoteQuery(
             kind=NoteKind.DOCUMENT,
-            shelves=[documents_shelf(check_id(collection, "collection"))],
+            namespaces=[documents_namespace(check_id(collection, "collection"))],
             before=None if cursor is None else parse_page_cursor(cursor, check_id(owner, "owner")),
             limit=limit + 1,
         )
@@ -189,14 +191,14 @@ class Knowledge:
         question = check_query(query)
         check_count(limit, "limit", most=MAX_PAGE)
         names = await self._names(check_id(owner, "owner"), collection)
-        shelves = [passages_shelf(name) for name in names]
-        best, degraded = await find_notes(self._store.notes, self._embedder, owner, shelves, question, limit=limit)
+        namespaces = [passages_namespace(name) for name in names]
+        best, degraded = await find_notes(self._store.notes, self._embedder, owner, namespaces, question, limit=limit)
         found = [PassageHit(passage=note_to_passage(one.note), score=one.score) for one in best]
         kept = found if max_tokens is None else _within(found, check_count(max_tokens, "max_tokens"))
         return PassageHits(tuple(kept), degraded)
 
     async def _names(self, owner: str, given: str | Sequence[str] | None) -> Sequence[str]:
-        known = sorted(map(collection_name, await self._store.notes.shelves(owner, NoteKind.DOCUMENT)))
+        known = sorted(map(collection_name, await self._store.notes.namespaces(owner, NoteKind.DOCUMENT)))
         if given is None:
             return known
         wanted = [given] if isinstance(given, str) else list(given)
@@ -213,14 +215,14 @@ class Knowledge:
         question = check_query(query)[:MAX_QUERY_CHARS]
         parsed = parse_query(content_words(question))
         names = await self._names(check_id(owner, "owner"), collections)
-        shelves = [passages_shelf(name) for name in names]
-        if not parsed or not shelves:
+        namespaces = [passages_namespace(name) for name in names]
+        if not parsed or not namespaces:
             return Route(collection=None)
-        found = await self._store.notes.find(owner, shelves, parsed, cap=MAX_MATCHES, any_word=True)
+        found = await self._store.notes.find(owner, namespaces, parsed, cap=MAX_MATCHES, any_word=True)
         scores = dict.fromkeys(names, 0.0)
         weighted = weigh_question(question, parsed, found)
         for note in found.found:
-            name = collection_name(note.shelf)
+            name = collection_name(note.namespace)
             scores[name] = max(scores[name], coverage(note.text, weighted))
         ranked = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         best = next(iter(ranked), None)

@@ -26,7 +26,7 @@ from everthread.recall.memory_intents import (
     Remember,
     Revise,
     memory_key,
-    memory_shelves,
+    memory_namespaces,
     note_to_memory,
 )
 from everthread.recall.memory_selection import ContextMemories
@@ -146,7 +146,7 @@ class Memories:
         check_count(limit, "limit", most=MAX_PAGE)
         query = NoteQuery(
             kind=NoteKind.MEMORY,
-            shelves=await self._shelves(check_id(owner, "owner"), conversation),
+            namespaces=await self._namespaces(check_id(owner, "owner"), conversation),
             states=_ALL_STATES if include_past else (NoteState.LIVE,),
             pinned_only=_check_flag(pinned, "pinned"),
             before=None if cursor is None else parse_page_cursor(cursor, owner),
@@ -157,11 +157,11 @@ class Memories:
         following = page_cursor(owner, shown[-1].number) if shown and len(notes) > limit else None
         return Page(items=[note_to_memory(note, owner) for note in shown], next_cursor=following)
 
-    async def _shelves(self, owner: str, conversation: str | None) -> Sequence[str] | None:
+    async def _namespaces(self, owner: str, conversation: str | None) -> Sequence[str] | None:
         if conversation is None:
             return None
         await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
-        return memory_shelves(conversation)
+        return memory_namespaces(conversation)
 
     async def search(
         self, owner: str, query: str, *, conversation: str | None = None, limit: int = 10
@@ -172,10 +172,10 @@ class Memories:
         """
         question = check_query(query)
         check_count(limit, "limit", most=MAX_PAGE)
-        shelves = await self._shelves(check_id(owner, "owner"), conversation)
-        if shelves is None:
-            shelves = sorted(await self._store.notes.shelves(owner, NoteKind.MEMORY))
-        hits, _ = await find_notes(self._store.notes, self._embedder, owner, shelves, question, limit=limit)
+        namespaces = await self._namespaces(check_id(owner, "owner"), conversation)
+        if namespaces is None:
+            namespaces = sorted(await self._store.notes.namespaces(owner, NoteKind.MEMORY))
+        hits, _ = await find_notes(self._store.notes, self._embedder, owner, namespaces, question, limit=limit)
         return [MemoryHit(memory=note_to_memory(hit.note, owner), score=hit.score) for hit in hits]
 
     async def update(
@@ -250,17 +250,17 @@ async def memories_for_context(
     store: Store, ref: Ref, begun_at: datetime, query: str | None, embedder: Embedder | None = None
 ) -> ContextMemories:
     """The memories that a context of this conversation may show: those pinned, and those that a question is about."""
-    shelves = memory_shelves(ref.id)
+    namespaces = memory_namespaces(ref.id)
     states = (NoteState.LIVE, NoteState.PAST)
-    pinned = NoteQuery(kind=NoteKind.MEMORY, shelves=shelves, states=states, pinned_only=True, limit=_MAX_PINNED)
+    pinned = NoteQuery(kind=NoteKind.MEMORY, namespaces=namespaces, states=states, pinned_only=True, limit=_MAX_PINNED)
     pinned_notes = await store.notes.list(ref.owner, pinned)
     hits: Sequence[ScoredNote] = ()
     if query:
         # A model is asked only where there is something to be found.
-        there = await store.notes.shelves(ref.owner, NoteKind.MEMORY) if embedder is not None else {}
-        asks = embedder if any(shelf in there for shelf in shelves) else None
+        there = await store.notes.namespaces(ref.owner, NoteKind.MEMORY) if embedder is not None else {}
+        asks = embedder if any(namespace in there for namespace in namespaces) else None
         hits, _ = await find_notes(
-            store.notes, asks, ref.owner, shelves, query, limit=_MAX_RELEVANT, min_cosine=_MIN_COSINE
+            store.notes, asks, ref.owner, namespaces, query, limit=_MAX_RELEVANT, min_cosine=_MIN_COSINE
         )
     return ContextMemories(
         ref=ref,

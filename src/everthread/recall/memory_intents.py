@@ -53,13 +53,13 @@ class NewMemory:
     vector: NoteVector | None = None
 
     @property
-    def shelf(self) -> str:
-        return memory_shelf(None if self.scope is MemoryScope.USER else self.conversation)
+    def namespace(self) -> str:
+        return memory_namespace(None if self.scope is MemoryScope.USER else self.conversation)
 
     @property
     def topic(self) -> Topic:
         """What finds the ones that this one repeats or supersedes."""
-        return Topic(NoteKind.MEMORY, self.shelf, memory_topic(self.subject, self.text))
+        return Topic(NoteKind.MEMORY, self.namespace, memory_topic(self.subject, self.text))
 
     @property
     def source(self) -> MemorySource | None:
@@ -80,7 +80,7 @@ class ReadMark:
     def as_note(self, now: int) -> Note:
         """The mark as it is stored."""
         return Note(
-            *self.key, memory_shelf(self.conversation), "", orjson.dumps({"until": self.until}), now, now,
+            *self.key, memory_namespace(self.conversation), "", orjson.dumps({"until": self.until}), now, now,
             source_conversation=self.conversation,
         )  # fmt: skip
 
@@ -287,7 +287,7 @@ class Forget:
 
 # -- a memory as a note --------------------------------------------------------------------------------------------
 
-USER_SHELF = "user"
+USER_NAMESPACE = "user"
 _STATES = {
     MemoryState.LIVE: NoteState.LIVE,
     MemoryState.PAST: NoteState.PAST,
@@ -295,14 +295,14 @@ _STATES = {
 }
 
 
-def memory_shelf(conversation: str | None) -> str:
+def memory_namespace(conversation: str | None) -> str:
     """Where the memories of a conversation lie; with None those of the user."""
-    return USER_SHELF if conversation is None else f"conversation/{conversation}"
+    return USER_NAMESPACE if conversation is None else f"conversation/{conversation}"
 
 
-def memory_shelves(conversation: str | None) -> list[str]:
+def memory_namespaces(conversation: str | None) -> list[str]:
     """What holds in a conversation: the user's memories and its own."""
-    return [USER_SHELF] if conversation is None else [USER_SHELF, memory_shelf(conversation)]
+    return [USER_NAMESPACE] if conversation is None else [USER_NAMESPACE, memory_namespace(conversation)]
 
 
 class NoteVector(NamedTuple):
@@ -349,7 +349,7 @@ def memory_to_note(memory: Memory, vector: NoteVector | None = None) -> Note:
     return Note(
         kind=NoteKind.MEMORY,
         id=memory.id,
-        shelf=memory_shelf(memory.conversation_id),
+        namespace=memory_namespace(memory.conversation_id),
         text=memory.text,
         record=orjson.dumps(record),
         created_at=to_micros(memory.created_at),
@@ -376,7 +376,7 @@ def note_to_memory(note: Note, owner: str) -> Memory:
         text=note.text,
         kind=MemoryKind(record["kind"]),
         scope=MemoryScope(record["scope"]),
-        conversation_id=None if is_user else note.shelf.partition("/")[2],
+        conversation_id=None if is_user else note.namespace.partition("/")[2],
         subject=record["subject"],
         source=source,
         origin=record["origin"],

@@ -41,34 +41,34 @@ async def find_notes(
     notes: Notes,
     embedder: Embedder | None,
     owner: str,
-    shelves: Sequence[str],
+    namespaces: Sequence[str],
     question: str,
     *,
     limit: int,
     min_cosine: float = _MIN_COSINE,
 ) -> tuple[list[ScoredNote], bool]:
     """Notes by the words of a question and by its meaning, best first; and whether the meaning could not be asked."""
-    by_words = await _find_by_words(notes, owner, shelves, content_words(question), limit=max(limit, _MAX_EACH))
+    by_words = await _find_by_words(notes, owner, namespaces, content_words(question), limit=max(limit, _MAX_EACH))
     text = question[:MAX_QUERY_CHARS]
     try:
-        by_meaning = await _find_by_meaning(notes, embedder, owner, shelves, text, min_cosine)
+        by_meaning = await _find_by_meaning(notes, embedder, owner, namespaces, text, min_cosine)
     except (ModelError, StoreError):
         return by_words[:limit], True
     return _fuse(by_words, by_meaning)[:limit], False
 
 
 async def _find_by_words(
-    notes: Notes, owner: str, shelves: Sequence[str], text: str, *, limit: int
+    notes: Notes, owner: str, namespaces: Sequence[str], text: str, *, limit: int
 ) -> list[ScoredNote]:
     """Notes that hold all the words, best first; then, to fill up, those that hold some of the rarer ones."""
     query = parse_query(text)
-    if not query or not limit or not shelves:
+    if not query or not limit or not namespaces:
         return []
-    every = await notes.find(owner, shelves, query, cap=MAX_MATCHES, any_word=False)
+    every = await notes.find(owner, namespaces, query, cap=MAX_MATCHES, any_word=False)
     hits = _rank(every, query)
     if len(hits) < limit and len(query.terms) > 1 and every.total:
         rarer = without_common_words(query, every.frequencies, max(_MIN_COMMON, int(every.total * _COMMON_SHARE)))
-        some = await notes.find(owner, shelves, rarer, cap=MAX_MATCHES, any_word=True)
+        some = await notes.find(owner, namespaces, rarer, cap=MAX_MATCHES, any_word=True)
         known = {hit.note.number for hit in hits}
         hits += [hit for hit in _rank(some, query) if hit.note.number not in known]
     return hits[:limit]
@@ -82,14 +82,14 @@ def _rank(found: NotesFound, query: Query) -> list[ScoredNote]:
 
 
 async def _find_by_meaning(
-    notes: Notes, embedder: Embedder | None, owner: str, shelves: Sequence[str], text: str, min_cosine: float
+    notes: Notes, embedder: Embedder | None, owner: str, namespaces: Sequence[str], text: str, min_cosine: float
 ) -> list[ScoredNote]:
     """What is near in meaning, weighed by how much of the question the model understands."""
-    weight = 0.0 if embedder is None or not shelves else _MEANING_SHARE * embedder.understood_share(text)
+    weight = 0.0 if embedder is None or not namespaces else _MEANING_SHARE * embedder.understood_share(text)
     if embedder is None or weight <= 0:
         return []
     vector = await embedder.query(text)
-    nearest = await notes.nearest(owner, shelves, embedder.name, vector, limit=_MAX_EACH)
+    nearest = await notes.nearest(owner, namespaces, embedder.name, vector, limit=_MAX_EACH)
     return [ScoredNote(note, weight * cosine) for note, cosine in nearest if cosine >= min_cosine]
 
 

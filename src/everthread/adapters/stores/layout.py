@@ -25,7 +25,7 @@ from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Decision, Seen
-from everthread.core.notes import Note, Use, shelf_scope
+from everthread.core.notes import Note, Use, namespace_scope
 from everthread.core.nouns import ConversationInfo, EraseReport, Message, Ref
 from everthread.history.payload_json import decode_json
 from everthread.text.words import index_text
@@ -286,7 +286,7 @@ def note_values(note: Note) -> tuple[Any, ...]:
 
 def note_words(owner: str, note: Note) -> str | None:
     """Return the index tokens of a note: always the same for the same note, so that they can be removed again."""
-    return index_text(note.text, (shelf_scope(owner, note.shelf),)) if note.is_found else None
+    return index_text(note.text, (namespace_scope(owner, note.namespace),)) if note.is_found else None
 
 
 _SKILL_TOOLS = frozenset({"skill", "load_skill", "open_skill", "read_skill", "use_skill"})

@@ -72,7 +72,7 @@ class InMemoryNotes:
             self._kept[owner, note.key] = note._replace(number=self._given if known is None else known.number)
 
     def _about(self, owner: str, topic: Topic) -> Sequence[Note]:
-        return [one for one in self._of(owner) if (one.kind, one.shelf, one.topic) == topic]
+        return [one for one in self._of(owner) if (one.kind, one.namespace, one.topic) == topic]
 
     def _of(self, owner: str) -> Sequence[Note]:
         return [note for (whose, _), note in self._kept.items() if whose == owner]
@@ -92,17 +92,19 @@ class InMemoryNotes:
             for note in self._of(owner)
             if note.kind == query.kind
             and note.state in query.states
-            and (query.shelves is None or note.shelf in query.shelves)
+            and (query.namespaces is None or note.namespace in query.namespaces)
             and (not query.pinned_only or note.pinned_at is not None)
             and (query.before is None or note.number < query.before)
         ]
         return sorted(found, key=lambda note: -note.number)[: query.limit]
 
-    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
-        return Counter(note.shelf for note in self._of(owner) if note.kind == kind and note.state == NoteState.LIVE)
+    async def namespaces(self, owner: str, kind: int) -> Mapping[str, int]:
+        return Counter(note.namespace for note in self._of(owner) if note.kind == kind and note.state == NoteState.LIVE)
 
-    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
-        there = [note for note in self._of(owner) if note.shelf in shelves and note.is_found]
+    async def find(
+        self, owner: str, namespaces: Sequence[str], query: Query, *, cap: int, any_word: bool
+    ) -> NotesFound:
+        there = [note for note in self._of(owner) if note.namespace in namespaces and note.is_found]
         words = {note.number: frozenset((note_words(owner, note) or "").split(" ")) for note in there}
         found = sorted(
             (one for one in there if matches(query, words[one.number], any_word)), key=lambda one: -one.number
@@ -115,10 +117,12 @@ class InMemoryNotes:
         )
 
     async def nearest(
-        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+        self, owner: str, namespaces: Sequence[str], model: str, vector: bytes, *, limit: int
     ) -> Sequence[tuple[Note, float]]:
         there = {
-            one.number: one for one in self._of(owner) if one.shelf in shelves and one.is_found and one.model == model
+            one.number: one
+            for one in self._of(owner)
+            if one.namespace in namespaces and one.is_found and one.model == model
         }
         rows = [(number, one.vector) for number, one in there.items() if one.vector is not None]
         return [(there[number], score) for number, score in nearest(rows, vector, limit)]

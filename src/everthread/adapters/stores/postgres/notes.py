@@ -42,7 +42,7 @@ BY_KEY = f"{_NOTE} WHERE owner = $1 AND (kind, id) IN (SELECT * FROM unnest($2::
 """Notes by their names."""
 
 ABOUT = f"{_NOTE} WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4 AND state = 0 ORDER BY number"
-"""The live notes of a kind on a shelf that are about the same."""
+"""The live notes of a kind in a namespace that are about the same."""
 
 PLACES = """
 SELECT c.id, p.id, c.off_record, c.entry_count
@@ -71,7 +71,7 @@ DELETE = "DELETE FROM notes WHERE owner = $1 AND (kind, id) IN (SELECT * FROM un
 """Take out notes by their names."""
 
 DELETE_ABOUT = "DELETE FROM notes WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4"
-"""Take out all notes of a kind on a shelf that are about the same."""
+"""Take out all notes of a kind in a namespace that are about the same."""
 
 LISTING = f"""
 {_NOTE} WHERE owner = $1 AND kind = $2 AND number < $3 AND state = ANY($4::smallint[])
@@ -82,32 +82,32 @@ ORDER BY number DESC LIMIT $6"""
 PINNED = LISTING.replace("ORDER BY", "  AND pinned_at IS NOT NULL ORDER BY")
 """The pinned notes among them."""
 
-SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = $1 AND kind = $2 AND state = 0 GROUP BY shelf"
-"""The number of notes on each shelf."""
+NAMESPACES = "SELECT shelf, count(*) FROM notes WHERE owner = $1 AND kind = $2 AND state = 0 GROUP BY shelf"
+"""The number of notes in each namespace."""
 
 OWNERS = "SELECT DISTINCT owner FROM notes ORDER BY owner"
 """Every owner that has notes."""
 
-_ON_SHELVES = "owner = $1 AND shelf = ANY($2::text[]) AND tokens @@"
+_IN_NAMESPACES = "owner = $1 AND shelf = ANY($2::text[]) AND tokens @@"
 
-MATCH = f"{_NOTE} WHERE {_ON_SHELVES} $3::text::tsquery ORDER BY number DESC LIMIT $4"
+MATCH = f"{_NOTE} WHERE {_IN_NAMESPACES} $3::text::tsquery ORDER BY number DESC LIMIT $4"
 """Notes that match, newest first."""
 
 FREQUENCIES = f"""
 SELECT (SELECT count(*) FROM (
-    SELECT 1 FROM notes WHERE {_ON_SHELVES} asked.query::tsquery LIMIT {COUNT_CAP}) AS counted)
+    SELECT 1 FROM notes WHERE {_IN_NAMESPACES} asked.query::tsquery LIMIT {COUNT_CAP}) AS counted)
 FROM unnest($3::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
 """How many notes have each word, counted up to a cap."""
 
 COUNT_ON = """
 SELECT count(*) FROM notes
 WHERE owner = $1 AND kind IN (0, 2) AND shelf = ANY($2::text[]) AND state = 0"""
-"""The number of notes on some shelves."""
+"""The number of notes in some namespaces."""
 
 VECTORS = """
 SELECT number, vector FROM notes
 WHERE owner = $1 AND kind IN (0, 2) AND shelf = ANY($2::text[]) AND state = 0 AND model = $3"""
-"""The vectors of the live notes on shelves."""
+"""The vectors of the live notes in namespaces."""
 
 FOUND = f"{_NOTE} WHERE owner = $1 AND number = ANY($2::bigint[])"
 """Notes by their numbers."""
@@ -162,7 +162,7 @@ class PostgresNotes:
                 int(query.kind),
                 1 << 62 if query.before is None else query.before,
                 [int(state) for state in query.states],
-                None if query.shelves is None else list(query.shelves),
+                None if query.namespaces is None else list(query.namespaces),
                 query.limit,
             )
             return _read(rows)
@@ -172,15 +172,17 @@ class PostgresNotes:
     async def owners(self) -> Sequence[str]:
         return [row[0] for row in await self._database.pool.read(lambda c: c.fetch(OWNERS))]
 
-    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+    async def namespaces(self, owner: str, kind: int) -> Mapping[str, int]:
         async def work(connection: Connection) -> Mapping[str, int]:
-            return {row[0]: row[1] for row in await connection.fetch(SHELVES, owner, int(kind))}
+            return {row[0]: row[1] for row in await connection.fetch(NAMESPACES, owner, int(kind))}
 
         return await self._database.pool.read(work)
 
-    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
+    async def find(
+        self, owner: str, namespaces: Sequence[str], query: Query, *, cap: int, any_word: bool
+    ) -> NotesFound:
         async def work(connection: Connection) -> NotesFound:
-            on = list(shelves)
+            on = list(namespaces)
             found = _read(await connection.fetch(MATCH, owner, on, tsquery(query, any_term=any_word), cap + 1))
             singles = [tsquery(Query(groups=(Group(terms=(term,)),))) for term in query.terms]
             counts = [row[0] for row in await connection.fetch(FREQUENCIES, owner, on, singles)]
@@ -194,10 +196,10 @@ class PostgresNotes:
         return await self._database.pool.read(work)
 
     async def nearest(
-        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+        self, owner: str, namespaces: Sequence[str], model: str, vector: bytes, *, limit: int
     ) -> Sequence[tuple[Note, float]]:
         async def work(connection: Connection) -> Sequence[tuple[Note, float]]:
-            rows = [(row[0], row[1]) for row in await connection.fetch(VECTORS, owner, list(shelves), model)]
+            rows = [(row[0], row[1]) for row in await connection.fetch(VECTORS, owner, list(namespaces), model)]
             best = nearest(rows, vector, limit)
             found = {
                 note.number: note
@@ -229,14 +231,14 @@ async def _seen(connection: Connection, owner: str, needs: NoteNeeds) -> NotesSe
 
 
 async def _about(connection: Connection, owner: str, topic: Topic) -> list[Note]:
-    return _read(await connection.fetch(ABOUT, owner, int(topic.kind), topic.shelf, topic.topic))
+    return _read(await connection.fetch(ABOUT, owner, int(topic.kind), topic.namespace, topic.topic))
 
 
 async def _apply(connection: Connection, owner: str, decision: NoteDecision[R]) -> None:
     if decision.remove:
         await connection.execute(DELETE, owner, *_columns(decision.remove))
     for topic in decision.remove_topics:
-        await connection.execute(DELETE_ABOUT, owner, int(topic.kind), topic.shelf, topic.topic)
+        await connection.execute(DELETE_ABOUT, owner, int(topic.kind), topic.namespace, topic.topic)
     if decision.put:
         rows = [(owner, *note_values(note), note_words(owner, note)) for note in decision.put]
         await connection.executemany(PUT, rows)

@@ -25,7 +25,7 @@ from everthread.core.notes import (
     NotesSeen,
     Topic,
     UseCount,
-    shelf_scope,
+    namespace_scope,
 )
 from everthread.core.queries import Group, Query
 from everthread.history.search_query import fts5_match
@@ -42,7 +42,7 @@ ONE = f"{_NOTE} WHERE owner = ? AND kind = ? AND id = ?"
 """A note by its name."""
 
 ABOUT = f"{_NOTE} WHERE owner = ? AND kind = ? AND shelf = ? AND topic = ? ORDER BY number"
-"""All notes of a kind on a shelf that are about the same."""
+"""All notes of a kind in a namespace that are about the same."""
 
 PLACE = """
 SELECT c.id, p.id, c.off_record, c.entry_count
@@ -82,17 +82,17 @@ WHERE owner = :owner AND kind = :kind AND number < :before AND state IN (SELECT 
 PINNED = LISTING.replace("FROM notes", "FROM notes INDEXED BY notes_pinned") + " AND pinned_at IS NOT NULL"
 """The pinned notes among them; without the index hint SQLite would read all notes."""
 
-ON_SHELVES = " AND shelf IN (SELECT value FROM json_each(:shelves))"
+IN_NAMESPACES = " AND shelf IN (SELECT value FROM json_each(:namespaces))"
 NEWEST_FIRST = " ORDER BY number DESC LIMIT :limit"
 
-SHELVES = "SELECT shelf, count(*) FROM notes WHERE owner = ? AND kind = ? AND state = 0 GROUP BY shelf"
-"""The number of notes on each shelf."""
+NAMESPACES = "SELECT shelf, count(*) FROM notes WHERE owner = ? AND kind = ? AND state = 0 GROUP BY shelf"
+"""The number of notes in each namespace."""
 
 OWNERS = "SELECT DISTINCT owner FROM notes ORDER BY owner"
 """Every owner that has notes."""
 
 COUNT_ON = "SELECT count(*) FROM note_words WHERE note_words MATCH ?"
-"""The number of notes on a shelf, by the search index."""
+"""The number of notes in a namespace, by the search index."""
 
 MATCH = "SELECT rowid FROM note_words WHERE note_words MATCH ? ORDER BY rowid DESC LIMIT ?"
 """Notes that match, newest first."""
@@ -105,9 +105,9 @@ FOUND = f"{_NOTE} WHERE number = ? AND owner = ?"
 
 VECTORS = """
 SELECT number, vector FROM notes
-WHERE owner = :owner AND kind IN (0, 2) AND shelf IN (SELECT value FROM json_each(:shelves)) AND state = 0
+WHERE owner = :owner AND kind IN (0, 2) AND shelf IN (SELECT value FROM json_each(:namespaces)) AND state = 0
   AND model = :model"""
-"""The vectors of the live notes on shelves."""
+"""The vectors of the live notes in namespaces."""
 
 OF_OWNER = f"{_NOTE} WHERE owner = ?"
 """All notes of an owner."""
@@ -150,13 +150,13 @@ class SqliteNotes:
                 named = (_one(connection, owner, key) for key in query.keys)
                 return [note for note in named if note is not None]
             base = PINNED if query.pinned_only else LISTING
-            statement = base + (ON_SHELVES if query.shelves is not None else "") + NEWEST_FIRST
+            statement = base + (IN_NAMESPACES if query.namespaces is not None else "") + NEWEST_FIRST
             values = {
                 "owner": owner,
                 "kind": int(query.kind),
                 "before": 1 << 62 if query.before is None else query.before,
                 "states": _array(map(int, query.states)),
-                "shelves": _array(query.shelves or ()),
+                "namespaces": _array(query.namespaces or ()),
                 "limit": query.limit,
             }
             return list(map(Note._make, connection.execute(statement, values)))
@@ -166,16 +166,18 @@ class SqliteNotes:
     async def owners(self) -> Sequence[str]:
         return [row[0] for row in await self._database.engine.read(lambda c: c.execute(OWNERS).fetchall())]
 
-    async def shelves(self, owner: str, kind: int) -> Mapping[str, int]:
+    async def namespaces(self, owner: str, kind: int) -> Mapping[str, int]:
         def work(connection: sqlite3.Connection) -> Mapping[str, int]:
-            return dict(connection.execute(SHELVES, (owner, int(kind))).fetchall())
+            return dict(connection.execute(NAMESPACES, (owner, int(kind))).fetchall())
 
         return await self._database.engine.read(work)
 
-    async def find(self, owner: str, shelves: Sequence[str], query: Query, *, cap: int, any_word: bool) -> NotesFound:
+    async def find(
+        self, owner: str, namespaces: Sequence[str], query: Query, *, cap: int, any_word: bool
+    ) -> NotesFound:
         def work(connection: sqlite3.Connection) -> NotesFound:
-            scopes = [shelf_scope(owner, shelf) for shelf in shelves]
-            total = sum(connection.execute(COUNT_ON, (_on_shelf(scope),)).fetchone()[0] for scope in scopes)
+            scopes = [namespace_scope(owner, namespace) for namespace in namespaces]
+            total = sum(connection.execute(COUNT_ON, (_in_namespace(scope),)).fetchone()[0] for scope in scopes)
             if not total:
                 return NotesFound(
                     found=(), truncated=False, frequencies={term.token: 0 for term in query.terms}, total=0
@@ -192,10 +194,10 @@ class SqliteNotes:
         return await self._database.engine.read(work)
 
     async def nearest(
-        self, owner: str, shelves: Sequence[str], model: str, vector: bytes, *, limit: int
+        self, owner: str, namespaces: Sequence[str], model: str, vector: bytes, *, limit: int
     ) -> Sequence[tuple[Note, float]]:
         def work(connection: sqlite3.Connection) -> Sequence[tuple[Note, float]]:
-            values = {"owner": owner, "shelves": _array(shelves), "model": model}
+            values = {"owner": owner, "namespaces": _array(namespaces), "model": model}
             best = nearest(connection.execute(VECTORS, values).fetchall(), vector, limit)
             rows = ((connection.execute(FOUND, (number, owner)).fetchone(), score) for number, score in best)
             return [(Note._make(row), score) for row, score in rows if row is not None]
@@ -230,7 +232,7 @@ def _one(connection: sqlite3.Connection, owner: str, key: NoteKey) -> Note | Non
 
 
 def _about(connection: sqlite3.Connection, owner: str, topic: Topic) -> list[Note]:
-    return list(map(Note._make, connection.execute(ABOUT, (owner, int(topic.kind), topic.shelf, topic.topic))))
+    return list(map(Note._make, connection.execute(ABOUT, (owner, int(topic.kind), topic.namespace, topic.topic))))
 
 
 def _apply(connection: sqlite3.Connection, owner: str, decision: NoteDecision[R]) -> None:
@@ -294,7 +296,7 @@ def _array(values: Iterable[object]) -> str:
     return orjson.dumps(list(values)).decode()
 
 
-def _on_shelf(scope: str) -> str:
+def _in_namespace(scope: str) -> str:
     return f'"{scope_token(scope)}"'
 
 
