@@ -33,7 +33,7 @@ def ask(text: str, id: str | None = None) -> dict[str, Any]:
 
 async def marks(et: Everthread) -> list[tuple[str, int | None]]:
     entries = await et.store.log.scan(Ref("local", "t"), after=0, limit=1000)
-    return [(entry.id, entry.how) for entry in entries if entry.kind == Kind.MARK]
+    return [(entry.id, entry.change_kind) for entry in entries if entry.kind == Kind.MARK]
 
 
 @pytest.mark.parametrize("schema", [State, DeltaState])
@@ -102,7 +102,7 @@ async def test_an_edit_of_the_past_is_a_sibling_and_the_original_stays(et: Evert
     assert await said(et) == ["quiet edited"]
     assert await said(et, branch="main") == main
     entries = await et.store.log.scan(Ref("local", "t"), after=0, limit=100)
-    assert [entry.how for entry in entries if entry.id == "say-1"] == [None, Revision.EDIT]
+    assert [entry.change_kind for entry in entries if entry.id == "say-1"] == [None, Revision.EDIT]
     assert (await et.verify()).ok
 
 

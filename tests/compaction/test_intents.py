@@ -23,8 +23,10 @@ def seen(
     return Seen(head=head, branches={}, by_id={}, by_seq=by_seq, answer=None, compactions=known, since=since)
 
 
-def entry(kind: Kind, how: int | None, revises: int | None, flags: int = 0) -> Entry:
-    return Entry(90, "m", kind, "user", revises, how, 1, None, 0, 1, 0, 1, b"", b"", b"{}", None, None, flags, None)
+def entry(kind: Kind, change_kind: int | None, revises: int | None, flags: int = 0) -> Entry:
+    return Entry(
+        90, "m", kind, "user", revises, change_kind, 1, None, 0, 1, 0, 1, b"", b"", b"{}", None, None, flags, None
+    )
 
 
 def keep(new: Compaction) -> KeepCompaction:

@@ -75,7 +75,9 @@ class FakeLog:
                 self.entries[entry.seq - 1] = entry._replace(raw=None, salt=None, flags=entry.flags | Flag.ERASED)
 
     def places(self) -> list[Entry]:
-        return [entry for entry in self.entries if entry.kind == Kind.MESSAGE and entry.how in (None, Revision.EDIT)]
+        return [
+            entry for entry in self.entries if entry.kind == Kind.MESSAGE and entry.change_kind in (None, Revision.EDIT)
+        ]
 
     def parents(self, seq: int) -> list[int]:
         """The path up to a message, by following its parents."""

@@ -88,7 +88,9 @@ def test_rows_repeat_what_the_log_says(steps: list[tuple[str, int, int]]) -> Non
     log = written(steps)
     for place in log.places():
         revisions = [
-            e for e in log.entries if e.how == Revision.REPLACE and e.kind != Kind.MARK and e.revises == place.seq
+            e
+            for e in log.entries
+            if e.change_kind == Revision.REPLACE and e.kind != Kind.MARK and e.revises == place.seq
         ]
         assert place.newest_seq == (revisions[-1].seq if revisions else None)
         expected = Flag.NONE
@@ -99,7 +101,7 @@ def test_rows_repeat_what_the_log_says(steps: list[tuple[str, int, int]]) -> Non
                     Mark.RESTORED: expected & ~Flag.DELETED,
                     Mark.PINNED: expected | Flag.PINNED,
                     Mark.UNPINNED: expected & ~Flag.PINNED,
-                }[Mark(entry.how or 0)]
+                }[Mark(entry.change_kind or 0)]
         assert place.flags == expected
         if revisions:
             assert revisions[-1].flags == expected
@@ -269,5 +271,5 @@ def test_a_mark_is_an_entry_that_names_its_message(mark: Mark, before: Flag) -> 
     log.entries[0] = log.entries[0]._replace(flags=int(before))
     log.write(MarkMessage(target="m0", mark=mark))
     entry = log.entries[-1]
-    assert (entry.kind, entry.how, entry.revises, entry.id) == (Kind.MARK, mark, 1, "m0")
+    assert (entry.kind, entry.change_kind, entry.revises, entry.id) == (Kind.MARK, mark, 1, "m0")
     assert entry.raw == json.dumps({"mark": mark.name.lower()}).encode()

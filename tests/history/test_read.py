@@ -119,7 +119,9 @@ async def test_a_stand_in_is_not_the_message(store: CountingStore) -> None:
     """A framework's stub revises an entry for its own views; history goes on showing the original."""
     await fill(store, 2)
     row = store._database.rows[REF]
-    stub = row.entries[0]._replace(seq=3, raw=b'{"content": "[elided]"}', revises=1, how=int(Revision.STUB), revision=2)
+    stub = row.entries[0]._replace(
+        seq=3, raw=b'{"content": "[elided]"}', revises=1, change_kind=int(Revision.STUB), revision=2
+    )
     row.entries.append(stub)
     assert (await reading.one(store.log, REF, "0")).text == "0"
     assert [message.text for message in await read(store)] == ["0", "1"]

@@ -50,7 +50,7 @@ CHANGED: dict[str, list[Any]] = {
     "kind": [0, 1, 2],
     "role": ["other"],
     "revises": [None, 1, 7],
-    "how": [None, 0, 1, 2, 3],
+    "change_kind": [None, 0, 1, 2, 3],
     "parent_seq": [None, 1, 7, 99],
     "branch": [0, 1, 2, 9],
     "depth": [0, 1, 2, 9],

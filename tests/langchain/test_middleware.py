@@ -125,10 +125,10 @@ async def test_history_shows_the_original_and_the_state_its_stub(et: Everthread)
     original = (await texts_in(await et.conversations.get("scene")))[2]
     assert len(stub) < 5_000 < LARGE / 2 < len(original)
     entries = await et.store.log.scan(Ref("local", "scene"), after=0, limit=100)
-    assert [entry.how for entry in entries if entry.how is not None] == [Revision.STUB]
+    assert [entry.change_kind for entry in entries if entry.change_kind is not None] == [Revision.STUB]
     await rig.say("and now?")
     entries = await et.store.log.scan(Ref("local", "scene"), after=0, limit=100)
-    stubs = [entry.id for entry in entries if entry.how == Revision.STUB]
+    stubs = [entry.id for entry in entries if entry.change_kind == Revision.STUB]
     assert len(stubs) == len(set(stubs)) == 2
 
 

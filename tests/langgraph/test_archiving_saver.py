@@ -133,7 +133,7 @@ async def test_removed_messages_are_marked_and_still_shown(memory: Everthread) -
     truth = await SCENES["update_state with RemoveMessage"](rig)
     left = set(await texts_in_state(rig))
     entries = await memory.store.log.scan(Ref("local", "scene"), after=0, limit=1000)
-    marked = {entry.id for entry in entries if entry.kind == 2 and entry.how == 4}
+    marked = {entry.id for entry in entries if entry.kind == 2 and entry.change_kind == 4}
     conversation = await memory.conversations.get("scene")
     said = {message.id: message.text async for message in conversation.messages()}
     assert {said[id] for id in marked} == set(truth.paths[0]) - left

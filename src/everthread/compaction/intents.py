@@ -62,8 +62,8 @@ class KeepCompaction:
         if entry.revises is None or not new.first_seq <= entry.revises <= new.last_seq:
             return False
         if entry.kind == Kind.MARK:
-            return entry.how in (Mark.DELETED, Mark.RESTORED)
-        return entry.how == Revision.REPLACE and is_on(self.path, entry.branch, entry.revises)
+            return entry.change_kind in (Mark.DELETED, Mark.RESTORED)
+        return entry.change_kind == Revision.REPLACE and is_on(self.path, entry.branch, entry.revises)
 
     def _fits(self, known: Sequence[Compaction]) -> bool:
         summaries = summary_chain(known, self.path)

@@ -40,14 +40,14 @@ def link(
     id: str,
     kind: int,
     revises: int | None,
-    how: int | None,
+    change_kind: int | None,
     parent_seq: int | None,
     role: str,
     created_at: int,
     commitment: bytes,
 ) -> bytes:
     """The chain after this entry. No field can hold a NUL, so a NUL between them makes the bytes unambiguous."""
-    fields = f"{seq}\x00{id}\x00{kind}\x00{revises}\x00{how}\x00{parent_seq}\x00{role}\x00{created_at}\x00"
+    fields = f"{seq}\x00{id}\x00{kind}\x00{revises}\x00{change_kind}\x00{parent_seq}\x00{role}\x00{created_at}\x00"
     return sha256(before + fields.encode() + commitment).digest()
 
 
@@ -59,7 +59,7 @@ def relink(before: bytes, entry: Entry, commitment: bytes) -> bytes:
         id=entry.id,
         kind=entry.kind,
         revises=entry.revises,
-        how=entry.how,
+        change_kind=entry.change_kind,
         parent_seq=entry.parent_seq,
         role=entry.role,
         created_at=entry.created_at,

@@ -71,8 +71,8 @@ class Entry(NamedTuple):
     role: str
     revises: int | None
     """The seq of the *place* (first revision) this entry revises, or of a mark's target."""
-    how: int | None
-    """A `Revision`, or for a mark the `Mark`."""
+    change_kind: int | None
+    """What it does to the entry in `revises`: a `Revision`, or for a mark the `Mark`. Tables and archives say `how`."""
     revision: int
     parent_seq: int | None
     branch: int
@@ -93,12 +93,18 @@ class Entry(NamedTuple):
     @property
     def is_place(self) -> bool:
         """Whether this entry has a position of its own in the order of messages."""
-        return self.kind == Kind.MESSAGE and self.how in (None, Revision.EDIT)
+        return self.kind == Kind.MESSAGE and self.change_kind in (None, Revision.EDIT)
+
+    @property
+    def place_seq(self) -> int:
+        """The seq of a message's place: its own, or that of the message it replaces or stands in for."""
+        takes_place = self.change_kind in (Revision.REPLACE, Revision.STUB)
+        return self.revises if takes_place and self.revises is not None else self.seq
 
     @property
     def is_frameworks(self) -> bool:
         """Whether it tells what a framework did to its own list: a summary, or the mark of what it removed."""
-        return self.kind == Kind.SUMMARY or (self.kind == Kind.MARK and self.how == Mark.REMOVED)
+        return self.kind == Kind.SUMMARY or (self.kind == Kind.MARK and self.change_kind == Mark.REMOVED)
 
     @property
     def is_erased(self) -> bool:

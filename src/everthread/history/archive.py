@@ -99,13 +99,16 @@ def branch_of(row: BranchRow) -> list[int | None]:
 
 
 _HEX = ("salt", "commitment")
+_OLD_NAMES = {"change_kind": "how"}
+"""Archives call these fields of an entry by the names of the tables."""
 
 
 def entry_of(entry: Entry) -> dict[str, Any]:
     """An entry; its link of the chain follows from it."""
     if entry.raw is None and not entry.is_erased:
         raise StoreDamaged(f"the payload of entry {entry.seq} is missing; nothing was exported: run verify")
-    shown = {name: value for name, value in entry._asdict().items() if name not in ("chain", "raw")}
+    fields = entry._asdict().items()
+    shown = {_OLD_NAMES.get(name, name): value for name, value in fields if name not in ("chain", "raw")}
     return {**shown, **{name: shown[name] and shown[name].hex() for name in _HEX}, **_raw(entry.raw)}
 
 

@@ -41,7 +41,7 @@ class BranchWriter:
         refuse_erased(seen)
         self._seen = seen
         self._now = now
-        self._pen = EntryWriter(seen, now, room)
+        self._writer = EntryWriter(seen, now, room)
         self._new: dict[str, Entry] = {}
         self._path = segments({**seen.branches, branch.number: branch}, branch.number)
         self.branch = branch
@@ -49,18 +49,18 @@ class BranchWriter:
 
     @property
     def entries(self) -> Sequence[Entry]:
-        return self._pen.written
+        return self._writer.written
 
     def written(self, *, activate: bool = True) -> Written:
         """Return everything written, as the log fields of a `Decision`."""
         is_other = self._seen.head.active != self.branch.number
         return {
-            "entries": self._pen.written,
-            "texts": self._pen.texts,
+            "entries": self._writer.written,
+            "texts": self._writer.texts,
             "touches": self.touches,
             "branches": [self.branch] if self._seen.branches.get(self.branch.number) != self.branch else [],
             "active": self.branch.number if activate and is_other else None,
-            "chain": self._pen.chain if self._pen.written else None,
+            "chain": self._writer.chain if self._writer.written else None,
             "changed": [touch.seq for touch in self.touches],
         }
 
@@ -68,13 +68,13 @@ class BranchWriter:
         """The newest revision of a message on this path."""
         if id in self._new:
             return self._new[id]
-        older = [entry for entry in self._seen.revisions.get(id, ()) if entry.how != Revision.STUB]
+        older = [entry for entry in self._seen.revisions.get(id, ()) if entry.change_kind != Revision.STUB]
         return next((entry for entry in reversed(older) if self._is_on_path(entry)), None)
 
     def _is_on_path(self, entry: Entry) -> bool:
         if entry.kind != Kind.MESSAGE:
             return True
-        return any(one.branch == entry.branch and one.after < place_of(entry) <= one.last for one in self._path)
+        return any(one.branch == entry.branch and one.after < entry.place_seq <= one.last for one in self._path)
 
     def write(self, message: Prepared) -> Receipt:
         """Write a new message, or a revision of a known one; nothing when its content is unchanged."""
@@ -83,12 +83,12 @@ class BranchWriter:
             message = counted(message)
         if known is None:
             self._refuse_erased(message.id)
-            self.branch, receipt = add(message, self._pen, self.branch)
+            self.branch, receipt = add(message, self._writer, self.branch)
         else:
             stubs = stubs_of(self._seen, message.id)
-            receipt = revise(message, known, self._pen, self.touches, self._now, stubs)
+            receipt = revise(message, known, self._writer, self.touches, self._now, stubs)
         if receipt.new:
-            self._new[message.id] = self._pen.written[-1]
+            self._new[message.id] = self._writer.written[-1]
         return receipt
 
     def _refuse_erased(self, id: str) -> None:
@@ -97,14 +97,14 @@ class BranchWriter:
 
     def edit(self, message: Prepared, original: Entry) -> Receipt:
         """Write a sibling of a message as the first of a new branch; the other branches keep showing the original."""
-        seq = self._pen.write(
+        seq = self._writer.write(
             id=message.id,
             kind=Kind.MESSAGE,
             role=message.role,
             raw=message.raw,
             tokens=message.tokens,
-            revises=place_of(original),
-            how=Revision.EDIT,
+            revises=original.place_seq,
+            change_kind=Revision.EDIT,
             revision=original.revision + 1,
             parent_seq=self.branch.leaf_seq or None,
             branch=self.branch.number,
@@ -112,24 +112,21 @@ class BranchWriter:
             flags=message.flags,
         )
         self.branch = self.branch._replace(leaf_seq=seq, leaf_depth=self.branch.leaf_depth + 1)
-        self._new[message.id] = self._pen.written[-1]
+        self._new[message.id] = self._writer.written[-1]
         return Receipt(message.id, seq, original.revision + 1, True)
 
     def remove(self, entries: Iterable[Entry]) -> None:
         """Mark messages as removed from the framework's state; history keeps showing them."""
         raw = json.dumps({"mark": Mark.REMOVED.name.lower()}).encode()
         for entry in entries:
-            self._pen.write(id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=place_of(entry), how=Mark.REMOVED)
+            self._writer.write(
+                id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=entry.place_seq, change_kind=Mark.REMOVED
+            )
 
 
 def new_branch(seen: Seen, parent: int | None, fork_seq: int, depth: int, now: int) -> BranchRow:
     """Return a branch that shares its parent's path up to a message or, without a parent, an empty one."""
     return BranchRow(max(seen.branches) + 1, parent, fork_seq, fork_seq, depth, now)
-
-
-def place_of(entry: Entry) -> int:
-    """Return the seq of an entry's place: its own, or that of the message it revises."""
-    return entry.revises or 0 if entry.how in (Revision.REPLACE, Revision.STUB) else entry.seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

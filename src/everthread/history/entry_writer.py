@@ -36,7 +36,7 @@ class EntryWriter:
         raw: bytes,
         tokens: int = 0,
         revises: int | None = None,
-        how: int | None = None,
+        change_kind: int | None = None,
         revision: int = 1,
         parent_seq: int | None = None,
         branch: int = 0,
@@ -55,14 +55,14 @@ class EntryWriter:
             id=id,
             kind=int(kind),
             revises=revises,
-            how=how,
+            change_kind=change_kind,
             parent_seq=parent_seq,
             role=role,
             created_at=at,
             commitment=chain.commit(salt, raw),
         )
         entry = Entry(
-            self._seq, id, int(kind), role, revises, how, revision, parent_seq, branch, depth, at, tokens, salt,
+            self._seq, id, int(kind), role, revises, change_kind, revision, parent_seq, branch, depth, at, tokens, salt,
             self.chain, raw, None, None, int(flags), None,
         )  # fmt: skip
         self.written.append(entry)
@@ -105,9 +105,7 @@ def revise(
         return Receipt(message.id, known.seq, known.revision, False)
     if same := next((one for one in stubs if says_the_same(message, one)), None):
         return Receipt(message.id, same.seq, same.revision, False)
-    is_place = known.how in (None, Revision.EDIT)
-    place = known.seq if is_place else known.revises
-    assert place is not None
+    place = known.place_seq
     stands_in = is_stub(message.payload, json.loads(known.raw))
     seq = writer.write(
         id=message.id,
@@ -116,7 +114,7 @@ def revise(
         raw=message.raw,
         tokens=message.tokens,
         revises=place,
-        how=Revision.STUB if stands_in else Revision.REPLACE,
+        change_kind=Revision.STUB if stands_in else Revision.REPLACE,
         revision=known.revision + 1,
         parent_seq=known.parent_seq,
         branch=known.branch,

@@ -283,16 +283,16 @@ def _later(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _entry(value: Mapping[str, Any]) -> Entry:
     kind = Kind(value["kind"])
-    how = value["how"]
-    if how is not None:
-        how = int(Mark(how) if kind is Kind.MARK else Revision(how))
+    change_kind = value["how"]
+    if change_kind is not None:
+        change_kind = int(Mark(change_kind) if kind is Kind.MARK else Revision(change_kind))
     entry = Entry(
         seq=_integer(value["seq"]),
         id=check_id(value["id"], "id"),
         kind=int(kind),
         role=check_id(value["role"], "role") if value["role"] else "",
         revises=_integer_or_none(value["revises"]),
-        how=how,
+        change_kind=change_kind,
         revision=_integer(value["revision"]),
         parent_seq=_integer_or_none(value["parent_seq"]),
         branch=_integer(value["branch"]),

@@ -145,7 +145,6 @@ class Edit:
                 f"the id {self.message.id!r} is in this conversation already; an edit is a message of its own: "
                 "leave its id out, or give it a new one"
             )
-        place_seq = original.seq if original.how in (None, Revision.EDIT) else original.revises
         number = max(seen.branches) + 1
         writer = EntryWriter(seen, now, 1)
         seq = writer.write(
@@ -154,8 +153,8 @@ class Edit:
             role=self.message.role,
             raw=self.message.raw,
             tokens=self.message.tokens,
-            revises=place_seq,
-            how=Revision.EDIT,
+            revises=original.place_seq,
+            change_kind=Revision.EDIT,
             revision=original.revision + 1,
             parent_seq=original.parent_seq,
             branch=number,
@@ -195,14 +194,13 @@ class MarkMessage:
     def decide(self, seen: Seen, now: int) -> Decision[None]:
         refuse_erased(seen)
         newest = _known_message(seen, self.target)
-        place = newest.seq if newest.how in (None, Revision.EDIT) else newest.revises
-        assert place is not None
+        place = newest.place_seq
         on, off = _MARKS[self.mark]
         if (newest.flags | on) & ~off == newest.flags:
             return Decision(result=None)
         writer = EntryWriter(seen, now, 1)
         raw = json.dumps({"mark": self.mark.name.lower()}).encode()
-        writer.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, how=self.mark)
+        writer.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, change_kind=self.mark)
         touches = [Touch(seq, now, set_flags=on, clear_flags=off) for seq in sorted({place, newest.seq})]
         hides = bool((on | off) & Flag.DELETED)
         return Decision(
@@ -281,7 +279,7 @@ class CopyLog:
                 raw=entry.raw or b"",
                 tokens=entry.tokens,
                 revises=moved.get(entry.revises or -1),
-                how=entry.how,
+                change_kind=entry.change_kind,
                 revision=entry.revision,
                 parent_seq=parent,
                 branch=entry.branch,
@@ -381,7 +379,7 @@ def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int |
 
 def stubs_of(seen: Seen, id: str) -> list[Entry]:
     """What the log has of stubs for a message, where every revision was asked for."""
-    return [entry for entry in seen.revisions.get(id, ()) if entry.how == Revision.STUB]
+    return [entry for entry in seen.revisions.get(id, ()) if entry.change_kind == Revision.STUB]
 
 
 def refuse_erased(seen: Seen) -> None:

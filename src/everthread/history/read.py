@@ -63,14 +63,14 @@ async def tail(
 
 async def one(log: Log, ref: Ref, id: str) -> Message:
     """The newest revision of a message, deleted or not."""
-    found = [entry for entry in await log.find(ref, ids=[id]) if entry.how != Revision.STUB]
+    found = [entry for entry in await log.find(ref, ids=[id]) if entry.change_kind != Revision.STUB]
     if not found:
         raise NotFound(f"no message {id!r} in conversation {ref.id!r}")
     newest = found[-1]
     if newest.is_erased:
         raise NotFound(f"message {id!r} was erased from conversation {ref.id!r}")
     # On several branches an id has several places: the newest revision says which one is its own.
-    place = newest if newest.how != Revision.REPLACE else next(e for e in found if e.seq == newest.revises)
+    place = newest if newest.change_kind != Revision.REPLACE else next(e for e in found if e.seq == newest.revises)
     return Message(newest, place)
 
 

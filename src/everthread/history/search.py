@@ -77,10 +77,9 @@ def _rank_matches(matches: WordMatches, query: Query) -> list[_RankedMatch]:
 def _as_hit(ranked: _RankedMatch, query: Query) -> Hit:
     entry = ranked.match.entry
     # History shows a revision under the seq of the message it revises; an edit is a message of its own.
-    seq = entry.seq if entry.is_place or entry.revises is None else entry.revises
     return Hit(
         conversation_id=ranked.match.conversation_id,
-        seq=seq,
+        seq=entry.place_seq,
         id=entry.id,
         snippet=snippet(ranked.text, query),
         score=ranked.score,

@@ -181,8 +181,8 @@ class _Views:
 
     def read(self, entry: Entry) -> None:
         if entry.kind == Kind.MARK:
-            self._mark(entry.revises or 0, entry.how)
-        elif entry.how == Revision.REPLACE:
+            self._mark(entry.revises or 0, entry.change_kind)
+        elif entry.change_kind == Revision.REPLACE:
             self._newest[entry.revises or 0] = entry.seq
         elif entry.newest_seq is not None or entry.flags & _SHOWN:
             self._rows[entry.seq] = (entry.newest_seq, entry.flags & _SHOWN)
@@ -198,7 +198,7 @@ class _Views:
             self._strays.append(entry.seq)
         self._leaves[entry.branch] = entry.seq
 
-    def _mark(self, seq: int, how: int | None) -> None:
+    def _mark(self, seq: int, change_kind: int | None) -> None:
         flags = self._flags.get(seq, 0)
         changed: Mapping[int | None, int] = {
             Mark.DELETED: flags | Flag.DELETED,
@@ -206,7 +206,7 @@ class _Views:
             Mark.PINNED: flags | Flag.PINNED,
             Mark.UNPINNED: flags & ~Flag.PINNED,
         }
-        self._flags[seq] = changed.get(how, flags)
+        self._flags[seq] = changed.get(change_kind, flags)
 
     def differences(self) -> list[tuple[int, str]]:
         """Only places are compared; a revision's flags repeat those of its place."""

@@ -69,7 +69,9 @@ async def catch_up(store: Store, meaning: SemanticIndex, ref: Ref) -> int:
     embedded = 0
     while after < last and (entries := await store.log.scan(ref, after=after, limit=min(_PAGE, last - after))):
         embedded += await _embed(meaning, ref, entries)
-        revised = {entry.revises for entry in entries if entry.how == Revision.REPLACE and entry.kind == Kind.MESSAGE}
+        revised = {
+            entry.revises for entry in entries if entry.change_kind == Revision.REPLACE and entry.kind == Kind.MESSAGE
+        }
         if replaced := sorted(seq for seq in revised if seq is not None):
             await meaning.vectors.forget(ref.owner, ref.id, seqs=replaced)
         after = entries[-1].seq
@@ -91,7 +93,7 @@ async def is_behind(store: Store, meaning: SemanticIndex, ref: Ref) -> bool:
 def embeddable_parts(entry: Entry) -> list[str]:
     """The passages of an entry that get vectors, each under the name of who says it: people ask for what somebody did.
     None unless it is a message that says something."""
-    if entry.kind != Kind.MESSAGE or entry.is_erased or entry.how == Revision.STUB:
+    if entry.kind != Kind.MESSAGE or entry.is_erased or entry.change_kind == Revision.STUB:
         return []
     try:
         payload = Message(entry).payload

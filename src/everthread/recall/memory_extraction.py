@@ -102,12 +102,15 @@ def _user_texts(entries: Sequence[Entry]) -> Iterator[tuple[int, str]]:
     for entry in entries:
         if entry.kind != Kind.MESSAGE or entry.role != "user" or not entry.raw:
             continue
-        if entry.newest_seq is not None or entry.how == Revision.STUB or entry.flags & (Flag.DELETED | Flag.ERASED):
+        if (
+            entry.newest_seq is not None
+            or entry.change_kind == Revision.STUB
+            or entry.flags & (Flag.DELETED | Flag.ERASED)
+        ):
             continue
         payload = Message(entry).payload
         if is_user_turn(payload):
-            seq = entry.seq if entry.is_place or entry.revises is None else entry.revises
-            yield seq, payloads.text(payload)[:MAX_READ_CHARACTERS]
+            yield entry.place_seq, payloads.text(payload)[:MAX_READ_CHARACTERS]
 
 
 def _choose_for_model(texts: Mapping[int, str], by_rules: Mapping[int, Sequence[ExtractedMemory]]) -> dict[int, str]:

@@ -27,7 +27,7 @@ from everthread.core.checkpoints import (
 from everthread.core.errors import Conflict
 from everthread.core.log import BranchRow, Decision, Needs, Seen
 from everthread.core.paths import segments
-from everthread.history.branch_writer import BranchWriter, new_branch, place_of
+from everthread.history.branch_writer import BranchWriter, new_branch
 from everthread.history.ingest import Prepared, says_the_same
 
 
@@ -282,11 +282,11 @@ class _PutDecision:
 
     def _mark_removed(self, refs: Sequence[MessageRef]) -> None:
         known_refs = {ref if isinstance(ref, int) else ref.seq for ref in refs if not isinstance(ref, UnloggedRef)}
-        revised = {place_of(entry) for entry in self.writer.entries}
+        revised = {entry.place_seq for entry in self.writer.entries}
         self.writer.remove(
             entry
             for entry in self._seen.by_seq.values()
-            if entry.kind == entries.Kind.MESSAGE and entry.seq not in known_refs and place_of(entry) not in revised
+            if entry.kind == entries.Kind.MESSAGE and entry.seq not in known_refs and entry.place_seq not in revised
         )
 
     def rewrite_held(self, refs: Sequence[MessageRef], blobs: Blobs) -> list[StoredWrite]:

@@ -90,7 +90,7 @@ class SubgraphLog:
             found = await self._et.store.log.find(self._thread, ids=[one.prepared.id for one in new])
         except NotFound:
             return [None] * len(new)
-        newest = {entry.id: entry for entry in found if entry.how != Revision.STUB}
+        newest = {entry.id: entry for entry in found if entry.change_kind != Revision.STUB}
         return [self._ref_if_same(one, newest.get(one.prepared.id)) for one in new]
 
     def _ref_if_same(self, one: _New, entry: Entry | None) -> MessageRef | None:

@@ -294,9 +294,9 @@ _SKILL_ARGUMENTS = ("name", "skill", "skill_name")
 _MOST_NAME_CHARACTERS = 128
 
 
-def may_call(role: str, how: int | None, raw: bytes | None) -> bool:
+def may_call(role: str, change_kind: int | None, raw: bytes | None) -> bool:
     """Whether a new message may call tools or skills. Most call none, which their bytes show without decoding."""
-    if role != "assistant" or how is not None or raw is None:
+    if role != "assistant" or change_kind is not None or raw is None:
         return False
     return raw.find(b"_call") >= 0 or raw.find(b"tool_use") >= 0
 
@@ -309,7 +309,9 @@ def uses_of(calling: Iterable[payloads.Payload]) -> Counter[Use]:
 
 def uses_in(entries: Iterable[Entry]) -> Counter[Use]:
     """Return the tools and skills that entries call."""
-    return uses_of(sound_payload(entry.raw or b"{}") for entry in entries if may_call(entry.role, entry.how, entry.raw))
+    return uses_of(
+        sound_payload(entry.raw or b"{}") for entry in entries if may_call(entry.role, entry.change_kind, entry.raw)
+    )
 
 
 def _use(name: str, arguments: object) -> Use:

@@ -64,6 +64,8 @@ CREATE TABLE branches (
 ) WITHOUT ROWID;
 ALTER TABLE branches SET (fillfactor = 70);                         --postgres
 
+-- how: what the code calls the kind of change (`Entry.change_kind`): a `Revision`, or for a mark the `Mark`. Archives call
+-- it so too; an older name, and not worth a migration.
 -- flags: 1 deleted, 2 pinned, 4 erased, 8 secret; 16 (quarantined) and 32 (legal hold) are reserved.
 -- origin, which its door sets: 0 unknown, 1 user, 2 model, 3 own tool, 4 outside tool, 5 import, 6 subagent.
 CREATE TABLE entries (

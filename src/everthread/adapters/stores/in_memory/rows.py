@@ -204,7 +204,7 @@ class ConversationRow:
         return Seen(
             head=self.head,
             branches=dict(self.branches),
-            by_id={entry.id: entry for entry in named if entry.how != Revision.STUB},
+            by_id={entry.id: entry for entry in named if entry.change_kind != Revision.STUB},
             by_seq={entry.seq: entry for entry in self.by_seq(needs.seqs)},
             answer=self.answers.get(needs.idempotency_key) if needs.idempotency_key is not None else None,
             compactions=self.compactions_for(needs.compactions) if needs.compactions else (),

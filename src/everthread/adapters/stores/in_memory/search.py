@@ -82,7 +82,7 @@ def _placed(row: ConversationRow, seq: int) -> PlacedMessage | None:
     if not 0 < seq <= len(row.entries) or row.info.deleted_at is not None:
         return None
     found = row.entries[seq - 1]
-    place = row.entries[(found.revises or 1) - 1] if found.how == Revision.REPLACE else found
+    place = row.entries[(found.revises or 1) - 1] if found.change_kind == Revision.REPLACE else found
     newest = place if place.newest_seq is None else row.entries[place.newest_seq - 1]
     if not place.is_place or place.flags & (Flag.DELETED | Flag.ERASED) or newest.is_erased:
         return None
@@ -93,4 +93,4 @@ def _is_current(row: ConversationRow, entry: Entry) -> bool:
     """Whether this is the newest revision of a message that is neither deleted nor erased."""
     if entry.newest_seq is not None or entry.flags & (Flag.DELETED | Flag.ERASED):
         return False
-    return entry.how != Revision.REPLACE or row.entries[(entry.revises or 1) - 1].newest_seq == entry.seq
+    return entry.change_kind != Revision.REPLACE or row.entries[(entry.revises or 1) - 1].newest_seq == entry.seq

@@ -104,7 +104,7 @@ async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | N
     seen = Seen(
         head=log_head,
         branches={branch.number: branch for branch in rows},
-        by_id={entry.id: entry for entry in named if entry.how != Revision.STUB},
+        by_id={entry.id: entry for entry in named if entry.change_kind != Revision.STUB},
         by_seq={entry.seq: entry for entry in await by_seq(connection, key, needs.seqs)},
         answer=None if answer is None else IdempotencyRecord(*answer),
         compactions=await compactions.found(connection, key, needs.compactions) if needs.compactions else (),

@@ -109,11 +109,11 @@ def _found(
     """Of those that are not erased; without a damaged one, of which `verify` tells, so that the others are still
     found. One loop over plain rows: it runs for every entry."""
     found = _Found([], [], [])
-    for key, kind, role, how, flags, tokens, chain, _ in rows:
+    for key, kind, role, change_kind, flags, tokens, chain, _ in rows:
         if flags & _ERASED:
             continue
         try:
-            text, calling = texts.take(chain) or _read(connection, key, role, how)
+            text, calling = texts.take(chain) or _read(connection, key, role, change_kind)
         except StoreDamaged:
             continue
         if kind == _MESSAGE:
@@ -125,9 +125,9 @@ def _found(
     return found
 
 
-def _read(connection: sqlite3.Connection, key: int, role: str, how: int | None) -> Known:
+def _read(connection: sqlite3.Connection, key: int, role: str, change_kind: int | None) -> Known:
     (raw,) = connection.execute(sql.PAYLOAD, (key,)).fetchone()
-    return text_of(raw), raw if may_call(role, how, raw) else None
+    return text_of(raw), raw if may_call(role, change_kind, raw) else None
 
 
 class Tail(NamedTuple):

@@ -147,7 +147,7 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, id_index: IdIn
     seen = Seen(
         head=log_head,
         branches={row.number: row for row in rows},
-        by_id={entry.id: entry for entry in named if entry.how != Revision.STUB},
+        by_id={entry.id: entry for entry in named if entry.change_kind != Revision.STUB},
         by_seq={entry.seq: entry for entry in by_seq(connection, number, needs.seqs)},
         answer=None if answer is None else IdempotencyRecord(*answer),
         compactions=compactions.found(connection, number, needs.compactions) if needs.compactions else (),
@@ -247,7 +247,7 @@ def _row(number: int, entry: Entry) -> tuple[Any, ...]:
         entry_key(number, entry.seq),
         *entry[1:4],
         -1 if entry.revises is None else entry.revises,
-        -1 if entry.how is None else entry.how,
+        -1 if entry.change_kind is None else entry.change_kind,
         *entry[6:12],
         None if entry.salt is None else bytearray(entry.salt),
         bytearray(entry.chain),

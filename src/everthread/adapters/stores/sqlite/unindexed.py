@@ -38,7 +38,10 @@ class UnindexedTexts:
         """Remember those that the index will count: short ones, on the record."""
         for entry, text in zip(entries, texts, strict=False):  # texts are all known, or none
             if text is not None and entry.tokens == UNCOUNTED:
-                self._known[entry.chain] = text, entry.raw if may_call(entry.role, entry.how, entry.raw) else None
+                self._known[entry.chain] = (
+                    text,
+                    entry.raw if may_call(entry.role, entry.change_kind, entry.raw) else None,
+                )
                 self._chars += len(text)
         if self._chars > _MOST_CHARS:
             self.forget()
