@@ -1,6 +1,5 @@
-"""The verbs of `Everthread` and `Conversation` as protocols: code that is written against
-them can later also use a client over HTTP, which offers the same verbs. What each verb does, the classes themselves
-say; a test compares the signatures.
+"""The methods of `Everthread` and `Conversation` as protocols, for code that should also take another implementation of
+them, such as a client over HTTP. The classes themselves document each method; a test compares the signatures.
 """
 
 from __future__ import annotations

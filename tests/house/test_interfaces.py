@@ -1,4 +1,4 @@
-"""What the protocols say of Everthread and Conversation is what the classes have, signature by signature."""
+"""What the interfaces say of Everthread and Conversation is what the classes have, signature by signature."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import inspect
 
 import pytest
 
-from everthread import Conversation, Everthread, protocols
+from everthread import Conversation, Everthread, interfaces
 from everthread.instance import Conversations
 
 
-def _as_protocols(
+def _as_interfaces(
     et: Everthread, conversation: Conversation
-) -> tuple[protocols.EverthreadProtocol, protocols.ConversationProtocol]:
+) -> tuple[interfaces.EverthreadProtocol, interfaces.ConversationProtocol]:
     """The type checker's part of this test."""
     return et, conversation
 
@@ -27,9 +27,9 @@ def signature(function: object) -> str:
 @pytest.mark.parametrize(
     ("protocol", "ours"),
     [
-        (protocols.ConversationProtocol, Conversation),
-        (protocols.ConversationsProtocol, Conversations),
-        (protocols.EverthreadProtocol, Everthread),
+        (interfaces.ConversationProtocol, Conversation),
+        (interfaces.ConversationsProtocol, Conversations),
+        (interfaces.EverthreadProtocol, Everthread),
     ],
 )
 def test_a_class_has_the_verbs_of_its_protocol(protocol: type, ours: type) -> None:
