@@ -1,4 +1,4 @@
-"""The only place that marries ports to adapters: a database's address becomes an open `Everthread`."""
+"""The only module that connects ports to adapters: a database's address becomes an open `Everthread`."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def open(
     address = url if url is not None or settings is None else settings.database
     base = policy_from_environment(os.environ) if settings is None else settings.compaction
     policy = compaction or base
-    place = blobs if blobs is not None or settings is None else settings.blobs
-    kept = None if place is None else blobs_at(place)
+    blob_address = blobs if blobs is not None or settings is None else settings.blobs
+    kept = None if blob_address is None else blobs_at(blob_address)
     store = store_for(address, clock, kept)
     address_of_models = None if settings is None else settings.model_base_url
     elsewhere = vectors if vectors is not None or settings is None else settings.vectors
@@ -170,7 +170,7 @@ def _beside(url: str) -> Path:
 
 
 def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = None) -> Store:
-    """The store behind an address; `blobs` is a place for large payloads, which a store in memory does not need."""
+    """The store behind an address; `blobs` keeps large payloads, which a store in memory does not need."""
     if not isinstance(url, str):
         raise Invalid(f"must be a string such as {EXAMPLES}, not {type(url).__name__}", field="url")
     scheme, separator, rest = url.partition("://")

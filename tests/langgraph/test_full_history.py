@@ -180,7 +180,7 @@ async def test_a_foreign_cursor_and_a_bad_limit_are_refused(memory: Everthread, 
 def test_what_only_a_list_has_is_placed_in_the_lists_order(listed: list[str], known: set[str]) -> None:
     seqs = {id: place for place, id in enumerate(listed, 1) if id in known}
     only = only_in([{"type": "human", "content": id, "id": id} for id in listed], seqs)
-    places = {(seq, 0): id for id, seq in seqs.items()} | {tuple(one.place): one.payload["id"] for one in only}
+    places = {(seq, 0): id for id, seq in seqs.items()} | {tuple(one.position): one.payload["id"] for one in only}
     assert [places[place] for place in sorted(places)] == listed
 
 

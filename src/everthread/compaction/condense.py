@@ -64,7 +64,7 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
         shares=_SHARES,
         count_tokens=count_tokens,
     )
-    best_first = [lines[candidate.place][0] for candidate in chosen]
+    best_first = [lines[candidate.index][0] for candidate in chosen]
     prose = format_summary(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
     listed = mention_list(split_kept(prose, ranked)[1], language, int(max_tokens * FACTS_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
@@ -99,12 +99,12 @@ def _facts_of_line(line: SummaryLine) -> list[Fact]:
     if line.section != "mentioned":
         return find_facts(line.text, seq=line.first_seq)
     facts: list[Fact] = []
-    for place, said in enumerate(line.text.split("; ")):
+    for index, said in enumerate(line.text.split("; ")):
         if normal := normalise(said):
             # A fact that was listed is one, also where the rule that found it needed the words around it.
             bare = Fact(kind="quote", text=said, normal=normal, seq=line.first_seq)
             found = (fact for fact in find_facts(said, seq=line.first_seq) if fact.text == said)
-            facts.append(replace(next(found, bare), start=place))
+            facts.append(replace(next(found, bare), start=index))
     return facts
 
 
@@ -123,7 +123,7 @@ def _candidates(lines: Sequence[tuple[SummaryLine, int]], child_count: int) -> l
             speaker="",
             first_seq=line.first_seq,
             last_seq=line.last_seq,
-            place=place,
+            index=index,
             weight=_score(line, _top_weight(said, weights) / heaviest, (child + 1) / child_count),
             facts={
                 fact.normal: (_USER_FACT_VALUE if _is_users(line) else _OTHER_FACT_VALUE) * fact_weight(fact)
@@ -131,7 +131,7 @@ def _candidates(lines: Sequence[tuple[SummaryLine, int]], child_count: int) -> l
             },
             terms=frozenset(said),
         )
-        for place, ((line, child), said) in enumerate(zip(lines, words, strict=True))
+        for index, ((line, child), said) in enumerate(zip(lines, words, strict=True))
         if line.section != "mentioned"
     ]
 

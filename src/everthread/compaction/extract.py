@@ -181,7 +181,7 @@ def _lines(chosen: Sequence[CandidateLine], days: dict[int, str]) -> Iterator[Su
     for candidate in chosen:
         together.setdefault(candidate.key, []).append(candidate)
     for (section, first_seq, last_seq), pieces in together.items():
-        text = _join_pieces(sorted(pieces, key=lambda piece: piece.place))
+        text = _join_pieces(sorted(pieces, key=lambda piece: piece.index))
         day = days.get(last_seq) if cues.is_relative_in_time(text) else None
         yield SummaryLine(section=section, text=text, first_seq=first_seq, last_seq=last_seq, day=day)
 
@@ -192,7 +192,7 @@ def _join_pieces(pieces: Sequence[CandidateLine]) -> str:
     before: CandidateLine | None = None
     for piece in pieces:
         if before is not None:
-            is_next = piece.place == before.place + 1
+            is_next = piece.index == before.index + 1
             text += " … " if not is_next else " " if before.text.endswith(_ENDINGS) else "; "
         if piece.under and (before is None or piece.under != before.under):
             text += f"{piece.under}: "
@@ -262,7 +262,7 @@ def _worth_reading_closely(
             for one, salience in zip(said, salient, strict=True)
         ]
         at = sorted(heapq.nlargest(_READ_CLOSELY, at, key=guesses.__getitem__))
-    yield from ((said[place], salient[place]) for place in at)
+    yield from ((said[index], salient[index]) for index in at)
 
 
 def _statement_candidates(
@@ -283,7 +283,7 @@ def _statement_candidates(
         speaker=speaker,
         first_seq=first_seq,
         last_seq=one.source.seq,
-        place=one.place,
+        index=one.index,
         weight=score(one, section, salience),
         facts=facts,
         terms=frozenset(one.terms),
@@ -301,7 +301,7 @@ def _call_candidate(outcome: CallOutcome, progress: float, values: FactValues) -
         speaker="",
         first_seq=outcome.first_seq,
         last_seq=outcome.last_seq,
-        place=0,
+        index=0,
         weight=own + 0.2 * progress,
         facts=values.facts_in(text, outcome.first_seq, outcome.last_seq),
         terms=frozenset(terms(text)),

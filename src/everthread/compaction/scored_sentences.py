@@ -38,8 +38,8 @@ class Statement:
 
     source: Source
     piece: TextPiece
-    place: int
-    """Its place among the pieces of its message."""
+    index: int
+    """Its index among the pieces of its message."""
     progress: float
     """How far through the span its message is, up to 1."""
     terms: tuple[str, ...]
@@ -62,14 +62,14 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
     for at, source in enumerate(sources):
         pieces = [] if source.is_tool_result else _join_reply(split_sentences(source.text))
         said: list[Statement] = []
-        for place, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             words = () if piece.kind == "code" else tuple(terms(piece.text))
-            alone = place == 0 and len(pieces) <= _LAST_PIECES
+            alone = index == 0 and len(pieces) <= _LAST_PIECES
             said.append(
                 Statement(
                     source=source,
                     piece=piece,
-                    place=place,
+                    index=index,
                     progress=(at + 1) / len(sources),
                     terms=words,
                     question=_question(before, source) if alone and _is_short(words, piece.text) else None,
@@ -177,7 +177,7 @@ def saliences(said: Sequence[Statement]) -> list[float]:
 
 def quick_score(one: Statement, salience: float, facts: dict[str, float]) -> float:
     """A first guess at what a piece is worth, before its wording is looked at."""
-    return _by_speaker(one) * _by_place(one, salience) + sum(facts.values())
+    return _by_speaker(one) * _by_position(one, salience) + sum(facts.values())
 
 
 def section_of(one: Statement, *, holds_facts: bool) -> Section:
@@ -207,7 +207,7 @@ def _section_of_statement(text: str) -> Section:
 def score(one: Statement, section: Section, salience: float) -> float:
     """The worth of a piece without its facts."""
     act = _by_act(one, section) if is_user(one.source) or one.works_alone else 0.0
-    return _by_speaker(one) * (_by_place(one, salience) + act) * _by_form(one)
+    return _by_speaker(one) * (_by_position(one, salience) + act) * _by_form(one)
 
 
 def _by_speaker(one: Statement) -> float:
@@ -218,9 +218,9 @@ def _by_speaker(one: Statement) -> float:
     return _LONE_WORKER_WEIGHT if one.works_alone else _OTHER_WEIGHT
 
 
-def _by_place(one: Statement, salience: float) -> float:
+def _by_position(one: Statement, salience: float) -> float:
     """The start of a message and the end of the span tell more."""
-    return 0.2 + 0.6 * salience + (0.15 if one.place == 0 else 0.0) + 0.2 * one.progress
+    return 0.2 + 0.6 * salience + (0.15 if one.index == 0 else 0.0) + 0.2 * one.progress
 
 
 def _by_act(one: Statement, section: Section) -> float:

@@ -36,8 +36,8 @@ class CandidateLine:
     """What the line opens with: who said it; empty where the text shows it."""
     first_seq: int
     last_seq: int
-    place: int
-    """Its place among the pieces of its message."""
+    index: int
+    """Its index among the pieces of its message."""
     weight: float
     facts: Mapping[str, float]
     """Normal form of each fact it holds, with what keeping it is worth."""
@@ -56,7 +56,7 @@ class _Pool:
 
     def __init__(self, candidates: Sequence[CandidateLine], count_tokens: TokenCounter) -> None:
         worthy = [c for c in candidates if c.weight + sum(c.facts.values()) >= _LEAST_WORTH]
-        best = sorted(worthy, key=lambda c: (-c.weight - sum(c.facts.values()), c.first_seq, c.place))[:POOL_SIZE]
+        best = sorted(worthy, key=lambda c: (-c.weight - sum(c.facts.values()), c.first_seq, c.index))[:POOL_SIZE]
         self.left = {at: candidate for at, candidate in enumerate(best)}
         self.tokens = [max(1, count_tokens(candidate.text)) for candidate in best]
         self.said_before = [0.0] * len(best)

@@ -42,7 +42,7 @@ MAX_LEADING_SYSTEM = 8
 """System messages at the beginning of a path that hold for all of it."""
 
 
-class CallPlace(NamedTuple):
+class CallLocation(NamedTuple):
     """Where in its message a call is written down."""
 
     field: Literal["tool_calls", "invalid_tool_calls", "content"]
@@ -59,12 +59,12 @@ class Call(NamedTuple):
     name: str
     arguments: object
     """A JSON text in OpenAI's shape, an object in the others."""
-    places: tuple[CallPlace, ...]
+    locations: tuple[CallLocation, ...]
 
     @property
     def in_blocks_only(self) -> bool:
         """Whether it is written as Anthropic writes calls, so that its answer must be a block too."""
-        return all(place.field == "content" for place in self.places)
+        return all(location.field == "content" for location in self.locations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def _listed(fields: Message, key: Literal["tool_calls", "invalid_tool_calls"]) -
     for index, entry in enumerate(listed if isinstance(listed, list) else ()):
         if is_mapping(entry):
             source, arguments = _name_and_arguments(entry)
-            yield Call(_text(entry.get("id")), _text(source.get("name")), arguments, (CallPlace(key, index),))
+            yield Call(_text(entry.get("id")), _text(source.get("name")), arguments, (CallLocation(key, index),))
 
 
 def legacy_call(fields: Message) -> dict[str, Any] | None:
@@ -192,15 +192,15 @@ def _with_block_calls(listed: Sequence[Call], content: Sequence[object]) -> tupl
     for index, block in enumerate(content):
         if not is_mapping(block) or block.get("type") not in CALL_ID_KEYS:
             continue
-        place = CallPlace("content", index)
+        location = CallLocation("content", index)
         call_id = _text(block.get(CALL_ID_KEYS[block["type"]]))
         mirrored = next((number for number, id in unmirrored.items() if id == call_id), None)
         if mirrored is not None:
             del unmirrored[mirrored]
-            calls[mirrored] = calls[mirrored]._replace(places=(*calls[mirrored].places, place))
+            calls[mirrored] = calls[mirrored]._replace(locations=(*calls[mirrored].locations, location))
         else:
             arguments = block.get("input", block.get("args", block.get("arguments")))
-            calls.append(Call(call_id, _text(block.get("name")), arguments, (place,)))
+            calls.append(Call(call_id, _text(block.get("name")), arguments, (location,)))
     return tuple(calls)
 
 
@@ -301,16 +301,16 @@ def with_calls(message: Message, calls: Sequence[Call]) -> Fields:
     changed: Fields = {}
     listed = _langchain_call if is_langchain(message) else _openai_call
     for call in calls:
-        for place in call.places:
-            column = changed.setdefault(place.field, list(message[place.field]))
-            write = _block_call if place.field == "content" else listed
-            column[place.at] = write(column[place.at], call)
+        for location in call.locations:
+            column = changed.setdefault(location.field, list(message[location.field]))
+            write = _block_call if location.field == "content" else listed
+            column[location.at] = write(column[location.at], call)
     return {**message, **changed}
 
 
-def entry_at(message: Message, place: CallPlace) -> Mapping[str, Any]:
+def entry_at(message: Message, location: CallLocation) -> Mapping[str, Any]:
     """A call as it is written down."""
-    entry: Mapping[str, Any] = message[place.field][place.at]
+    entry: Mapping[str, Any] = message[location.field][location.at]
     return entry
 
 

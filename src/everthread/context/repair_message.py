@@ -259,7 +259,7 @@ def _fix_calls(draft: MessageDraft) -> None:
     rewritten = with_calls(draft.message, valid)
     for before, after in zip(calls, valid, strict=True):
         if before == after and any(
-            entry_at(rewritten, place) != entry_at(draft.message, place) for place in before.places
+            entry_at(rewritten, location) != entry_at(draft.message, location) for location in before.locations
         ):
             draft.note("call_reshaped", before.id)
     draft.message = rewritten

@@ -119,7 +119,7 @@ class _MessageWriter:
         return [*said, self._message(role="assistant", content=turn.answer, **more)]
 
     def _called(self, calls: Sequence[Call], answers: Sequence[str], thinking: str) -> list[Message]:
-        ids = [f"{self._prefix}-call-{self._number}-{place}" for place, _ in enumerate(calls)]
+        ids = [f"{self._prefix}-call-{self._number}-{index}" for index, _ in enumerate(calls)]
         made = [
             {
                 "id": id,

@@ -53,7 +53,7 @@ class MessageRecorder(AgentMiddleware[Any, Any, Any]):
 
     def _insert_result(self, answer: ToolMessage) -> None:
         """Tools called in parallel finish in any order; their results are put in the order of the calls."""
-        called = max(place for place, message in enumerate(self.messages) if isinstance(message, AIMessage))
+        called = max(index for index, message in enumerate(self.messages) if isinstance(message, AIMessage))
         order = [call["id"] for message in self.messages[called:] for call in getattr(message, "tool_calls", ())]
         answers = [message for message in self.messages[called:] if isinstance(message, ToolMessage)] + [answer]
         answers.sort(key=lambda one: order.index(one.tool_call_id))

@@ -149,13 +149,13 @@ def turns() -> Iterator[StoryTurn]:
     """The whole conversation: the opening, then five turns for each stop."""
     yield from OPENING
     before = "Shanghai"
-    for place, stop in enumerate(STOPS, 1):
-        yield from _turns_about(stop, before, place)
+    for number, stop in enumerate(STOPS, 1):
+        yield from _turns_about(stop, before, number)
         before = stop.town
     yield _last(before)
 
 
-def _turns_about(stop: Stop, before: str, place: int) -> Iterator[StoryTurn]:
+def _turns_about(stop: Stop, before: str, number: int) -> Iterator[StoryTurn]:
     yield StoryTurn(
         question=f"How do we get from {before} to {stop.town}?",
         calls=[("find_train", {"origin": before, "destination": stop.town, "kind": kind}) for kind in ("slow", "fast")],
@@ -165,8 +165,8 @@ def _turns_about(stop: Stop, before: str, place: int) -> Iterator[StoryTurn]:
     yield StoryTurn(
         question="The slow one, please, and tell me what to wear.",
         calls=[("forecast", {"town": stop.town, "month": "October"})],
-        then=[("note", {"text": f"stop {place}: {stop.town}, slow train, {stop.nights} nights"})],
-        answer=f"Booked in the plan as stop {place}. Bring a jacket for the evenings in {stop.town}.",
+        then=[("note", {"text": f"stop {number}: {stop.town}, slow train, {stop.nights} nights"})],
+        answer=f"Booked in the plan as stop {number}. Bring a jacket for the evenings in {stop.town}.",
     )
     yield StoryTurn(question=stop.sight, calls=[("guide", {"town": stop.town})], answer=stop.sight_answer)
     yield StoryTurn(
@@ -224,12 +224,12 @@ CLOSING: Final = (
 
 def more_turns() -> Iterator[StoryTurn]:
     """Three turns for each stop: packing, money, and a line for the diary."""
-    for place, stop in enumerate(STOPS, 1):
-        yield from _more_turns_about(stop, place)
+    for number, stop in enumerate(STOPS, 1):
+        yield from _more_turns_about(stop, number)
 
 
-def _more_turns_about(stop: Stop, place: int) -> Iterator[StoryTurn]:
-    spent = 180 + 35 * place * stop.nights
+def _more_turns_about(stop: Stop, number: int) -> Iterator[StoryTurn]:
+    spent = 180 + 35 * number * stop.nights
     nights = "1 night" if stop.nights == 1 else f"{stop.nights} nights"
     yield StoryTurn(
         question=f"What do we pack for {stop.town}, if it rains?",
@@ -243,5 +243,5 @@ def _more_turns_about(stop: Stop, place: int) -> Iterator[StoryTurn]:
     )
     yield StoryTurn(
         question=f"A line for the diary about {stop.town}, please.",
-        answer=f"Day of stop {place}: {stop.town}, {nights}. {stop.sight_answer}",
+        answer=f"Day of stop {number}: {stop.town}, {nights}. {stop.sight_answer}",
     )

@@ -35,7 +35,7 @@ Source = Literal["archive", "merged", "checkpoint"]
 
 
 class Gap(TypedDict):
-    """A place in a thread's history where something may be missing.
+    """A position in a thread's history where something may be missing.
 
     ```python
     history = await et.full_history("trip")
@@ -127,8 +127,8 @@ async def snapshot(saver: CheckpointReader, thread_id: str, owner: str) -> Snaps
 def _named(messages: Sequence[Payload], thread_id: str) -> list[Payload]:
     """A message without an id gets the one that captures give it."""
     return [
-        payload if payloads.message_id(payload) else {**payload, "id": made_id([thread_id], place, payload)}
-        for place, payload in enumerate(messages)
+        payload if payloads.message_id(payload) else {**payload, "id": made_id([thread_id], index, payload)}
+        for index, payload in enumerate(messages)
     ]
 
 
@@ -152,12 +152,12 @@ def replayed(listed: Iterable[Any], writes: Iterable[Any]) -> Sequence[Payload]:
     kept: dict[str, Payload] = {}
     for number, message in enumerate(_flat(_inside(listed))):
         _apply(kept, message, f"listed-{number}")
-    for place, write in enumerate(writes):
+    for index, write in enumerate(writes):
         value = _inside(write)
         if value is not write:  # an `Overwrite`
             kept.clear()
         for number, message in enumerate(_flat(value)):
-            _apply(kept, message, f"written-{place}-{number}")
+            _apply(kept, message, f"written-{index}-{number}")
     return list(kept.values())
 
 
@@ -194,7 +194,7 @@ def _payload(message: Any) -> Payload:
 # -- merging ---------------------------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
+class HistoryPosition(NamedTuple):
     """Where a message stands: after the message of the log with this seq, and among others there."""
 
     seq: int
@@ -205,7 +205,7 @@ class Place(NamedTuple):
 class Only(NamedTuple):
     """A message that only the checkpoint has."""
 
-    place: Place
+    position: HistoryPosition
     payload: Payload
 
 
@@ -219,7 +219,7 @@ def only_in(listed: Sequence[Payload], seqs: Mapping[str, int]) -> list[Only]:
             seq, number = max(seq, seqs[id]), 0
         elif not payloads.is_summary(payload):
             number += 1
-            found.append(Only(Place(seq, number), payload))
+            found.append(Only(HistoryPosition(seq, number), payload))
     return found
 
 
@@ -308,12 +308,12 @@ async def _branch(store: Store, ref: Ref) -> tuple[str, int]:
 async def _seqs(log: Log, ref: Ref, listed: Sequence[Payload]) -> dict[str, int]:
     """Where the log has the messages of a list, also deleted and erased ones: those are not to come back."""
     ids = [id for payload in listed if isinstance(id := payloads.message_id(payload), str)]
-    places: dict[str, int] = {}
+    seqs: dict[str, int] = {}
     for start in range(0, len(ids), _PAGE):
         for entry in await log.find(ref, ids=ids[start : start + _PAGE]):
             if entry.is_place or entry.kind == Kind.SUMMARY:
-                places[entry.id] = entry.seq
-    return places
+                seqs[entry.id] = entry.seq
+    return seqs
 
 
 async def _gaps(
@@ -339,16 +339,16 @@ async def _begins_with_a_summary(log: Log, ref: Ref) -> bool:
 
 # -- pages -----------------------------------------------------------------------------------------------------------
 
-Item = tuple[Place, Payload]
+Item = tuple[HistoryPosition, Payload]
 
 
 async def _page(
-    log: Log, ref: Ref, branch: str | None, only: Sequence[Only], limit: int | None, after: Place
+    log: Log, ref: Ref, branch: str | None, only: Sequence[Only], limit: int | None, after: HistoryPosition
 ) -> tuple[list[Item], str | None]:
-    """The messages behind a place, and the cursor of the next page. It ends between units: results of calls that were
-    made together are not parted, so it may be longer than the limit by a few.
+    """The messages behind a position, and the cursor of the next page. It ends between units: results of calls that
+    were made together are not parted, so it may be longer than the limit by a few.
     """
-    extra = [(one.place, one.payload) for one in only if one.place > after]
+    extra = [(one.position, one.payload) for one in only if one.position > after]
     logged = [] if branch is None else await _logged(log, ref, branch, limit, after)
     items = sorted([*logged, *extra], key=lambda item: item[0])
     if limit is None or len(items) <= limit:
@@ -360,13 +360,13 @@ async def _page(
     return items[:end], None if is_last else f"{items[end - 1][0].seq}.{items[end - 1][0].number}"
 
 
-async def _logged(log: Log, ref: Ref, branch: str, limit: int | None, after: Place) -> list[Item]:
-    """The log's messages behind a place: all, or enough for a page that ends between units."""
+async def _logged(log: Log, ref: Ref, branch: str, limit: int | None, after: HistoryPosition) -> list[Item]:
+    """The log's messages behind a position: all, or enough for a page that ends between units."""
     items: list[Item] = []
     seq = after.seq
     while True:
         pairs = await log.path(ref, PathQuery(branch=branch, after=seq, limit=_PAGE))
-        items += [(Place(place.seq, 0), _shown(Message(newest, place))) for place, newest in pairs]
+        items += [(HistoryPosition(place.seq, 0), _shown(Message(newest, place))) for place, newest in pairs]
         if len(pairs) < _PAGE:
             return items
         if limit is not None and any(payloads.role(one) != "tool" for _, one in items[limit:]):
@@ -380,10 +380,10 @@ def _shown(message: Message) -> Payload:
     return payload if payloads.message_id(payload) or "lc" in payload else {**payload, "id": message.id}
 
 
-def _position(cursor: object) -> Place:
+def _position(cursor: object) -> HistoryPosition:
     if cursor is None:
-        return Place(0, 0)
+        return HistoryPosition(0, 0)
     found = re.fullmatch(r"(\d{1,15})\.(\d{1,9})", cursor) if isinstance(cursor, str) else None
     if found is None:
         raise Invalid("is not one that full_history() gave; begin without a cursor", field="cursor")
-    return Place(int(found[1]), int(found[2]))
+    return HistoryPosition(int(found[1]), int(found[2]))

@@ -2,7 +2,7 @@
 
 What is stored must come back exactly, and this is checked rather than assumed: the bytes are decoded again and
 compared before they leave this module. What would not come back equal (NaN, keys that are no strings, objects
-JSON does not know) is refused with the place where it stands; nothing of its batch is stored.
+JSON does not know) is refused with the path where it stands; nothing of its batch is stored.
 """
 
 from __future__ import annotations
@@ -228,22 +228,22 @@ def _refuse_deep(value: object, field: str, room: int = MAX_DEPTH) -> None:
         _refuse_deep(inner, field, room - 1)
 
 
-def _plain(value: object, place: str) -> Any:
+def _plain(value: object, path: str) -> Any:
     """The value as JSON knows it, where a tuple is a list; Invalid at the first thing that JSON has not."""
     if isinstance(value, Mapping):
-        return {_plain_key(key, place): _plain(inner, f"{place}.{key}") for key, inner in value.items()}
+        return {_plain_key(key, path): _plain(inner, f"{path}.{key}") for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner, f"{place}[{position}]") for position, inner in enumerate(value)]
+        return [_plain(inner, f"{path}[{position}]") for position, inner in enumerate(value)]
     if isinstance(value, float) and not isfinite(value):
-        raise Invalid(f"{value} is not JSON; send null or a string instead", field=place)
+        raise Invalid(f"{value} is not JSON; send null or a string instead", field=path)
     if not isinstance(value, str | int | float | None):
-        raise Invalid(f"a {type(value).__name__} is not JSON; convert it first", field=place)
+        raise Invalid(f"a {type(value).__name__} is not JSON; convert it first", field=path)
     return value
 
 
-def _plain_key(key: object, place: str) -> str:
+def _plain_key(key: object, path: str) -> str:
     if not isinstance(key, str):
-        raise Invalid(f"the key {key!r} is a {type(key).__name__}; JSON keys are strings", field=place)
+        raise Invalid(f"the key {key!r} is a {type(key).__name__}; JSON keys are strings", field=path)
     return key
 
 

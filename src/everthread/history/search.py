@@ -131,8 +131,8 @@ class _Matcher:
         self.query = query
         self.terms = query.terms
         self.phrases = query.phrases
-        self._exact = {term.token: place for place, term in enumerate(self.terms) if not term.is_prefix}
-        self._prefixes = {term.token: place for place, term in enumerate(self.terms) if term.is_prefix}
+        self._exact = {term.token: index for index, term in enumerate(self.terms) if not term.is_prefix}
+        self._prefixes = {term.token: index for index, term in enumerate(self.terms) if term.is_prefix}
         self._is_unspaced = all(is_unspaced(term.token) for term in self.terms)
         # How two unspaced tokens look that follow each other in a text; pairs of one run overlap.
         tokens = (term.token for term in self.terms)
@@ -187,8 +187,8 @@ def _term_weights(
     terms: Sequence[Term], matches: Sequence[_TextMatch], frequencies: Mapping[str, int], total: int
 ) -> list[float]:
     weights = []
-    for place, term in enumerate(terms):
-        having = sum(match.counts[place] >= 1 for match in matches)
+    for index, term in enumerate(terms):
+        having = sum(match.counts[index] >= 1 for match in matches)
         rarity = idf(max(having, frequencies.get(term.token, 0)), total)
         weights.append(max(rarity, _MIN_IDF) * (1 - _COMMON_AMONG_MATCHES * having / len(matches)))
     return weights

@@ -184,8 +184,8 @@ def unpack_messages(turn: Turn) -> list[Prepared]:
     """The messages that wait with a turn."""
     kept = json.loads(turn.question or b"[]")
     return [
-        prepare(raw.encode("latin-1"), field=f"messages[{place}]")._replace(id=id, has_own_id=True)
-        for place, (id, raw) in enumerate(kept)
+        prepare(raw.encode("latin-1"), field=f"messages[{index}]")._replace(id=id, has_own_id=True)
+        for index, (id, raw) in enumerate(kept)
     ]
 
 

@@ -182,8 +182,8 @@ def with_id(payload: dict[str, Any], id: str) -> dict[str, Any]:
     inner = payloads.fields(payload)
     if inner is payload:
         return {**payload, "id": id}
-    place = "kwargs" if payload.get("lc") == 1 else "data"
-    return {**payload, place: {**inner, "id": id}}
+    field = "kwargs" if payload.get("lc") == 1 else "data"
+    return {**payload, field: {**inner, "id": id}}
 
 
 MessagesById = Mapping[str, IdentifiedMessage]

@@ -162,27 +162,27 @@ def needed_checkpoints(
 ) -> set[tuple[str, str]] | None:
     """The newest checkpoint of each namespace, and what it is rebuilt from: a delta channel's value stands in an
     earlier checkpoint, and the writes on all since. None where a checkpoint is of a format that does not tell."""
-    by_place = {(name.namespace, name.id): name for name in names}
+    by_key = {(name.namespace, name.id): name for name in names}
     kept: set[tuple[str, str]] = set()
     for namespace, id in {name.namespace: name.id for name in names}.items():
-        place: tuple[str, str] | None = (namespace, id)
+        key: tuple[str, str] | None = (namespace, id)
         missing: set[str] | None = None
-        while place is not None and (missing is None or missing):
-            found = _get_tuple(saver, thread_id, *place)
+        while key is not None and (missing is None or missing):
+            found = _get_tuple(saver, thread_id, *key)
             if found is None or found.checkpoint["v"] < _SELF_CONTAINED_SINCE:
                 return None
             missing = (
                 _missing_channels(found) if missing is None else missing - found.checkpoint["channel_values"].keys()
             )
-            kept.add(place)
-            parent = by_place[place].parent_id
-            place = None if parent is None or (namespace, parent) not in by_place else (namespace, parent)
+            kept.add(key)
+            parent = by_key[key].parent_id
+            key = None if parent is None or (namespace, parent) not in by_key else (namespace, parent)
     return kept
 
 
 def _get_tuple(saver: BaseCheckpointSaver[Any], thread_id: str, namespace: str, id: str) -> CheckpointTuple | None:
-    place = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": id}
-    return saver.get_tuple({"configurable": place})
+    address = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": id}
+    return saver.get_tuple({"configurable": address})
 
 
 def _missing_channels(found: CheckpointTuple) -> set[str]:

@@ -112,9 +112,9 @@ class Remember:
 
     def decide(self, seen: NotesSeen, now: int) -> NoteDecision[Sequence[Memory]]:
         if self.read_mark is not None:
-            place = seen.conversations.get(self.read_mark.conversation)
+            source = seen.conversations.get(self.read_mark.conversation)
             is_read = read_until(seen.by_key.get(self.read_mark.key)) >= self.read_mark.until
-            if is_read or place is None or place.off_record:
+            if is_read or source is None or source.off_record:
                 return NoteDecision(result=())
         writer = _MemoryWriter(self.owner, seen, now)
         written = [
@@ -169,13 +169,13 @@ class _MemoryWriter:
 def _check_source(new: NewMemory, seen: NotesSeen) -> None:
     if new.conversation is None:
         return
-    place = seen.conversations.get(new.conversation)
-    if place is None:
+    source = seen.conversations.get(new.conversation)
+    if source is None:
         raise NotFound(f"no conversation {new.conversation!r}")
-    if place.off_record:
+    if source.off_record:
         raise Conflict(f"conversation {new.conversation!r} is off the record: nothing of it is remembered")
-    if new.scope is MemoryScope.TASK and place.parent_id is None:
-        raise Invalid(f"conversation {place.id!r} has no parent: use the scope conversation", field="scope")
+    if new.scope is MemoryScope.TASK and source.parent_id is None:
+        raise Invalid(f"conversation {source.id!r} has no parent: use the scope conversation", field="scope")
     if new.source is not None and new.source not in seen.sources:
         raise NotFound(f"no message with seq {new.seq} in conversation {new.conversation!r}")
 

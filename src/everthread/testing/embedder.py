@@ -47,8 +47,8 @@ class FakeEmbedder:
         numbers = [0.0] * self.dimension
         for word in self._words(text):
             digest = blake2b(self._alike.get(word, word).encode("utf-8", "replace"), digest_size=8).digest()
-            place = int.from_bytes(digest[:4], "big") % self.dimension
-            numbers[place] += 1.0 if digest[4] & 1 else -1.0
+            index = int.from_bytes(digest[:4], "big") % self.dimension
+            numbers[index] += 1.0 if digest[4] & 1 else -1.0
         return unit(numbers)
 
     def _words(self, text: str) -> Iterable[str]:

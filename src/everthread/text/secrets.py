@@ -1,4 +1,4 @@
-"""Notice secrets pasted into a message by mistake: their kind and place, never the secret itself.
+"""Notice secrets pasted into a message by mistake: their kind and position, never the secret itself.
 
 The entry is flagged and its text is not altered. The rules are those of detect-secrets that know a form of
 key by its looks, and a few for newer forms it does not have yet. Left out are the rules that flag ordinary
@@ -149,18 +149,18 @@ _holds_literal = re.compile(_any_of(literal for literal, _ in _RULE_OF_LITERAL))
 
 
 def find_secrets(text: str) -> tuple[SecretFlag, ...]:
-    """Give a flag for each place that looks like a secret, in the order of the text; most texts have none."""
+    """Give a flag for each position that looks like a secret, in the order of the text; most texts have none."""
     return tuple(_found(text, _MAX_PLACES)[:MAX_FLAGS])
 
 
-def _found(text: str, most_places: int) -> list[SecretFlag]:
+def _found(text: str, most_positions: int) -> list[SecretFlag]:
     if not (_holds_long_word(text) or _holds_sign(text)) or not _holds_literal(text):
         return []
     flags = {
         flag
         for literal, rule in _RULE_OF_LITERAL
         if literal in text
-        for at in islice(_places(literal, text), most_places)
+        for at in islice(_positions(literal, text), most_positions)
         for flag in _flags(rule, text, at)
     }
     return sorted(flags, key=attrgetter("start", "end", "kind"))
@@ -177,7 +177,7 @@ def _holds_sign(text: str) -> bool:
 def redact_secrets(text: str) -> str:
     """The text with a placeholder such as `[redacted: github]` wherever a secret seems to stand; all else as it was.
 
-    Every place is looked at, however many there are: what a flag may miss, a summary model must not see.
+    Every position is looked at, however many there are: what a flag may miss, a summary model must not see.
     """
     pieces: list[str] = []
     done = 0
@@ -201,7 +201,7 @@ def _end_of_secret(flag: SecretFlag, text: str) -> int:
     return _REST_OF_WORD.match(text, flag.end).end()  # type: ignore[union-attr]  # it matches nothing at least
 
 
-def _places(literal: str, text: str) -> Iterator[int]:
+def _positions(literal: str, text: str) -> Iterator[int]:
     at = text.find(literal)
     while at >= 0:
         yield at

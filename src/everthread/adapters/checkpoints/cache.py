@@ -66,9 +66,9 @@ class ThreadCache:
         if kept is None:
             return None
         prefix = None
-        for place, snapshot in enumerate(kept):
+        for index, snapshot in enumerate(kept):
             if parts := snapshot.split(refs):
-                prefix, kept[place] = parts
+                prefix, kept[index] = parts
                 break
         self.lists[namespace, channel] = deque(filter(ListSnapshot.is_in_use, kept))
         return prefix
@@ -92,9 +92,9 @@ class ThreadCache:
         refs: list[MessageRef | None] = [*first, *[None] * (len(messages) - len(first))]
         rest = list(range(len(first), len(messages)))
         for kept in self.snapshots(namespace, channel) if rest else ():
-            rest = [place for place in rest if refs[place] is None]
-            for place, ref in zip(rest, kept.known([messages[place] for place in rest]), strict=True):
-                refs[place] = ref
+            rest = [index for index in rest if refs[index] is None]
+            for index, ref in zip(rest, kept.known([messages[index] for index in rest]), strict=True):
+                refs[index] = ref
         return refs
 
     def keep_checkpoint(self, namespace: str, id: str, row: CachedCheckpoint) -> None:

@@ -61,7 +61,7 @@ class MatchedMessage(NamedTuple):
     part: HeldMessage
     prepared: Prepared | None
     """What is to be written when no list names it; None for what is never logged."""
-    place: int | None
+    list_index: int | None
     """Where it stands in the list …"""
     listed: StoredMessage | None = None
     """… and what the list has there."""
@@ -238,9 +238,9 @@ class _PutDecision:
     def follow(self) -> list[MessageRef]:
         """Write what is new; give where each message of the list stands."""
         for one in self._held_messages():
-            if one.prepared is not None and one.place is None:
+            if one.prepared is not None and one.list_index is None:
                 self._unlisted_refs[id(one.part)] = self._write(one.prepared, *one.part)
-        refs = [*self._put.known_refs, *(self._follow_one(place, item) for place, item in enumerate(self._put.items))]
+        refs = [*self._put.known_refs, *(self._follow_one(index, item) for index, item in enumerate(self._put.items))]
         if self._put.removed and not self._is_fork:
             self._mark_removed(refs)
         return refs
@@ -312,8 +312,8 @@ class _PutDecision:
         return with_references(write, matched.held, references, blobs)
 
     def _reference_to(self, one: MatchedMessage, refs: Sequence[MessageRef], blobs: Blobs) -> MessageRef | None:
-        if one.place is not None:
-            return refs[one.place] if one.listed == one.part.stored else None
+        if one.list_index is not None:
+            return refs[one.list_index] if one.listed == one.part.stored else None
         if one.prepared is None:
             return UnloggedRef(pack_blob(*one.part.stored, blobs)) if isinstance(one.part.stored, SerdeBytes) else None
         return self._unlisted_refs[id(one.part)]

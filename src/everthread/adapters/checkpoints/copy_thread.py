@@ -86,7 +86,7 @@ class ThreadCopier:
             if await self._threads.store.checkpoints.get(goal, "", None) is not None:
                 raise
         entries = [entry async for entry in read.log(self._threads.store.log, ref)]
-        return {entry.seq: place for place, entry in enumerate(renumbered(entries), 1)}
+        return {entry.seq: index for index, entry in enumerate(renumbered(entries), 1)}
 
 
 class CheckpointRewriter:

@@ -69,30 +69,30 @@ class ListMatcher:
         self._taken: set[int] = set()
 
     def match(self, part: HeldMessage) -> MatchedMessage | None:
-        """The message with its place in the list; None when the list does not name it."""
-        place = self._place_of(part)
-        if place is None:
+        """The message with its index in the list; None when the list does not name it."""
+        index = self._index_of(part)
+        if index is None:
             return None
-        self._taken.add(place)
+        self._taken.add(index)
         known = len(self._known_refs)
-        is_known = place < known
-        stored = self._stored.get(self._known_refs[place]) if is_known else self._items[place - known].stored
-        return MatchedMessage(part, None, place, stored)
+        is_known = index < known
+        stored = self._stored.get(self._known_refs[index]) if is_known else self._items[index - known].stored
+        return MatchedMessage(part, None, index, stored)
 
-    def _place_of(self, part: HeldMessage) -> int | None:
+    def _index_of(self, part: HeldMessage) -> int | None:
         """By the object, by its id or, for one without, by what it says. From the end, where new ones stand."""
-        places = range(len(self._messages) - 1, -1, -1)
+        indexes = range(len(self._messages) - 1, -1, -1)
         message = part.message
-        by_object = next((place for place in places if self._messages[place] is message), None)
+        by_object = next((index for index in indexes if self._messages[index] is message), None)
         if by_object is not None:
             return by_object
         if message.id is not None:
-            return next((place for place in places if self._messages[place].id == message.id), None)
+            return next((index for index in indexes if self._messages[index].id == message.id), None)
         new = range(len(self._known_refs), len(self._messages))
-        return next((place for place in new if place not in self._taken and self._is_new_and_says(place, part)), None)
+        return next((index for index in new if index not in self._taken and self._is_new_and_says(index, part)), None)
 
-    def _is_new_and_says(self, place: int, part: HeldMessage) -> bool:
-        item = self._items[place - len(self._known_refs)]
+    def _is_new_and_says(self, index: int, part: HeldMessage) -> bool:
+        item = self._items[index - len(self._known_refs)]
         if item.ref is None and isinstance(item.stored, JsonTemplate) and isinstance(part.stored, JsonTemplate):
             return _without_id(item.stored) == _without_id(part.stored)
         return False
@@ -165,10 +165,10 @@ class CheckpointDraft:
     def keep_unlogged(self) -> None:
         """What feeds no history, and is in no log, is kept as bytes."""
         for channel, found in self.lists.items():
-            for place, message in enumerate(found.messages):
-                if found.refs[place] is None and not (channel == HISTORY and is_loggable(message)):
+            for index, message in enumerate(found.messages):
+                if found.refs[index] is None and not (channel == HISTORY and is_loggable(message)):
                     stored = SerdeBytes(*self.serde.dumps_typed(message))
-                    found.refs[place] = ref = UnloggedRef(pack_blob(*stored, self.blobs))
+                    found.refs[index] = ref = UnloggedRef(pack_blob(*stored, self.blobs))
                     self.cache.stored[ref] = stored
 
     # -- the list that feeds history -----------------------------------------------------------------------
@@ -196,29 +196,29 @@ class CheckpointDraft:
             known = set() if size else set(before)
             refs = [ref if ref in known or isinstance(ref, UnloggedRef) else None for ref in refs]
         pairs = zip(found.messages[size:], refs, strict=True)
-        return before[:size], [self._item(place, *pair) for place, pair in enumerate(pairs, size)]
+        return before[:size], [self._item(index, *pair) for index, pair in enumerate(pairs, size)]
 
-    def _item(self, place: int, message: BaseMessage, ref: MessageRef | None) -> ListedMessage:
+    def _item(self, index: int, message: BaseMessage, ref: MessageRef | None) -> ListedMessage:
         if ref is not None and not (self.recheck_all and is_loggable(message)):
             return ListedMessage(message, ref, None, self.cache.stored.get(ref))
-        prepared, stored = self.prepare(place, message)
+        prepared, stored = self.prepare(index, message)
         if ref is None and message.id is None:
-            # A message without an id that is just what stood at this place of the list before is that one.
+            # A message without an id that is just what stood at this index of the list before is that one.
             before = self.parent_refs()
-            if place < len(before) and self.cache.stored.get(before[place]) == stored:
-                ref = before[place]
+            if index < len(before) and self.cache.stored.get(before[index]) == stored:
+                ref = before[index]
         spare_id = None
         if not message.id and prepared.id.startswith("made-") and self._given_id(message) is None:
-            spare_id = made_id([*self._scope(), self.checkpoint["id"]], place, prepared.payload)
+            spare_id = made_id([*self._scope(), self.checkpoint["id"]], index, prepared.payload)
         return ListedMessage(message, ref, prepared, stored, spare_id)
 
-    def prepare(self, place: int, message: BaseMessage) -> PreparedMessage:
+    def prepare(self, index: int, message: BaseMessage) -> PreparedMessage:
         """A message, ready to be logged under its own id or one made for it."""
         payload = from_langchain(message)
-        prepared = ingest.prepare(payload, field=f"{HISTORY}[{place}]", count_later=self.counts_tokens_later)
+        prepared = ingest.prepare(payload, field=f"{HISTORY}[{index}]", count_later=self.counts_tokens_later)
         given = self._given_id(message)
         if given is not None or not prepared.has_own_id:
-            prepared = prepared._replace(id=given or made_id(self._scope(), place, payload), has_own_id=True)
+            prepared = prepared._replace(id=given or made_id(self._scope(), index, payload), has_own_id=True)
         return PreparedMessage(prepared, stored_message(prepared.payload, message, self.serde))
 
     def _scope(self) -> list[str]:
@@ -282,8 +282,8 @@ class CheckpointDraft:
         """Everything together."""
         run_id = metadata.get("run_id")
         # The list of a delta channel may stand in earlier checkpoints; an untracked channel has none anywhere.
-        places = (self.lists, self.carried, self.values, metadata.get(DELTA_COUNTERS) or {})
-        has_history = any(HISTORY in known for known in places)
+        channels = (self.lists, self.carried, self.values, metadata.get(DELTA_COUNTERS) or {})
+        has_history = any(HISTORY in known for known in channels)
         for one in with_writes:
             self.blobs.update(one.blobs)
         return PutCheckpoint(

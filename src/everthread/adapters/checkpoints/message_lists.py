@@ -94,17 +94,17 @@ class ListSnapshot:
     def known(self, messages: Sequence[BaseMessage]) -> list[MessageRef | None]:
         """The entries of messages that stood in this list, wherever they stand now; None for one that changed."""
         found = [self._find(message) for message in messages]
-        if all(place is None for place in found) or not all(segment.has_same_bytes() for segment in self._segments):
+        if all(match is None for match in found) or not all(segment.has_same_bytes() for segment in self._segments):
             return [None] * len(messages)
         return [
-            None if place is None or not place[0].has_same_values(message, place[1]) else self.refs[place[2]]
-            for message, place in zip(messages, found, strict=True)
+            None if match is None or not match[0].has_same_values(message, match[1]) else self.refs[match[2]]
+            for message, match in zip(messages, found, strict=True)
         ]
 
     def ref(self, message: BaseMessage) -> MessageRef | None:
         """The entry of a message that stood in this list, changed or not."""
-        place = self._find(message)
-        return None if place is None else self.refs[place[2]]
+        match = self._find(message)
+        return None if match is None else self.refs[match[2]]
 
     def _find(self, message: BaseMessage) -> tuple[_Segment, int, int] | None:
         """Its segment, its position there, and its position in the list."""

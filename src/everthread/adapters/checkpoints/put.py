@@ -197,11 +197,11 @@ def dump_writes(
     return [
         TaskWrite(
             StoredWrite(
-                0, task_id, WRITES_IDX_MAP.get(channel, place), task_path, channel, *serde.dumps_typed(value), False
+                0, task_id, WRITES_IDX_MAP.get(channel, index), task_path, channel, *serde.dumps_typed(value), False
             ),
             held_messages(value, serde) if channel == HISTORY else None,
         )
-        for place, (channel, value) in enumerate(writes)
+        for index, (channel, value) in enumerate(writes)
     ]
 
 

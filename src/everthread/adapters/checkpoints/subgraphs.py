@@ -68,9 +68,9 @@ class SubgraphLog:
         wait = matched[write.task_id, write.idx]
 
         def reference(one: MatchedMessage) -> MessageRef | None:
-            if one.place is None:
+            if one.list_index is None:
                 return by_part.get(id(one.part))
-            return known_refs[one.place] if one.listed == one.part.stored else None
+            return known_refs[one.list_index] if one.listed == one.part.stored else None
 
         return with_references(write, wait.held, [reference(one) for one in wait.messages], self._draft.blobs)
 

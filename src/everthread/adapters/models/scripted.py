@@ -179,8 +179,8 @@ def _answer(said: str | Reply | AIMessage | Exception, messages: Sequence[BaseMe
 
 def _message(reply: Reply, messages: Sequence[BaseMessage], number: int) -> AIMessage:
     calls = [
-        {"name": name, "args": dict(args), "id": f"call_{number + 1}_{place}", "type": "tool_call"}
-        for place, (name, args) in enumerate(reply.calls, 1)
+        {"name": name, "args": dict(args), "id": f"call_{number + 1}_{index}", "type": "tool_call"}
+        for index, (name, args) in enumerate(reply.calls, 1)
     ]
     content: str | list[str | dict[Any, Any]] = reply.text
     if reply.thinking:
@@ -322,17 +322,17 @@ def _again(steps: Sequence[Step]) -> Callable[[Sequence[BaseMessage]], Step]:
 
 
 def _steps(given: Sequence[object]) -> list[Step]:
-    return [_step_from(step, place) for place, step in enumerate(given)]
+    return [_step_from(step, index) for index, step in enumerate(given)]
 
 
-def _step_from(step: object, place: int) -> Step:
+def _step_from(step: object, index: int) -> Step:
     if isinstance(step, str | Reply | AIMessage | Exception) or callable(step):
         return step
     if not isinstance(step, Mapping):
-        raise Invalid(f"must be a text or an object, not {type(step).__name__}", field=f"steps[{place}]")
+        raise Invalid(f"must be a text or an object, not {type(step).__name__}", field=f"steps[{index}]")
     known = {"text", "thinking", "delay_seconds", "pace_seconds"}
     if unknown := step.keys() - known - {"calls", "error"}:
-        raise Invalid(f"has no field {min(unknown)!r}", field=f"steps[{place}]")
+        raise Invalid(f"has no field {min(unknown)!r}", field=f"steps[{index}]")
     calls = [(call["name"], call.get("args", {})) for call in step.get("calls", ())]
     error = RuntimeError(step["error"]) if "error" in step else None
     return Reply(calls=calls, error=error, **{name: step[name] for name in known & step.keys()})

@@ -63,7 +63,7 @@ class InMemoryVectors:
         """The same without waiting, for an erase."""
         gone = 0
         for key, kept in self._meant(owner, conversation, model).items():
-            left = {} if seqs is None else {place: row for place, row in kept.items() if place[0] not in seqs}
+            left = {} if seqs is None else {key: row for key, row in kept.items() if key[0] not in seqs}
             gone += len(kept) - len(left)
             if left:
                 self._kept[key] = left

@@ -52,7 +52,7 @@ class Address:
     collection: str = COLLECTION
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Without secrets."""
         return self.uri
 
@@ -91,7 +91,7 @@ class MilvusVectors:
 
     @property
     def about(self) -> str:
-        return f"in Milvus at {self._address.place}"
+        return f"in Milvus at {self._address.location}"
 
     async def put(self, ref: Ref, model: str, parts: Sequence[VectorPart]) -> None:
         dimension = same_dimension(part.vector for part in parts)

@@ -138,9 +138,9 @@ def _put(connection: sqlite3.Connection, ref: Ref, model: str, dimension: int, r
         seq for seq in {seq for seq, _ in rows} if connection.execute(IS_GONE, (entry_key(number, seq),)).fetchone()
     }
     pages: dict[int, dict[RecordKey, bytes]] = defaultdict(dict)
-    for place, row in rows.items():
-        if place[0] not in gone:
-            pages[place[0] // PAGE_ENTRIES][place] = row
+    for key, row in rows.items():
+        if key[0] not in gone:
+            pages[key[0] // PAGE_ENTRIES][key] = row
     for page, new in pages.items():
         found = connection.execute(PAGE, (number, kind, page)).fetchone()
         body = quantised.merge_records(b"" if found is None else found[0], dimension, new)
@@ -211,15 +211,13 @@ def _forget_all(connection: sqlite3.Connection, number: int, kind: int, dimensio
     return int(size) // quantised.record_bytes(dimension)
 
 
-def _forget_some(
-    connection: sqlite3.Connection, place: tuple[int, int, int], dimension: int, seqs: Sequence[int]
-) -> int:
-    found = connection.execute(PAGE, place).fetchone()
+def _forget_some(connection: sqlite3.Connection, key: tuple[int, int, int], dimension: int, seqs: Sequence[int]) -> int:
+    found = connection.execute(PAGE, key).fetchone()
     if found is None:
         return 0
     left = quantised.remove_records(found[0], dimension, seqs)
     if not left:
-        connection.execute(DELETE_PAGE, place)
+        connection.execute(DELETE_PAGE, key)
     elif len(left) < len(found[0]):
-        connection.execute(CUT_PAGE, (left, *place))
+        connection.execute(CUT_PAGE, (left, *key))
     return (len(found[0]) - len(left)) // quantised.record_bytes(dimension)

@@ -39,9 +39,9 @@ _REDRAW_SECONDS = 0.08
 def finished_length(text: str) -> int:
     """How many characters at the beginning are finished blocks, which nothing that follows can change: a block ends
     at a blank line outside a code fence."""
-    end, place, fence = 0, 0, ""
+    end, position, fence = 0, 0, ""
     for line in text.splitlines(keepends=True):
-        place += len(line)
+        position += len(line)
         found = _FENCE.match(line)
         if fence:
             if found and found[1].startswith(fence) and not line.strip().strip(fence[0]):
@@ -49,7 +49,7 @@ def finished_length(text: str) -> int:
         elif found:
             fence = found[1]
         elif not line.strip() and line.endswith("\n"):
-            end = place
+            end = position
     return end
 
 

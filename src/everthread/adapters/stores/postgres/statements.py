@@ -571,7 +571,7 @@ WITH sampled AS MATERIALIZED (SELECT tokens FROM words TABLESAMPLE SYSTEM ($3::r
 SELECT count(*), count(*) FILTER (WHERE tokens @@ $1::text::tsquery),
     count(*) FILTER (WHERE tokens @@ $2::text::tsquery),
     array(SELECT (SELECT count(*) FROM sampled WHERE tokens @@ asked.query::tsquery)
-          FROM unnest($4::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place)
+          FROM unnest($4::text[]) WITH ORDINALITY AS asked (query, number) ORDER BY asked.number)
 FROM sampled"""
 """Of a share of the index: how many entries, how many of the owner, how many that match, how many with each word."""
 
@@ -606,10 +606,10 @@ ORDER BY wanted.key DESC"""
 """The entries that matched: the newest revisions of messages that are neither deleted nor erased."""
 
 TERM_POSTINGS_WALK = """
-SELECT asked.place, array(
+SELECT asked.number, array(
     SELECT conversation << 32 | seq FROM words
     WHERE owner = $2 AND conversation = $3 AND (tokens @@ asked.query::tsquery) IS TRUE ORDER BY seq DESC LIMIT $4)
-FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
+FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, number) ORDER BY asked.number"""
 """Of each term the entries of one conversation that have it, newest first, by reading them all."""
 
 TERM_POSTINGS_LOOK_UP = """
