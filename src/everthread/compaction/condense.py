@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from everthread.compaction.fact_ranking import fact_weight, rank_facts, split_kept
-from everthread.compaction.selection import CandidateLine, select_candidates
+from everthread.compaction.selection import ESTIMATE_SLACK, CandidateLine, select_candidates
 from everthread.compaction.sources import ChildSummary, Source, TokenCounter
 from everthread.compaction.summary_format import (
     FACTS_SHARE,
@@ -31,7 +31,8 @@ from everthread.text.normal_forms import normalise
 from everthread.text.sentences import split_sentences
 from everthread.text.terms import terms, tf_idf_weights
 
-_SHARES: dict[Section, float] = {"goal": 0.25, "decisions": 0.5, "facts": 0.7, "open": 0.15, "tools": 0.25}
+# How much of a summary of summaries each section may take at most.
+_CONDENSED_SHARES: dict[Section, float] = {"goal": 0.25, "decisions": 0.5, "facts": 0.7, "open": 0.15, "tools": 0.25}
 _SECTION_WEIGHTS: dict[Section, float] = {
     "goal": 0.8,
     "decisions": 1.0,
@@ -42,8 +43,6 @@ _SECTION_WEIGHTS: dict[Section, float] = {
 }
 _NOT_A_USER = ("assistant: ", "助手：", "system: ", "系统：", "ai: ")
 _USER_FACT_VALUE, _OTHER_FACT_VALUE = 0.5, 0.2
-# The estimate of what a line costs runs a little high; see extract.
-_SLACK = 1.15
 
 
 def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens: TokenCounter) -> str:
@@ -60,8 +59,8 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     prose_tokens = max_tokens - int(max_tokens * FACTS_SHARE)
     chosen = select_candidates(
         _candidates(lines, len(children)),
-        room_tokens=int(prose_tokens * _SLACK),
-        shares=_SHARES,
+        room_tokens=int(prose_tokens * ESTIMATE_SLACK),
+        shares=_CONDENSED_SHARES,
         count_tokens=count_tokens,
     )
     best_first = [lines[candidate.index][0] for candidate in chosen]

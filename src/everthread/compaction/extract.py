@@ -29,7 +29,7 @@ from everthread.compaction.scored_sentences import (
     section_of,
     statements_of,
 )
-from everthread.compaction.selection import CandidateLine, select_candidates
+from everthread.compaction.selection import ESTIMATE_SLACK, CandidateLine, select_candidates
 from everthread.compaction.sources import (
     ConversationKind,
     Source,
@@ -70,11 +70,10 @@ _WORTH_A_LINE = 20
 # Of more than a few messages no single one, however long, takes more than this part.
 _MESSAGE_SHARE = 0.2
 _FEW_MESSAGES = 8
-# The choice estimates what a line costs around its words; the lines are then cut to what they really cost.
-_SLACK = 1.15
 
 _ENDINGS = tuple('.!?…:;,。！？：；，)）"”」』')
-_SHARES: dict[ConversationKind, dict[Section, float]] = {
+# How much of the sentences each section may take at most.
+_SHARES_BY_KIND: dict[ConversationKind, dict[Section, float]] = {
     "chat": {"goal": 0.2, "decisions": 0.4, "facts": 0.8, "open": 0.15, "tools": 0.15},
     "tool-heavy": {"goal": 0.2, "decisions": 0.3, "facts": 0.5, "open": 0.15, "tools": 0.5},
     "coding": {"goal": 0.2, "decisions": 0.35, "facts": 0.6, "open": 0.2, "tools": 0.35},
@@ -124,7 +123,7 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind
         ranked=rank_facts(facts, read),
         days={source.seq: source.said_at.date().isoformat() for source in read if source.said_at},
         language=language,
-        shares=_SHARES[kind],
+        shares=_SHARES_BY_KIND[kind],
         message_share=_MESSAGE_SHARE if len(read) > _FEW_MESSAGES else 1.0,
     )
 
@@ -133,7 +132,7 @@ def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: Tok
     """The sentences, and the list of the facts that none of them holds."""
     chosen = select_candidates(
         draft.candidates,
-        room_tokens=int(prose_tokens * _SLACK),
+        room_tokens=int(prose_tokens * ESTIMATE_SLACK),
         shares=draft.shares,
         message_share=draft.message_share,
         first=draft.first,

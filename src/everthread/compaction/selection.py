@@ -16,6 +16,9 @@ from everthread.text.terms import overlap
 
 # Only the best are compared with each other; a summary of 1,000 tokens has some 40 lines.
 POOL_SIZE = 400
+ESTIMATE_SLACK = 1.15
+"""Callers give so much more room than they have: the choice estimates what a line costs around its words, a little too
+high, and the lines are then cut to what they really cost."""
 _LENGTH_POWER = 0.6
 _REDUNDANCY = 0.8
 # A piece that shares so many of its terms with a chosen one and adds no fact is not told again.
