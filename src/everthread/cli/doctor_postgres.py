@@ -27,11 +27,11 @@ from everthread.cli.doctor import (
     check_tables,
     check_vectors,
 )
-from everthread.core.entries import Entry
+from everthread.core.entries import Entry, Flag, Kind
 from everthread.core.errors import EverthreadError, StoreDamaged
 
 OLDEST_SERVER = 140000
-TO_BE_INDEXED = "e.kind = 0 AND e.flags & 4 = 0 AND c.off_record = 0"
+TO_BE_INDEXED = f"e.kind = {Kind.MESSAGE:d} AND e.flags & {Flag.ERASED:d} = 0 AND c.off_record = 0"
 COUNTS = f"""
 SELECT (SELECT count(*) FROM words),
     (SELECT count(*) FROM entries e JOIN conversations c ON c.owner = e.owner AND c.number = e.conversation
@@ -44,7 +44,8 @@ WHERE entry_count > 0 AND off_record = 0 AND erased_at IS NULL ORDER BY random()
 
 SOME_MESSAGE = f"""
 SELECT {sql.ENTRY} FROM entries e
-WHERE e.owner = $1 AND e.conversation = $2 AND e.seq >= $3 AND e.kind = 0 AND e.flags & 4 = 0
+WHERE e.owner = $1 AND e.conversation = $2 AND e.seq >= $3 AND e.kind = {Kind.MESSAGE:d}
+  AND e.flags & {Flag.ERASED:d} = 0
   AND NOT EXISTS (
     SELECT 1 FROM payloads p
     WHERE p.owner = e.owner AND p.conversation = e.conversation AND p.seq = e.seq AND p.blob IS NOT NULL)

@@ -31,14 +31,14 @@ from everthread.cli.doctor import (
     check_tables,
     check_vectors,
 )
-from everthread.core.entries import Entry
+from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, Flag, Kind
 from everthread.core.ids import owner_scope
 from everthread.text.words import scope_token
 
-TO_BE_INDEXED = """
-SELECT c.owner, count(*) FILTER (WHERE u.after_seq IS NULL OR e.key & 4294967295 <= u.after_seq), count(*)
-FROM entries e JOIN conversations c ON c.number = e.key >> 32 LEFT JOIN unindexed u ON u.conversation = c.number
-WHERE e.kind = 0 AND e.flags & 4 = 0 AND c.off_record = 0
+TO_BE_INDEXED = f"""
+SELECT c.owner, count(*) FILTER (WHERE u.after_seq IS NULL OR e.key & {SEQ_MASK} <= u.after_seq), count(*)
+FROM entries e JOIN conversations c ON c.number = e.key >> {SEQ_BITS} LEFT JOIN unindexed u ON u.conversation = c.number
+WHERE e.kind = {Kind.MESSAGE:d} AND e.flags & {Flag.ERASED:d} = 0 AND c.off_record = 0
 GROUP BY c.owner"""
 """How many messages of each owner the index must hold by now, and how many in the end."""
 INDEXED = "SELECT count(*) FROM words WHERE words MATCH ?"
@@ -47,9 +47,9 @@ KEYS = "SELECT coalesce(min(key), 0), coalesce(max(key), 0) FROM entries"
 """Between which keys a sample is drawn."""
 SOME_MESSAGE = f"""
 SELECT e.key, c.owner, {sql.ENTRY}
-FROM entries e JOIN conversations c ON c.number = e.key >> 32 LEFT JOIN unindexed u ON u.conversation = c.number
-WHERE e.key >= ? AND e.kind = 0 AND e.flags & 4 = 0 AND c.off_record = 0
-  AND (u.after_seq IS NULL OR e.key & 4294967295 <= u.after_seq)
+FROM entries e JOIN conversations c ON c.number = e.key >> {SEQ_BITS} LEFT JOIN unindexed u ON u.conversation = c.number
+WHERE e.key >= ? AND e.kind = {Kind.MESSAGE:d} AND e.flags & {Flag.ERASED:d} = 0 AND c.off_record = 0
+  AND (u.after_seq IS NULL OR e.key & {SEQ_MASK} <= u.after_seq)
   AND NOT EXISTS (SELECT 1 FROM payloads p WHERE p.key = e.key AND p.blob IS NOT NULL)
 ORDER BY e.key LIMIT 1"""
 """The next message, from a key on, that the index must hold."""

@@ -16,22 +16,24 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation, is_postgres, require_postgres
+from everthread.core.entries import HIDDEN_FLAGS, SEQ_BITS, SEQ_MASK, Kind, Revision
 from everthread.core.errors import Invalid, StoreError
 
 _MOST_BYTES = 16
 """How much of a value that is no text a table shows."""
 
-SQLITE_MESSAGES = """
+SQLITE_MESSAGES = f"""
 CREATE TEMP VIEW messages AS
-SELECT c.owner, c.id AS conversation, place.key & 4294967295 AS seq, place.id, e.role,
-    strftime('%Y-%m-%d %H:%M:%S', e.created_at / 1000000, 'unixepoch') AS at, message_text({raw}) AS text
+SELECT c.owner, c.id AS conversation, place.key & {SEQ_MASK} AS seq, place.id, e.role,
+    strftime('%Y-%m-%d %H:%M:%S', e.created_at / 1000000, 'unixepoch') AS at, message_text({{raw}}) AS text
 FROM entries place
-JOIN entries e ON e.key = (place.key & ~4294967295) | coalesce(place.newest_seq, place.key & 4294967295)
-JOIN conversations c ON c.number = place.key >> 32
-WHERE place.kind = 0 AND (place.how IS NULL OR place.how = 2) AND place.flags & 5 = 0 AND c.deleted_at IS NULL"""
+JOIN entries e ON e.key = (place.key & ~{SEQ_MASK}) | coalesce(place.newest_seq, place.key & {SEQ_MASK})
+JOIN conversations c ON c.number = place.key >> {SEQ_BITS}
+WHERE place.kind = {Kind.MESSAGE:d} AND (place.how IS NULL OR place.how = {Revision.EDIT:d})
+  AND place.flags & {HIDDEN_FLAGS:d} = 0 AND c.deleted_at IS NULL"""
 """Every message in its newest revision, but those that are deleted or erased."""
 
-POSTGRES_MESSAGES = """
+POSTGRES_MESSAGES = f"""
 CREATE FUNCTION pg_temp.message_text(raw bytea) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN RETURN convert_from(raw, 'UTF8')::json ->> 'content';
 EXCEPTION WHEN OTHERS THEN RETURN NULL;  -- text that JSON takes and PostgreSQL does not
@@ -45,7 +47,8 @@ FROM entries place
 JOIN entries e ON e.owner = place.owner AND e.conversation = place.conversation
   AND e.seq = coalesce(place.newest_seq, place.seq)
 JOIN conversations c ON c.owner = place.owner AND c.number = place.conversation
-WHERE place.kind = 0 AND (place.how IS NULL OR place.how = 2) AND place.flags & 5 = 0 AND c.deleted_at IS NULL;
+WHERE place.kind = {Kind.MESSAGE:d} AND (place.how IS NULL OR place.how = {Revision.EDIT:d})
+  AND place.flags & {HIDDEN_FLAGS:d} = 0 AND c.deleted_at IS NULL;
 SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"""
 """The same; content that is a list of parts is shown as JSON."""
 

@@ -59,6 +59,10 @@ class Flag(IntFlag):
     SECRET = 8
 
 
+HIDDEN_FLAGS = Flag.DELETED | Flag.ERASED
+"""An entry with one of these is not shown."""
+
+
 class Entry(NamedTuple):
     """One row of the log, in the order of the columns read.
 

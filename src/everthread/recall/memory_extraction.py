@@ -22,7 +22,7 @@ from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.cancellation import cancel_count
 from everthread.core.embeddings import Embedder
-from everthread.core.entries import Entry, Flag, Kind, Revision
+from everthread.core.entries import HIDDEN_FLAGS, Entry, Kind, Revision
 from everthread.core.errors import ModelError
 from everthread.core.ids import new_id
 from everthread.core.memories import ALWAYS_SHOWN, Memory, MemoryKind, MemoryScope, Origin
@@ -102,11 +102,7 @@ def _user_texts(entries: Sequence[Entry]) -> Iterator[tuple[int, str]]:
     for entry in entries:
         if entry.kind != Kind.MESSAGE or entry.role != "user" or not entry.raw:
             continue
-        if (
-            entry.newest_seq is not None
-            or entry.change_kind == Revision.STUB
-            or entry.flags & (Flag.DELETED | Flag.ERASED)
-        ):
+        if entry.newest_seq is not None or entry.change_kind == Revision.STUB or entry.flags & HIDDEN_FLAGS:
             continue
         payload = Message(entry).payload
         if is_user_turn(payload):

@@ -20,7 +20,7 @@ from everthread.core.chain import commitment_of
 from everthread.core.checkpoints import StoredCheckpoint, StoredWrite, Thread
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.compactions import Compaction
-from everthread.core.entries import SEQ_MASK, Entry, Kind, entry_key
+from everthread.core.entries import SEQ_MASK, Entry, Kind, Revision, entry_key
 from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
@@ -40,6 +40,11 @@ key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_
 """The columns written with an entry: those of an `Entry` up to its payload, in its order, and its flags."""
 
 _DAMAGED = "an entry is damaged: run verify"
+
+
+def is_place(row: str) -> str:
+    """The SQL of `Entry.is_place`, for the row of `entries` by this alias."""
+    return f"{row}.kind = {Kind.MESSAGE:d} AND ({row}.how IS NULL OR {row}.how = {Revision.EDIT:d})"
 
 
 def row_payload(entry: Entry) -> bytes | None:

@@ -3,6 +3,8 @@ that PostgreSQL does not let bind, or plans by the value."""
 
 from __future__ import annotations
 
+from everthread.core.entries import Flag
+
 MODEL = "SELECT number, dimension FROM vector_models WHERE name = $1"
 """An embedder's number and dimension."""
 
@@ -15,12 +17,12 @@ NEW_MODEL = "INSERT INTO vector_models (name, dimension) VALUES ($1, $2) ON CONF
 LIVING = "SELECT number FROM conversations WHERE owner = $1 AND id = $2 AND erased_at IS NULL FOR SHARE"
 """A conversation, which is not erased until we have committed."""
 
-_PUT = """
-INSERT INTO vectors (owner, conversation, model, seq, part, {column})
-SELECT $1, $2, $3, $4, $5, $6::{type}
+_PUT = f"""
+INSERT INTO vectors (owner, conversation, model, seq, part, {{column}})
+SELECT $1, $2, $3, $4, $5, $6::{{type}}
 WHERE NOT EXISTS (
-    SELECT 1 FROM entries WHERE owner = $1 AND conversation = $2 AND seq = $4 AND flags & 4 <> 0)
-ON CONFLICT (owner, conversation, model, seq, part) DO UPDATE SET {column} = excluded.{column}"""
+    SELECT 1 FROM entries WHERE owner = $1 AND conversation = $2 AND seq = $4 AND flags & {Flag.ERASED:d} <> 0)
+ON CONFLICT (owner, conversation, model, seq, part) DO UPDATE SET {{column}} = excluded.{{column}}"""
 
 PUT_EMBEDDING = _PUT.format(column="embedding", type="real[]::halfvec")
 """Keep a vector unless its entry was erased."""

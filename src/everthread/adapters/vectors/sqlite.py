@@ -23,7 +23,7 @@ from everthread.core.embeddings import (
     dimension_of,
     same_dimension,
 )
-from everthread.core.entries import entry_key
+from everthread.core.entries import Flag, entry_key
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.nouns import Ref
@@ -40,7 +40,7 @@ MODELS = "SELECT number, name, dimension FROM vector_models ORDER BY number"
 NEW_MODEL = "INSERT INTO vector_models (name, dimension) VALUES (?, ?)"
 """Know an embedder."""
 
-IS_GONE = "SELECT 1 FROM entries WHERE key = ? AND flags & 4 <> 0"
+IS_GONE = f"SELECT 1 FROM entries WHERE key = ? AND flags & {Flag.ERASED:d} <> 0"
 """Whether an entry was erased."""
 
 PAGE = "SELECT body FROM vectors WHERE conversation = ? AND model = ? AND page = ?"

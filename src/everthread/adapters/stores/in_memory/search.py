@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from everthread.adapters.stores.in_memory.notes import matches
 from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryDatabase
-from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, Flag, Revision, entry_key
+from everthread.core.entries import HIDDEN_FLAGS, SEQ_BITS, SEQ_MASK, Entry, Revision, entry_key
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
 from everthread.core.ports import PlacedMessage, Postings, WordMatch, WordMatches
@@ -84,13 +84,13 @@ def _placed(row: ConversationRow, seq: int) -> PlacedMessage | None:
     found = row.entries[seq - 1]
     place = row.entries[(found.revises or 1) - 1] if found.change_kind == Revision.REPLACE else found
     newest = place if place.newest_seq is None else row.entries[place.newest_seq - 1]
-    if not place.is_place or place.flags & (Flag.DELETED | Flag.ERASED) or newest.is_erased:
+    if not place.is_place or place.flags & HIDDEN_FLAGS or newest.is_erased:
         return None
     return PlacedMessage(row.info.id, entry_key(row.number, place.seq), place.branch, place.depth, newest)
 
 
 def _is_current(row: ConversationRow, entry: Entry) -> bool:
     """Whether this is the newest revision of a message that is neither deleted nor erased."""
-    if entry.newest_seq is not None or entry.flags & (Flag.DELETED | Flag.ERASED):
+    if entry.newest_seq is not None or entry.flags & HIDDEN_FLAGS:
         return False
     return entry.change_kind != Revision.REPLACE or row.entries[(entry.revises or 1) - 1].newest_seq == entry.seq

@@ -8,7 +8,7 @@ from everthread.adapters.jobs.in_memory import InMemoryJobs
 from everthread.adapters.stores.in_memory.rows import InMemoryDatabase, age
 from everthread.compaction.summary_chain import summary_chain
 from everthread.core.compactions import Compaction
-from everthread.core.entries import Flag
+from everthread.core.entries import HIDDEN_FLAGS, Flag
 from everthread.core.errors import NotFound
 from everthread.core.jobs import NewJob
 from everthread.core.log import BranchName, CompactionQuery
@@ -46,7 +46,7 @@ class InMemoryViews:
             pinned=[
                 (place, row.entries[place.newest_seq - 1] if place.newest_seq else place)
                 for place in row.entries
-                if place.is_place and place.flags & Flag.PINNED and not place.flags & (Flag.DELETED | Flag.ERASED)
+                if place.is_place and place.flags & Flag.PINNED and not place.flags & HIDDEN_FLAGS
             ][-MOST_PINNED:],
             policies=(self._policy, row.policy),
         )

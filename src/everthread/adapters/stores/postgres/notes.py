@@ -9,6 +9,7 @@ from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_wo
 from everthread.adapters.stores.nearest import nearest
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.adapters.stores.postgres.statements import ConversationKey
+from everthread.core.entries import Flag
 from everthread.core.notes import (
     MemorySource,
     Note,
@@ -21,6 +22,7 @@ from everthread.core.notes import (
     NoteQuery,
     NotesFound,
     NotesSeen,
+    NoteState,
     Topic,
     Use,
     UseCount,
@@ -41,7 +43,8 @@ LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 7310580732))"
 BY_KEY = f"{_NOTE} WHERE owner = $1 AND (kind, id) IN (SELECT * FROM unnest($2::smallint[], $3::text[]))"
 """Notes by their names."""
 
-ABOUT = f"{_NOTE} WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4 AND state = 0 ORDER BY number"
+ABOUT = f"""
+{_NOTE} WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4 AND state = {NoteState.LIVE:d} ORDER BY number"""
 """The live notes of a kind in a namespace that are about the same."""
 
 PLACES = """
@@ -50,11 +53,12 @@ FROM conversations c LEFT JOIN conversations p ON p.owner = c.owner AND p.number
 WHERE c.owner = $1 AND c.id = ANY($2::text[]) AND c.erased_at IS NULL"""
 """The columns of conversations that a change of notes may need."""
 
-STANDING = """
+STANDING = f"""
 SELECT asked.id, asked.seq
 FROM unnest($2::text[], $3::bigint[]) AS asked (id, seq)
 JOIN conversations c ON c.owner = $1 AND c.id = asked.id AND c.erased_at IS NULL
-JOIN entries e ON e.owner = c.owner AND e.conversation = c.number AND e.seq = asked.seq AND e.flags & 4 = 0"""
+JOIN entries e ON e.owner = c.owner AND e.conversation = c.number AND e.seq = asked.seq
+  AND e.flags & {Flag.ERASED:d} = 0"""
 """Which of these entries are in the log and not erased."""
 
 PUT = f"""
@@ -82,7 +86,8 @@ ORDER BY number DESC LIMIT $6"""
 PINNED = LISTING.replace("ORDER BY", "  AND pinned_at IS NOT NULL ORDER BY")
 """The pinned notes among them."""
 
-NAMESPACES = "SELECT shelf, count(*) FROM notes WHERE owner = $1 AND kind = $2 AND state = 0 GROUP BY shelf"
+NAMESPACES = f"""
+SELECT shelf, count(*) FROM notes WHERE owner = $1 AND kind = $2 AND state = {NoteState.LIVE:d} GROUP BY shelf"""
 """The number of notes in each namespace."""
 
 OWNERS = "SELECT DISTINCT owner FROM notes ORDER BY owner"
@@ -99,14 +104,16 @@ SELECT (SELECT count(*) FROM (
 FROM unnest($3::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place"""
 """How many notes have each word, counted up to a cap."""
 
-COUNT_ON = """
+COUNT_ON = f"""
 SELECT count(*) FROM notes
-WHERE owner = $1 AND kind IN (0, 2) AND shelf = ANY($2::text[]) AND state = 0"""
+WHERE owner = $1 AND kind IN ({NoteKind.MEMORY:d}, {NoteKind.PASSAGE:d}) AND shelf = ANY($2::text[])
+  AND state = {NoteState.LIVE:d}"""
 """The number of notes in some namespaces."""
 
-VECTORS = """
+VECTORS = f"""
 SELECT number, vector FROM notes
-WHERE owner = $1 AND kind IN (0, 2) AND shelf = ANY($2::text[]) AND state = 0 AND model = $3"""
+WHERE owner = $1 AND kind IN ({NoteKind.MEMORY:d}, {NoteKind.PASSAGE:d}) AND shelf = ANY($2::text[])
+  AND state = {NoteState.LIVE:d} AND model = $3"""
 """The vectors of the live notes in namespaces."""
 
 FOUND = f"{_NOTE} WHERE owner = $1 AND number = ANY($2::bigint[])"

@@ -15,7 +15,10 @@ from everthread.adapters.stores.layout import (
     REPLY_COLUMNS,
     THREAD_COLUMNS,
     WRITE_COLUMNS,
+    is_place,
 )
+from everthread.core.checkpoints import CheckpointState
+from everthread.core.entries import HIDDEN_FLAGS, SEQ_BITS, SEQ_MASK, Flag, Kind, Mark, Revision
 
 
 class ConversationKey(NamedTuple):
@@ -120,7 +123,7 @@ _ENTRIES = f"SELECT {ENTRY} FROM entries e WHERE e.owner = $1 AND e.conversation
 
 ENTRIES_BY_ID = f"""
 SELECT {ENTRY} FROM entries e
-WHERE e.owner = $1 AND e.conversation + 0 = $2 AND e.id = ANY($3::text[]) AND e.kind <> 2 ORDER BY e.seq"""
+WHERE e.owner = $1 AND e.conversation + 0 = $2 AND e.id = ANY($3::text[]) AND e.kind <> {Kind.MARK:d} ORDER BY e.seq"""
 """Every revision of some messages, by their index (`conversation + 0`: by no other)."""
 
 ENTRIES_BY_SEQ = f"{_ENTRIES} AND e.seq = ANY($3::bigint[]) ORDER BY e.seq"
@@ -129,11 +132,12 @@ ENTRIES_BY_SEQ = f"{_ENTRIES} AND e.seq = ANY($3::bigint[]) ORDER BY e.seq"
 SCAN = f"{_ENTRIES} AND e.seq > $3 ORDER BY e.seq LIMIT $4"
 """The log itself, in order."""
 
-FRAMEWORK_ENTRIES = f"{_ENTRIES} AND (e.kind = 1 OR (e.kind = 2 AND e.how = 4)) ORDER BY e.seq"
+FRAMEWORK_ENTRIES = f"""
+{_ENTRIES} AND (e.kind = {Kind.SUMMARY:d} OR (e.kind = {Kind.MARK:d} AND e.how = {Mark.REMOVED:d})) ORDER BY e.seq"""
 """Summaries of frameworks, and marks of what they removed from their lists."""
 
 PATH = f"""
-{_ENTRIES} AND e.seq > $3 AND e.seq <= $4 AND e.branch = $5 AND e.kind = 0 AND (e.how IS NULL OR e.how = 2)
+{_ENTRIES} AND e.seq > $3 AND e.seq <= $4 AND e.branch = $5 AND {is_place("e")}
   AND e.flags & $6 = 0
 ORDER BY e.seq LIMIT $7"""
 """Places of one stretch of a branch, oldest first."""
@@ -278,7 +282,8 @@ DEPTH = "SELECT depth FROM entries WHERE owner = $1 AND conversation = $2 AND se
 """How many messages a path has up to one."""
 
 PINNED = f"""
-{_ENTRIES} AND e.flags & 2 <> 0 AND e.flags & 5 = 0 AND (e.how IS NULL OR e.how = 2)
+{_ENTRIES} AND e.flags & {Flag.PINNED:d} <> 0 AND e.flags & {HIDDEN_FLAGS:d} = 0
+  AND (e.how IS NULL OR e.how = {Revision.EDIT:d})
 ORDER BY e.seq DESC LIMIT $3"""
 """The places of pinned messages that are neither deleted nor erased, the newest first."""
 
@@ -365,7 +370,8 @@ _CHECKPOINTS = f"SELECT {_CHECKPOINT} FROM agent_checkpoints c WHERE c.owner = $
 CHECKPOINT = f"{_CHECKPOINTS} AND c.namespace = $3 AND c.id = $4"
 """One checkpoint, shown or not."""
 
-NEWEST_CHECKPOINT = f"{_CHECKPOINTS} AND c.namespace = $3 AND c.state = 0 ORDER BY c.id DESC LIMIT 1"
+NEWEST_CHECKPOINT = f"""
+{_CHECKPOINTS} AND c.namespace = $3 AND c.state = {CheckpointState.VISIBLE:d} ORDER BY c.id DESC LIMIT 1"""
 """The checkpoint shown with the greatest id."""
 
 CHECKPOINTS = f"{_CHECKPOINTS} ORDER BY c.number"
@@ -374,7 +380,7 @@ CHECKPOINTS = f"{_CHECKPOINTS} ORDER BY c.number"
 LIST_CHECKPOINTS = f"""
 SELECT t.id, t.number, {_CHECKPOINT}
 FROM conversations t JOIN agent_checkpoints c ON c.owner = t.owner AND c.conversation = t.number
-WHERE t.owner = $1 AND ($2::text IS NULL OR t.id = $2) AND t.erased_at IS NULL AND c.state = 0
+WHERE t.owner = $1 AND ($2::text IS NULL OR t.id = $2) AND t.erased_at IS NULL AND c.state = {CheckpointState.VISIBLE:d}
   AND ($3::text IS NULL OR c.namespace = $3) AND ($4::text IS NULL OR c.id = $4) AND ($5::text IS NULL OR c.id < $5)
   AND ($6::text IS NULL OR t.id COLLATE "C" > $6
     OR t.id = $6 AND (c.namespace > $7 OR c.namespace = $7 AND c.id < $8))
@@ -575,19 +581,19 @@ SELECT count(*), count(*) FILTER (WHERE tokens @@ $1::text::tsquery),
 FROM sampled"""
 """Of a share of the index: how many entries, how many of the owner, how many that match, how many with each word."""
 
-WALK = """
+WALK = f"""
 SELECT found.key
 FROM (SELECT number FROM conversations WHERE owner = $2 AND ($4::bigint IS NULL OR number = $4) ORDER BY number DESC) c
 CROSS JOIN LATERAL (
-    SELECT conversation << 32 | seq AS key FROM words
+    SELECT conversation << {SEQ_BITS} | seq AS key FROM words
     WHERE owner = $2 AND conversation = c.number AND (tokens @@ $1::text::tsquery) IS TRUE
     ORDER BY seq DESC LIMIT $3) AS found
 LIMIT $3"""
 """The newest entries that match, by reading an owner's entries from the newest on: for words that are common."""
 
-LOOK_UP = """
+LOOK_UP = f"""
 WITH matching AS MATERIALIZED (SELECT owner, conversation, seq FROM words WHERE tokens @@ $1::text::tsquery)
-SELECT conversation << 32 | seq FROM matching
+SELECT conversation << {SEQ_BITS} | seq FROM matching
 WHERE owner = $2 AND ($3::bigint IS NULL OR conversation = $3) ORDER BY conversation DESC, seq DESC LIMIT $4"""
 """An owner's newest entries that match, by the index of words: for words that are rare."""
 
@@ -596,42 +602,43 @@ _WANTED = "unnest($1::bigint[]) AS wanted (key)"
 MATCHED_ENTRIES = f"""
 SELECT c.id, wanted.key, {ENTRY}
 FROM {_WANTED}
-JOIN entries e ON e.owner = $2 AND e.conversation = wanted.key >> 32 AND e.seq = wanted.key & 4294967295
+JOIN entries e ON e.owner = $2 AND e.conversation = wanted.key >> {SEQ_BITS} AND e.seq = wanted.key & {SEQ_MASK}
 JOIN conversations c ON c.owner = e.owner AND c.number = e.conversation
 LEFT JOIN entries place
-  ON e.how = 0 AND place.owner = e.owner AND place.conversation = e.conversation AND place.seq = e.revises
+  ON e.how = {Revision.REPLACE:d} AND place.owner = e.owner AND place.conversation = e.conversation
+    AND place.seq = e.revises
 WHERE c.deleted_at IS NULL AND e.newest_seq IS NULL
-  AND e.flags & 5 = 0 AND (e.how IS DISTINCT FROM 0 OR place.newest_seq = e.seq)
+  AND e.flags & {HIDDEN_FLAGS:d} = 0 AND (e.how IS DISTINCT FROM {Revision.REPLACE:d} OR place.newest_seq = e.seq)
 ORDER BY wanted.key DESC"""
 """The entries that matched: the newest revisions of messages that are neither deleted nor erased."""
 
-TERM_POSTINGS_WALK = """
+TERM_POSTINGS_WALK = f"""
 SELECT asked.number, array(
-    SELECT conversation << 32 | seq FROM words
+    SELECT conversation << {SEQ_BITS} | seq FROM words
     WHERE owner = $2 AND conversation = $3 AND (tokens @@ asked.query::tsquery) IS TRUE ORDER BY seq DESC LIMIT $4)
 FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, number) ORDER BY asked.number"""
 """Of each term the entries of one conversation that have it, newest first, by reading them all."""
 
-TERM_POSTINGS_LOOK_UP = """
+TERM_POSTINGS_LOOK_UP = f"""
 WITH matching AS MATERIALIZED (SELECT conversation, seq FROM words WHERE tokens @@ $1::text::tsquery)
-SELECT conversation << 32 | seq FROM matching ORDER BY conversation DESC, seq DESC LIMIT $2"""
+SELECT conversation << {SEQ_BITS} | seq FROM matching ORDER BY conversation DESC, seq DESC LIMIT $2"""
 """The entries of an owner that have a term, newest first, by the index of words."""
 
 CONVERSATION_NUMBERS = "SELECT id, number FROM conversations WHERE owner = $1 AND id = ANY($2::text[])"
 """The numbers of conversations."""
 
 PLACED = f"""
-SELECT c.id, place.conversation << 32 | place.seq, place.branch, place.depth, {ENTRY}
+SELECT c.id, place.conversation << {SEQ_BITS} | place.seq, place.branch, place.depth, {ENTRY}
 FROM {_WANTED}
 JOIN entries found
-  ON found.owner = $2 AND found.conversation = wanted.key >> 32 AND found.seq = wanted.key & 4294967295
+  ON found.owner = $2 AND found.conversation = wanted.key >> {SEQ_BITS} AND found.seq = wanted.key & {SEQ_MASK}
 JOIN entries place ON place.owner = found.owner AND place.conversation = found.conversation
-  AND place.seq = CASE WHEN found.how = 0 THEN found.revises ELSE found.seq END
+  AND place.seq = CASE WHEN found.how = {Revision.REPLACE:d} THEN found.revises ELSE found.seq END
 JOIN entries e ON e.owner = place.owner AND e.conversation = place.conversation
   AND e.seq = coalesce(place.newest_seq, place.seq)
 JOIN conversations c ON c.owner = place.owner AND c.number = place.conversation
-WHERE c.deleted_at IS NULL AND place.kind = 0 AND (place.how IS NULL OR place.how = 2)
-  AND place.flags & 5 = 0 AND e.flags & 4 = 0"""
+WHERE c.deleted_at IS NULL AND {is_place("place")}
+  AND place.flags & {HIDDEN_FLAGS:d} = 0 AND e.flags & {Flag.ERASED:d} = 0"""
 """Messages by the keys of their place or of a revision, in their newest revision; none that is deleted or erased."""
 
 # -- erasing ---------------------------------------------------------------------------------------------------
@@ -641,8 +648,8 @@ SELECT number FROM conversations
 WHERE owner = $1 AND ($2::text IS NULL OR id = $2) AND erased_at IS NULL ORDER BY number FOR UPDATE"""
 """The conversations an erase reaches; nobody writes to them until it is done."""
 
-_TO_ERASE = """
-e.owner = $1 AND e.conversation = ANY($2::bigint[]) AND ($3::text IS NULL OR e.id = $3 AND e.kind <> 2)"""
+_TO_ERASE = f"""
+e.owner = $1 AND e.conversation = ANY($2::bigint[]) AND ($3::text IS NULL OR e.id = $3 AND e.kind <> {Kind.MARK:d})"""
 _OF_ERASED = f"(owner, conversation, seq) IN (SELECT e.owner, e.conversation, e.seq FROM entries e WHERE {_TO_ERASE})"
 
 DELETE_WORDS = f"DELETE FROM words WHERE {_OF_ERASED}"
@@ -658,7 +665,7 @@ SET raw = NULL, salt = NULL, tokens = 0, flags = e.flags | 4, updated_at = $4,
             SELECT p.body FROM payloads p
             WHERE p.owner = e.owner AND p.conversation = e.conversation AND p.seq = e.seq))),
         e.commitment)
-WHERE {_TO_ERASE} AND e.flags & 4 = 0"""
+WHERE {_TO_ERASE} AND e.flags & {Flag.ERASED:d} = 0"""
 """Destroy payloads and salts; the commitment, as `core.chain.commit` makes it, keeps the chain provable."""
 
 DELETE_COMPACTIONS = "DELETE FROM compactions WHERE owner = $1 AND conversation = ANY($2::bigint[])"
@@ -711,7 +718,7 @@ NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE owner = $1 AND 
 """Whoever remembers what the checkpoints held is to look again."""
 
 ENTRIES_TO_ERASE = f"""
-SELECT {ENTRY} FROM entries e WHERE {_TO_ERASE} AND e.flags & 4 = 0 ORDER BY e.conversation, e.seq"""
+SELECT {ENTRY} FROM entries e WHERE {_TO_ERASE} AND e.flags & {Flag.ERASED:d} = 0 ORDER BY e.conversation, e.seq"""
 """The entries of a message that still have their payload."""
 
 SEQS_OF = f"SELECT e.seq FROM entries e WHERE {_TO_ERASE}"
@@ -799,10 +806,10 @@ INSERT_VERSION = "INSERT INTO schema_version (version) VALUES ($1)"
 
 STATS = {
     "conversations": "SELECT count(*) FROM conversations WHERE erased_at IS NULL",
-    "messages": "SELECT count(*) FROM entries WHERE kind = 0 AND (how IS NULL OR how = 2) AND flags & 4 = 0",
+    "messages": f"SELECT count(*) FROM entries e WHERE {is_place('e')} AND e.flags & {Flag.ERASED:d} = 0",
     "entries": "SELECT count(*) FROM entries",
-    "erased_entries": "SELECT count(*) FROM entries WHERE flags & 4 <> 0",
-    "flagged_secrets": "SELECT count(*) FROM entries WHERE flags & 8 <> 0",
+    "erased_entries": f"SELECT count(*) FROM entries WHERE flags & {Flag.ERASED:d} <> 0",
+    "flagged_secrets": f"SELECT count(*) FROM entries WHERE flags & {Flag.SECRET:d} <> 0",
     "owners": "SELECT count(DISTINCT owner) FROM conversations",
     "jobs_waiting": JOBS_IN_STATE.format(status="todo"),
     "jobs_dead": JOBS_IN_STATE.format(status="failed"),

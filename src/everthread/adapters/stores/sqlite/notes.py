@@ -12,6 +12,7 @@ import orjson
 from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
 from everthread.adapters.stores.nearest import nearest
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
+from everthread.core.entries import SEQ_BITS, Flag
 from everthread.core.notes import (
     Note,
     NoteChange,
@@ -23,6 +24,7 @@ from everthread.core.notes import (
     NoteQuery,
     NotesFound,
     NotesSeen,
+    NoteState,
     Topic,
     UseCount,
     namespace_scope,
@@ -50,9 +52,10 @@ FROM conversations c LEFT JOIN conversations p ON p.number = c.parent_number
 WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL"""
 """The columns of a conversation that a change of notes may need."""
 
-STANDS = """
+STANDS = f"""
 SELECT 1 FROM conversations c JOIN entries e
-WHERE c.owner = ? AND c.id = ? AND e.key = c.number << 32 | ? AND c.erased_at IS NULL AND e.flags & 4 = 0"""
+WHERE c.owner = ? AND c.id = ? AND e.key = c.number << {SEQ_BITS} | ? AND c.erased_at IS NULL
+  AND e.flags & {Flag.ERASED:d} = 0"""
 """Whether an entry is in the log and not erased."""
 
 INSERT = f"INSERT INTO notes (owner, {NOTE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -85,7 +88,8 @@ PINNED = LISTING.replace("FROM notes", "FROM notes INDEXED BY notes_pinned") + "
 IN_NAMESPACES = " AND shelf IN (SELECT value FROM json_each(:namespaces))"
 NEWEST_FIRST = " ORDER BY number DESC LIMIT :limit"
 
-NAMESPACES = "SELECT shelf, count(*) FROM notes WHERE owner = ? AND kind = ? AND state = 0 GROUP BY shelf"
+NAMESPACES = f"""
+SELECT shelf, count(*) FROM notes WHERE owner = ? AND kind = ? AND state = {NoteState.LIVE:d} GROUP BY shelf"""
 """The number of notes in each namespace."""
 
 OWNERS = "SELECT DISTINCT owner FROM notes ORDER BY owner"
@@ -103,9 +107,10 @@ MATCH_COUNT = f"SELECT count(*) FROM (SELECT 1 FROM note_words WHERE note_words 
 FOUND = f"{_NOTE} WHERE number = ? AND owner = ?"
 """A note by its number."""
 
-VECTORS = """
+VECTORS = f"""
 SELECT number, vector FROM notes
-WHERE owner = :owner AND kind IN (0, 2) AND shelf IN (SELECT value FROM json_each(:namespaces)) AND state = 0
+WHERE owner = :owner AND kind IN ({NoteKind.MEMORY:d}, {NoteKind.PASSAGE:d})
+  AND shelf IN (SELECT value FROM json_each(:namespaces)) AND state = {NoteState.LIVE:d}
   AND model = :model"""
 """The vectors of the live notes in namespaces."""
 

@@ -12,7 +12,10 @@ from everthread.adapters.stores.layout import (
     REPLY_COLUMNS,
     THREAD_COLUMNS,
     WRITE_COLUMNS,
+    is_place,
 )
+from everthread.core.checkpoints import CheckpointState
+from everthread.core.entries import HIDDEN_FLAGS, SEQ_BITS, SEQ_MASK, Flag, Kind, Mark, Revision
 
 PAGE = 1024
 """Bytes of a page of a new file. Packed messages fill such pages as well as larger ones; each of the many tables that
@@ -69,7 +72,7 @@ RAW = """coalesce(unpacked(e.raw, e.id), (
 """A payload, from wherever it is; `blob` and `unpacked` are our own functions (`blobs`, `packing`)."""
 
 ENTRY = f"""
-e.key & 4294967295, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
+e.key & {SEQ_MASK}, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
 e.tokens, e.salt, e.chain, {RAW},
 e.commitment, e.newest_seq, e.flags, e.updated_at"""
 """The columns of an `Entry`, in its order."""
@@ -139,14 +142,15 @@ INDEXED_SEQS = "SELECT seq FROM entry_ids WHERE conversation = ? AND hash IN ({}
 INDEXED_HASHES_AFTER = "SELECT hash FROM entry_ids WHERE conversation = ? AND hash > ? ORDER BY hash LIMIT ?"
 """The next hashes of a conversation's ids in the index."""
 
-PENDING_SEQS = """
-SELECT key & 4294967295 FROM entries
-WHERE key > (? << 32) + coalesce((SELECT seq FROM entry_ids_until WHERE conversation = ?), 0) AND key <= ?
-  AND id IN ({})"""
+PENDING_SEQS = f"""
+SELECT key & {SEQ_MASK} FROM entries
+WHERE key > (? << {SEQ_BITS}) + coalesce((SELECT seq FROM entry_ids_until WHERE conversation = ?), 0) AND key <= ?
+  AND id IN ({{}})"""
 """Where ids stand that are not in the index yet."""
 
-PENDING_IDS = """
-SELECT key & 4294967295, CAST(id AS TEXT) FROM entries WHERE key > ? AND key <= ? AND kind <> 2 ORDER BY key"""
+PENDING_IDS = f"""
+SELECT key & {SEQ_MASK}, CAST(id AS TEXT) FROM entries
+WHERE key > ? AND key <= ? AND kind <> {Kind.MARK:d} ORDER BY key"""
 """The ids in a stretch of a log."""
 
 IDS_INDEXED_UNTIL = "SELECT seq FROM entry_ids_until WHERE conversation = ?"
@@ -171,12 +175,13 @@ SCAN = f"SELECT {ENTRY} FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e
 
 FRAMEWORK_ENTRIES = f"""
 SELECT {ENTRY} FROM entries e
-WHERE e.key > ? AND e.key <= ? AND (e.kind = 1 OR (e.kind = 2 AND e.how = 4)) ORDER BY e.key"""
+WHERE e.key > ? AND e.key <= ?
+  AND (e.kind = {Kind.SUMMARY:d} OR (e.kind = {Kind.MARK:d} AND e.how = {Mark.REMOVED:d})) ORDER BY e.key"""
 """Summaries of frameworks, and marks of what they removed from their lists."""
 
 PATH = f"""
 SELECT {ENTRY} FROM entries e
-WHERE e.key > ? AND e.key < ? AND e.branch = ? AND e.kind = 0 AND (e.how IS NULL OR e.how = 2) AND e.flags & ? = 0
+WHERE e.key > ? AND e.key < ? AND e.branch = ? AND {is_place("e")} AND e.flags & ? = 0
 ORDER BY e.key LIMIT ?"""
 """Places of one stretch of a branch, oldest first."""
 
@@ -229,7 +234,7 @@ FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e.key LIMIT ?"""
 
 WAITING_MESSAGES = f"""
 SELECT e.key, {RAW} FROM entries e
-WHERE e.key > ? AND e.key <= ? AND e.kind = 0 AND e.flags & 4 = 0 ORDER BY e.key"""
+WHERE e.key > ? AND e.key <= ? AND e.kind = {Kind.MESSAGE:d} AND e.flags & {Flag.ERASED:d} = 0 ORDER BY e.key"""
 """The messages among them that are not erased, for one who looks through them."""
 
 PAYLOAD = f"SELECT {RAW} FROM entries e WHERE e.key = ?"
@@ -307,10 +312,10 @@ OWNER = "SELECT owner FROM conversations WHERE number = ?"
 
 MATCHED_ENTRY = f"""
 SELECT c.id, e.key, {ENTRY}
-FROM entries e JOIN conversations c ON c.number = e.key >> 32
-LEFT JOIN entries place ON e.how = 0 AND place.key = (e.key & ~4294967295) | e.revises
-WHERE e.key = ? AND c.owner = ? AND c.deleted_at IS NULL AND e.newest_seq IS NULL AND e.flags & 5 = 0
-  AND (e.how IS NOT 0 OR place.newest_seq = e.key & 4294967295)"""
+FROM entries e JOIN conversations c ON c.number = e.key >> {SEQ_BITS}
+LEFT JOIN entries place ON e.how = {Revision.REPLACE:d} AND place.key = (e.key & ~{SEQ_MASK}) | e.revises
+WHERE e.key = ? AND c.owner = ? AND c.deleted_at IS NULL AND e.newest_seq IS NULL AND e.flags & {HIDDEN_FLAGS:d} = 0
+  AND (e.how IS NOT {Revision.REPLACE:d} OR place.newest_seq = e.key & {SEQ_MASK})"""
 """An entry that matched, if it is the newest revision of a message that is neither deleted nor erased."""
 
 TERM_POSTINGS = "SELECT json_group_array(rowid) FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
@@ -329,11 +334,11 @@ SELECT c.id, place.key, place.branch, place.depth, {ENTRY}
 FROM json_each(?) AS wanted
 JOIN entries found ON found.key = wanted.value
 JOIN entries place ON place.key = CASE
-    WHEN found.how = 0 THEN (found.key & ~4294967295) | found.revises ELSE found.key END
-JOIN entries e ON e.key = (place.key & ~4294967295) | coalesce(place.newest_seq, place.key & 4294967295)
-JOIN conversations c ON c.number = place.key >> 32
-WHERE c.owner = ? AND c.deleted_at IS NULL AND place.kind = 0 AND (place.how IS NULL OR place.how = 2)
-  AND place.flags & 5 = 0 AND e.flags & 4 = 0"""
+    WHEN found.how = {Revision.REPLACE:d} THEN (found.key & ~{SEQ_MASK}) | found.revises ELSE found.key END
+JOIN entries e ON e.key = (place.key & ~{SEQ_MASK}) | coalesce(place.newest_seq, place.key & {SEQ_MASK})
+JOIN conversations c ON c.number = place.key >> {SEQ_BITS}
+WHERE c.owner = ? AND c.deleted_at IS NULL AND {is_place("place")}
+  AND place.flags & {HIDDEN_FLAGS:d} = 0 AND e.flags & {Flag.ERASED:d} = 0"""
 """Messages by the keys of their place or of a revision, in their newest revision; none that is deleted or erased."""
 
 ERASE_TARGETS = """
@@ -342,7 +347,7 @@ SELECT number FROM conversations WHERE owner = ? AND (? IS NULL OR id = ?) AND e
 
 ENTRIES_TO_ERASE = f"""
 SELECT {ENTRY} FROM entries e
-WHERE e.key > ? AND e.key <= ? AND e.flags & 4 = 0 AND (? IS NULL OR e.id = ? AND e.kind <> 2)
+WHERE e.key > ? AND e.key <= ? AND e.flags & {Flag.ERASED:d} = 0 AND (? IS NULL OR e.id = ? AND e.kind <> {Kind.MARK:d})
 ORDER BY e.key LIMIT 500"""
 """Entries of a conversation, or of one message in all its revisions, that still have their payload."""
 
@@ -391,10 +396,10 @@ STALE_OFF_RECORD = f"{OFF_RECORD} AND updated_at < ?"
 
 STATS = {
     "conversations": "SELECT count(*) FROM conversations WHERE erased_at IS NULL",
-    "messages": "SELECT count(*) FROM entries WHERE kind = 0 AND (how IS NULL OR how = 2) AND flags & 4 = 0",
+    "messages": f"SELECT count(*) FROM entries e WHERE {is_place('e')} AND e.flags & {Flag.ERASED:d} = 0",
     "entries": "SELECT count(*) FROM entries",
-    "erased_entries": "SELECT count(*) FROM entries WHERE flags & 4 <> 0",
-    "flagged_secrets": "SELECT count(*) FROM entries WHERE flags & 8 <> 0",
+    "erased_entries": f"SELECT count(*) FROM entries WHERE flags & {Flag.ERASED:d} <> 0",
+    "flagged_secrets": f"SELECT count(*) FROM entries WHERE flags & {Flag.SECRET:d} <> 0",
     "owners": "SELECT count(DISTINCT owner) FROM conversations",
     "jobs_waiting": "SELECT count(*) FROM jobs WHERE state = 0",
     "jobs_dead": "SELECT count(*) FROM jobs WHERE state = 2",
@@ -457,7 +462,8 @@ DEPTH = "SELECT depth FROM entries WHERE key = ?"
 
 PINNED = f"""
 SELECT {ENTRY} FROM entries e
-WHERE e.flags & 2 <> 0 AND e.key > ? AND e.key <= ? AND e.flags & 5 = 0 AND (e.how IS NULL OR e.how = 2)
+WHERE e.flags & {Flag.PINNED:d} <> 0 AND e.key > ? AND e.key <= ? AND e.flags & {HIDDEN_FLAGS:d} = 0
+  AND (e.how IS NULL OR e.how = {Revision.EDIT:d})
 ORDER BY e.key DESC LIMIT ?"""
 """The places of pinned messages that are neither deleted nor erased, the newest first."""
 
@@ -545,20 +551,21 @@ _THREAD_AND_CHECKPOINT = ", ".join(
 
 THREAD_AND_CHECKPOINTS = f"""
 SELECT {_THREAD_AND_CHECKPOINT}, EXISTS (SELECT 1 FROM agent_writes w WHERE w.key = c.key AND w.is_held = 1)
-FROM threads t LEFT JOIN agent_checkpoints c ON c.key >> 32 = +t.conversation AND c.namespace = ? AND c.id IN (?, ?)
+FROM threads t LEFT JOIN agent_checkpoints c ON c.key >> {SEQ_BITS} = +t.conversation AND c.namespace = ?
+  AND c.id IN (?, ?)
 WHERE t.conversation = ?"""
 """A conversation's thread with each of two checkpoints that it has, shown or not, and whether writes on it hold
 messages."""
 
 _SAVED = f"""
 SELECT {_THREAD_AND_CHECKPOINT}, EXISTS (SELECT 1 FROM agent_writes w WHERE w.key = c.key) FROM conversations v
-JOIN agent_checkpoints c ON c.key >> 32 = +v.number JOIN threads t ON t.conversation = v.number
+JOIN agent_checkpoints c ON c.key >> {SEQ_BITS} = +v.number JOIN threads t ON t.conversation = v.number
 WHERE v.owner = ? AND v.id = ? AND v.erased_at IS NULL AND c.namespace = ?"""
 
 CHECKPOINT = f"{_SAVED} AND c.id = ?"
 """One checkpoint, shown or not, with its conversation's thread, and whether there are writes on it."""
 
-NEWEST_CHECKPOINT = f"{_SAVED} AND c.state = 0 ORDER BY c.id DESC LIMIT 1"
+NEWEST_CHECKPOINT = f"{_SAVED} AND c.state = {CheckpointState.VISIBLE:d} ORDER BY c.id DESC LIMIT 1"
 """The same of the checkpoint shown with the greatest id."""
 
 CHECKPOINTS = f"SELECT {CHECKPOINT_COLUMNS} FROM agent_checkpoints WHERE key > ? AND key <= ? ORDER BY key"
@@ -566,8 +573,9 @@ CHECKPOINTS = f"SELECT {CHECKPOINT_COLUMNS} FROM agent_checkpoints WHERE key > ?
 
 LIST_CHECKPOINTS = f"""
 SELECT t.id, {", ".join(f"c.{column}" for column in CHECKPOINT_COLUMNS.split(", "))}
-FROM conversations t JOIN agent_checkpoints c ON c.key >> 32 = +t.number
-WHERE t.owner = :owner AND (:conversation IS NULL OR t.id = :conversation) AND t.erased_at IS NULL AND c.state = 0
+FROM conversations t JOIN agent_checkpoints c ON c.key >> {SEQ_BITS} = +t.number
+WHERE t.owner = :owner AND (:conversation IS NULL OR t.id = :conversation) AND t.erased_at IS NULL
+  AND c.state = {CheckpointState.VISIBLE:d}
   AND (:namespace IS NULL OR c.namespace = :namespace) AND (:id IS NULL OR c.id = :id)
   AND (:before IS NULL OR c.id < :before)
   AND (:after_thread IS NULL OR t.id > :after_thread
@@ -578,10 +586,12 @@ ORDER BY t.id, c.namespace, c.id DESC LIMIT :limit"""
 
 ANCESTORS = f"""
 WITH RECURSIVE up (depth, key, parent_id) AS (
-    SELECT 0, key, parent_id FROM agent_checkpoints WHERE key >> 32 = :number AND namespace = :namespace AND id = :id
+    SELECT 0, key, parent_id FROM agent_checkpoints WHERE key >> {SEQ_BITS} = :number
+      AND namespace = :namespace AND id = :id
     UNION ALL
     SELECT up.depth + 1, p.key, p.parent_id
-    FROM up JOIN agent_checkpoints p ON p.key >> 32 = :number AND p.namespace = :namespace AND p.id = up.parent_id
+    FROM up JOIN agent_checkpoints p ON p.key >> {SEQ_BITS} = :number AND p.namespace = :namespace
+      AND p.id = up.parent_id
     WHERE up.depth + 1 < :limit
 )
 SELECT {", ".join(f"c.{column}" for column in CHECKPOINT_COLUMNS.split(", "))}
@@ -639,13 +649,13 @@ DELETE_WRITES = "DELETE FROM agent_writes WHERE key = ?"
 DELETE_BLOB = "DELETE FROM blobs WHERE conversation = ? AND digest = ?"
 """Remove bytes that nothing refers to any more."""
 
-OF_RUN = """
-SELECT DISTINCT t.owner, t.id FROM agent_checkpoints c JOIN conversations t ON t.number = c.key >> 32
+OF_RUN = f"""
+SELECT DISTINCT t.owner, t.id FROM agent_checkpoints c JOIN conversations t ON t.number = c.key >> {SEQ_BITS}
 WHERE c.run_id = :run_id AND (:owner IS NULL OR t.owner = :owner) AND t.erased_at IS NULL"""
 """Conversations that have checkpoints of a run."""
 
-WITH_HELD = """
-SELECT DISTINCT t.owner, t.id FROM agent_writes w JOIN conversations t ON t.number = w.key >> 32
+WITH_HELD = f"""
+SELECT DISTINCT t.owner, t.id FROM agent_writes w JOIN conversations t ON t.number = w.key >> {SEQ_BITS}
 WHERE w.is_held = 1 AND (:owner IS NULL OR t.owner = :owner) AND t.erased_at IS NULL"""
 """Conversations with writes that hold messages."""
 
