@@ -58,7 +58,7 @@ class _Refused(Exception):
 
 
 async def compress_context(conversation: Conversation) -> AgentToolAnswer:
-    """Sum up the older part of the conversation now, so that the context gets smaller. Nothing is lost."""
+    """Summarise the older part of the conversation now, so that the context gets smaller. Nothing is lost."""
     try:
         outcome = await conversation.compact(trigger="manual")
     except (NotFound, Erased):
@@ -66,7 +66,7 @@ async def compress_context(conversation: Conversation) -> AgentToolAnswer:
     made = outcome.compaction
     if outcome.compacted and made is not None:
         return AgentToolAnswer(
-            text=f"Done: what came before message {made.last_seq + 1} is summed up; {outcome.original_count} messages "
+            text=f"Done: what came before message {made.last_seq + 1} is summarised; {outcome.original_count} messages "
             f"in view became {outcome.new_count}. Nothing is lost: history_open(summary_id={made.id!r}) shows what "
             "the newest summary stands for."
         )

@@ -121,7 +121,7 @@ class Settings(BaseSettings):
     max_loops: int = Field(default=25, ge=1, le=1000)
     """How often a model may be asked in one turn; then it must answer."""
     feature_summary: bool = True
-    """Whether turns sum up what is old by themselves."""
+    """Whether turns summarise what is old by themselves."""
     feature_recall: bool = True
     """Whether turns bring back what a question asks for from before the window."""
     feature_memory: bool = True

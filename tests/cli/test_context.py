@@ -117,7 +117,7 @@ def test_a_terminal_without_blocks_gets_plain_signs(shell: Shell, quick: Quick) 
 # -- compact, compactions, diff ------------------------------------------------------------------------------------
 
 
-def test_a_dry_run_says_what_would_be_summed_up_and_does_nothing(talk: Quick) -> None:
+def test_a_dry_run_says_what_would_be_summarised_and_does_nothing(talk: Quick) -> None:
     assert "messages 1 to " in talk("compact", "c", "--dry-run").out
     assert talk("compact", "c", "--dry-run", "--json").json["compacted"] is False
     assert listed(talk) == []
@@ -202,7 +202,7 @@ def test_a_level_puts_summaries_in_place_of_what_they_stand_for(compacted: Quick
     assert [line["seq"] for line in lines[len(summaries) :]] == list(
         range(summaries[-1]["last_seq"] + 1, 4 * TURNS + 1)
     )
-    assert "summed up  level 1" in compacted("show", "c", "--level", "1").out
+    assert "summarised  level 1" in compacted("show", "c", "--level", "1").out
 
 
 def test_without_summaries_a_level_is_the_history(talk: Quick) -> None:

@@ -22,7 +22,7 @@ TURNS = 300
 
 @pytest.fixture
 def long_talk(fork: Fork, quick: Quick) -> Fork:
-    """Many stretches to sum up."""
+    """Many stretches to summarise."""
     said = [message for number in range(TURNS) for message in turn(number)]
     assert quick("append", "c", input=said).code == 0
     return fork

@@ -19,7 +19,7 @@ def asked(quick: Quick, text: str) -> str:
 
 
 async def begun(url: str) -> None:
-    """A conversation with a passport at its beginning, which is summed up."""
+    """A conversation with a passport at its beginning, which is summarised."""
     async with everthread.open(url, worker=False) as et:
         conv = await et.conversations.create(id="trip")
         for at in range(20):

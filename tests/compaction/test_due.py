@@ -49,7 +49,7 @@ async def test_a_window_that_had_to_jump_over_messages_waits_for_nobody(conv: Co
     assert not (await load(conv, freed=10)).freed_little
 
 
-async def test_an_undone_compaction_is_asked_back_until_its_messages_are_summed_up_again(conv: Conversation) -> None:
+async def test_an_undone_compaction_is_asked_back_until_its_messages_are_summarised_again(conv: Conversation) -> None:
     last = [one async for one in conv.compactions()][-1]
     assert not (await load(conv, freed=10)).was_undone
     await conv.undo_compaction(last.id)

@@ -164,7 +164,7 @@ def test_whatever_is_accepted_is_smaller_than_its_source_and_within_the_limit(
 @pytest.mark.parametrize(
     "order", ["Hi! How are you? Move the launch to 12 May 2024, at $1,200.50.", "你好，你要在 2024 年 5 月 12 日发布。"]
 )
-def test_an_instruction_is_summed_up_without_opening_a_turn(order: str, role: str) -> None:
+def test_an_instruction_is_summarised_without_opening_a_turn(order: str, role: str) -> None:
     told = [Source(seq=1, role=role, text=order)]
     for summarise in (extract, extract_openings):
         summary = summarise(told, max_tokens=14, count_tokens=word_count)

@@ -87,7 +87,7 @@ async def test_after_a_refused_answer_a_terse_one_may_do() -> None:
     assert [failure.stage for failure in made.failures] == ["model"]
 
 
-async def test_what_is_too_short_to_be_summed_up_is_left_alone() -> None:
+async def test_what_is_too_short_to_be_summarised_is_left_alone() -> None:
     made = await summarise([user(1, "ok")], 1, POLICY)
     assert not isinstance(made, CheckedSummary)
     assert {failure.stage for failure in made} == {"extract", "terse"}

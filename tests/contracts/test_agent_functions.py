@@ -186,5 +186,5 @@ async def test_a_context_is_compressed_on_request_and_says_what_came_of_it(conv:
     assert "Nothing was changed" in (await compress_context(conv)).text
     await tell(conv, 20, first=1)
     done = await compress_context(conv)
-    assert "is summed up" in done.text
+    assert "is summarised" in done.text
     assert not (await obeyed(conv, done.text)).is_error

@@ -176,7 +176,7 @@ async def test_a_compaction_that_is_cancelled_from_outside_ends(url: str) -> Non
         assert await kept(conv) == []
 
 
-async def test_a_compaction_by_hand_comes_first_and_nothing_is_summed_up_twice(url: str) -> None:
+async def test_a_compaction_by_hand_comes_first_and_nothing_is_summarised_twice(url: str) -> None:
     model = Slow()
     async with opened(url, model) as (et, conv):
         await tell(conv, TURNS_PAST_THE_MARK)
@@ -203,11 +203,11 @@ async def test_a_compaction_by_hand_goes_on_where_one_by_itself_came_first(url: 
 
 
 def _without_model(et: Everthread, conv: Conversation) -> Conversation:
-    """The same conversation for somebody who sums up without a model."""
+    """The same conversation for somebody who summarises without a model."""
     return Conversation(Runtime(store=et.store, clock=system_clock), conv.info)
 
 
-async def test_what_a_person_has_undone_is_not_summed_up_again_by_itself(url: str) -> None:
+async def test_what_a_person_has_undone_is_not_summarised_again_by_itself(url: str) -> None:
     async with opened(url) as (et, conv):
         await tell(conv, TURNS_PAST_THE_MARK)
         await settled(et)
@@ -243,7 +243,7 @@ async def test_a_conversations_own_settings_are_looked_at_with_its_next_message(
         assert [one.trigger for one in await kept(conv)] == ["messages"]
 
 
-async def test_a_long_history_that_came_at_once_is_summed_up_to_its_end(url: str) -> None:
+async def test_a_long_history_that_came_at_once_is_summarised_to_its_end(url: str) -> None:
     async with opened(url) as (et, conv):
         await tell(conv, 60)
         await settled(et)

@@ -101,7 +101,7 @@ async def test_a_dry_run_tells_and_writes_nothing(et: Everthread, conv: Conversa
     count = await entry_count(et, conv)
     outcome = await conv.compact(dry_run=True)
     assert not outcome.compacted
-    assert outcome.reason == "messages 1 to 36 would be summed up"
+    assert outcome.reason == "messages 1 to 36 would be summarised"
     assert outcome.original_count == 48
     assert [one async for one in conv.compactions()] == []
     assert await entry_count(et, conv) == count
@@ -117,14 +117,14 @@ async def test_a_dry_run_tells_the_whole_plan(conv: Conversation) -> None:
     assert [(one.first_seq, one.last_seq, one.tokens) for one in planned.planned] == [
         (one.first_seq, one.last_seq, one.tokens_before) for one in leaves
     ]
-    assert planned.reason == f"messages 1 to {leaves[-1].last_seq} would be summed up in {len(leaves)} summaries"
+    assert planned.reason == f"messages 1 to {leaves[-1].last_seq} would be summarised in {len(leaves)} summaries"
     assert (planned.original_count, planned.new_count) == (done.original_count, done.new_count)
     assert planned.tokens_before == done.tokens_before
     assert planned.tokens_after >= done.tokens_after
     assert (await conv.compact(dry_run=True, compaction=NARROW)).planned == ()
 
 
-async def test_a_stretch_of_images_is_counted_as_it_is_sent_and_summed_up(conv: Conversation) -> None:
+async def test_a_stretch_of_images_is_counted_as_it_is_sent_and_summarised(conv: Conversation) -> None:
     picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": IMAGE}}]}
     for _ in range(10):
         await conv.append([picture, {"role": "assistant", "content": "Seen."}])
@@ -157,7 +157,7 @@ async def test_there_is_nothing_to_compact_in_a_short_conversation(conv: Convers
         await tell(conv, min(turns, 1), first=turns)
         outcome = await conv.compact()
         assert (outcome.compacted, outcome.error) == (False, None)
-        assert outcome.reason == "nothing is old enough to be summed up"
+        assert outcome.reason == "nothing is old enough to be summarised"
         assert await conv.summary() is None
 
 
@@ -241,7 +241,7 @@ async def test_i12_spans_nest_after_messages_inside_were_changed(et: Everthread,
     assert context.omitted == ()
 
 
-async def test_summaries_after_a_changed_stretch_are_used_again_when_it_is_summed_up_anew(conv: Conversation) -> None:
+async def test_summaries_after_a_changed_stretch_are_used_again_when_it_is_summarised_anew(conv: Conversation) -> None:
     ids = await tell(conv, 20)
     await conv.compact(compaction={"leaf_max_messages": 8})
     first = (await live(conv))[0]

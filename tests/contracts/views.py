@@ -47,7 +47,7 @@ async def tell(conv: Conversation, turns: int, *, first: int = 0, **options: Any
 
 
 def accounted(context: Context, compactions: list[Compaction]) -> set[int]:
-    """Every seq that a context shows, sums up or names as left out."""
+    """Every seq that a context shows, summarises or names as left out."""
     spans = {one.id: range(one.first_seq, one.last_seq + 1) for one in compactions}
     found: set[int] = set()
     for part in context.parts:

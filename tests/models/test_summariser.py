@@ -125,7 +125,7 @@ async def test_thoughts_and_what_stands_around_it_are_no_part_of_the_summary() -
 # --- what it is asked ---
 
 
-async def test_a_chinese_conversation_is_summed_up_in_chinese_whatever_its_tools_speak() -> None:
+async def test_a_chinese_conversation_is_summarised_in_chinese_whatever_its_tools_speak() -> None:
     model = ScriptedModel(lambda _: "## 事实\n- 用户：订单走铁路运输 [#1]")
     async with everthread.open("memory://", worker=False, summariser=model) as et:
         conv = await et.conversations.create()

@@ -30,7 +30,7 @@ def planner(forkserver: ForkServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def _talk(address: str) -> None:
-    """A turn with a plan, a long talk that is summed up, and a turn after that."""
+    """A turn with a plan, a long talk that is summarised, and a turn after that."""
     api = f"{address}/api/v1"
     asked = {"message": "plan the journey", "conversation_id": "plan"}
     httpx.post(f"{api}/chat", json=asked, timeout=60).raise_for_status()

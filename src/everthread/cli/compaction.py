@@ -81,8 +81,8 @@ def _print_outcome(cli: Invocation, outcome: CompactionOutcome, dry_run: bool) -
         cli.out.document({**asdict(outcome), "dry_run": dry_run})
     elif outcome.compacted:
         cli.out.text(
-            f"{outcome.original_count:,} messages are {outcome.new_count:,} now in the model's view; what was summed "
-            f"up counts {outcome.tokens_after:,} tokens instead of {outcome.tokens_before:,}"
+            f"{outcome.original_count:,} messages are {outcome.new_count:,} now in the model's view; what was "
+            f"summarised counts {outcome.tokens_after:,} tokens instead of {outcome.tokens_before:,}"
         )
     else:
         cli.out.text(outcome.error or outcome.reason or "nothing to do")
@@ -100,7 +100,7 @@ def _print_plan(cli: Invocation, outcome: CompactionOutcome) -> None:
     if len(outcome.planned) > SHOWN_SPANS:
         cli.out.text(f"  … and {len(outcome.planned) - SHOWN_SPANS:,} more (--json names them)")
     cli.out.text(
-        f"{outcome.original_count:,} messages would be {outcome.new_count:,} in the model's view; what is summed up "
+        f"{outcome.original_count:,} messages would be {outcome.new_count:,} in the model's view; what is summarised "
         f"would count {outcome.tokens_after:,} tokens at most instead of {outcome.tokens_before:,}"
     )
 
@@ -148,7 +148,7 @@ async def compactions(cli: Invocation, conversation: ConversationArgument) -> No
 
 
 def _state(one: Compaction, in_view: set[str], condensed: set[str]) -> str:
-    """`waiting`: of another branch, or after a gap that is still to be summed up again. `theirs`: in the state of a
+    """`waiting`: of another branch, or after a gap that is still to be summarised again. `theirs`: in the state of a
     framework, which views of ours do not use."""
     if one.trigger == FRAMEWORK:
         return "theirs"

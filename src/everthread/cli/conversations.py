@@ -148,7 +148,7 @@ def _print_summaries(cli: Invocation, told: Sequence[Compaction]) -> int:
 
 def _summary_as_text(one: Compaction) -> Iterator[Styled]:
     yield f"{one.first_seq:>6} ", "dim"
-    yield f"to {one.last_seq}, summed up", "bold cyan"
+    yield f"to {one.last_seq}, summarised", "bold cyan"
     yield f"  level {one.level}  {one.id}\n", "dim"
     yield from ((f"       {line}\n", "") for line in printable(one.summary).split("\n"))
 

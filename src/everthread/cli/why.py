@@ -54,7 +54,7 @@ async def why(
         matching = [one async for one in _containing(found, text)]
         places = [place for at, one in enumerate(seen, 1) for place in sightings_in(one, at, matching, text)]
         told = [one.summary for one in await _summaries(found, seen) if text.casefold() in one.summary.casefold()]
-    _print(cli, row, text, len(seen), places, is_summed_up=bool(told))
+    _print(cli, row, text, len(seen), places, is_summarised=bool(told))
 
 
 async def _turn(et: Everthread, owner: str, conversation: str | None, id: str) -> tuple[Conversation, Turn]:
@@ -131,7 +131,7 @@ def _omission(seen: SeenContext, seq: int) -> str | None:
 
 
 def _print(
-    cli: Invocation, turn: Turn, text: str, requests: int, places: Sequence[TextSighting], *, is_summed_up: bool
+    cli: Invocation, turn: Turn, text: str, requests: int, places: Sequence[TextSighting], *, is_summarised: bool
 ) -> None:
     if cli.out.json:
         cli.out.document(
@@ -141,7 +141,7 @@ def _print(
                 "state": turn.state,
                 "text": text,
                 "requests": requests,
-                "in_summary_text": is_summed_up,
+                "in_summary_text": is_summarised,
                 "places": list(places),
             }
         )
@@ -158,5 +158,5 @@ def _print(
         )
         if len(places) > _SHOWN:
             cli.out.note(f"{len(places) - _SHOWN} more; --json shows all")
-    if is_summed_up:
+    if is_summarised:
         cli.out.text("a summary shown to the model contains these words itself")

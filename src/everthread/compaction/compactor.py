@@ -1,4 +1,4 @@
-"""Compacting a view: the oldest stretch summed up, full levels condensed, and what a summary left out.
+"""Compacting a view: the oldest stretch summarised, full levels condensed, and what a summary left out.
 
 The reading, the summarising and the writing are apart in time; what changes in between is noticed in the writing
 transaction (`compaction/intents.py`), which then keeps nothing.
@@ -30,7 +30,7 @@ from everthread.core.log import CompactionQuery
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import PathQuery, Store, ViewInputs
 
-NOTHING_OLD: Final = "nothing is old enough to be summed up"
+NOTHING_OLD: Final = "nothing is old enough to be summarised"
 _MOST_ORIGINALS = 10_000
 _KEPT_AT_HARD_MARK = 2
 """Messages left alone when room must be made: the question and what is being done about it."""
@@ -125,10 +125,10 @@ class Compactor:
     room_tokens: int | None = None
     """What all summaries together should count to at most: above it they are condensed before their levels are full."""
     at_hard_mark: bool = False
-    """Whether room must be made: then all but the newest messages may be summed up."""
+    """Whether room must be made: then all but the newest messages may be summarised."""
 
     async def compact(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
-        """Sum up the oldest stretch that is not summed up yet; then, where a level is full, condense it."""
+        """Summarise the oldest stretch that is not summarised yet; then, where a level is full, condense it."""
         outcome = CompactionOutcome(compacted=False, reason=NOTHING_OLD)
         async for stretch in self._stretches(ref, view):
             outcome = await self._summarise_stretch(ref, view, stretch, trigger)
@@ -141,7 +141,7 @@ class Compactor:
         return replace(_completed(parent, outcome.failures), model_asked=outcome.model_asked)
 
     async def plan(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
-        """What compacting over and over would sum up, to its end, by how long the summaries may be."""
+        """What compacting over and over would summarise, to its end, by how long the summaries may be."""
         first, planned = view, list[PlannedSummary]()
         while (stretch := await anext(self._stretches(ref, view), None)) is not None:
             leaf = self._leaf(view, stretch, trigger)
@@ -165,13 +165,13 @@ class Compactor:
         outcome = CompactionOutcome(
             compacted=False,
             original_count=first.uncovered,
-            reason=f"{stretch_said} would be summed up{several}",
+            reason=f"{stretch_said} would be summarised{several}",
             planned=tuple(planned),
         )
         return with_final_counts(outcome, first, view, sum(one.tokens for one in planned))
 
     async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[LogMessage]]:
-        """What can be summed up next: a gap between summaries or, when that is too short for one, what begins there."""
+        """What can be summarised next: a gap between summaries or, when that is too short, what begins there."""
         beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
         resumes = gap_end(await self.store.views.compactions(ref, beyond), view.inputs.segments, view.covered_until)
         for end in dict.fromkeys((resumes, None)):
@@ -247,7 +247,7 @@ class Compactor:
             return CompactionOutcome(
                 compacted=False,
                 compaction=done,
-                reason="the same messages were summed up in the meantime",
+                reason="the same messages were summarised in the meantime",
                 failures=made.failures,
                 came_second=True,
             )

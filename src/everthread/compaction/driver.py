@@ -66,7 +66,7 @@ class CompactionDriver:
         dry_run: bool = False,
         on_each: Callable[[CompactionOutcome], None] = lambda _: None,
     ) -> CompactionOutcome:
-        """Sum up all messages outside of what is kept recent, because somebody asked for it."""
+        """Summarise all messages outside of what is kept recent, because somebody asked for it."""
         known = Budget() if budget is None and trigger == "hard_limit" else budget
         limit = None if known is None else known.limit
         view = await self.view(ref, branch, overrides)
@@ -77,7 +77,7 @@ class CompactionDriver:
         return await events.report_compaction(self.listener, attempt, work)
 
     async def compact_if_due(self, ref: Ref, found: DueCompaction) -> CompactionOutcome:
-        """What happens by itself: sum up as long as a mark is passed, and note when to check again."""
+        """What happens by itself: summarise as long as a mark is passed, and note when to check again."""
 
         def why(view: View) -> Trigger | None:
             made = read_view.render(view, found.budget)
@@ -104,7 +104,7 @@ class CompactionDriver:
         budget: Budget,
         render: Callable[[View], Context],
     ) -> Context:
-        """The request of a view that is over the hard mark, after its oldest part was summed up here and now."""
+        """The request of a view that is over the hard mark, after its oldest part was summarised here and now."""
         first, made, may_ask = view, render(view), True
         self.listener.on_event(events.truncation_begun(ref, view, made))
         for _ in range(_MOST_IN_A_TURN):

@@ -1,6 +1,6 @@
 """Keeping and undoing compactions, as intents: a compaction and its effect on every view commit together.
 
-A compaction is kept only when it follows what is summed up already without hole or overlap, and when nothing inside
+A compaction is kept only when it follows what is summarised already without hole or overlap, and when nothing inside
 it was revised, deleted or restored while the summary was being written. The same span again is nothing new.
 """
 

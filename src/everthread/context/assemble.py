@@ -330,7 +330,7 @@ class _Draft:
         return tuple(sorted({seq for at in indexes for seq in self._seqs[at]}))
 
     def omissions(self, dropped: Sequence[int]) -> tuple[Omission, ...]:
-        """Everything of the path that is neither shown nor summed up."""
+        """Everything of the path that is neither shown nor summarised."""
         gone = list(self._left_out)
         if self._given.passed_over is not None:
             first, last = self._given.passed_over

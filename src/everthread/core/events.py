@@ -48,16 +48,16 @@ class CompactionCompleted:
     after_count: int
     """… and after, the summary counted as one."""
     compressed: bool
-    """False when nothing was old enough to be summed up."""
+    """False when nothing was old enough to be summarised."""
     summary_length: int
     """In characters."""
     tokens_before: int
-    """Of what is summed up."""
+    """Of what is summarised."""
     tokens: int
     """Of the summaries that stand for it."""
     seconds: float
     by: str
-    """`model`, `model-terse`, `extract`, `terse` or `condense`; empty when nothing was summed up."""
+    """`model`, `model-terse`, `extract`, `terse` or `condense`; empty when nothing was summarised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class CompactionFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCancelled:
-    """Whoever waited for a compaction gave it up; what was summed up until then stays."""
+    """Whoever waited for a compaction gave it up; what was summarised until then stays."""
 
     name: ClassVar[str] = "compaction_cancelled"
     level: ClassVar[Level] = "info"
@@ -148,7 +148,7 @@ class TruncationDone:
     after_count: int
     """Messages shown, whole or in part."""
     removed_count: int
-    """Messages now summed up or left out."""
+    """Messages now summarised or left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ def _open(wait: Wait, await_: AsyncWait) -> BaseTool:
 
 def _compress(wait: Wait, await_: AsyncWait) -> BaseTool:
     def compress() -> str:
-        """Sum up the older part of this conversation now, so that the context gets smaller. Nothing is lost."""
+        """Summarise the older part of this conversation now, so that the context gets smaller. Nothing is lost."""
         return wait(agent_tools.compress_context)
 
     async def acompress() -> str:

@@ -6,7 +6,7 @@ export type Row =
   | { readonly kind: "message"; readonly key: string; readonly message: Message; readonly results: readonly Message[] }
   | { readonly kind: "band"; readonly key: string; readonly compaction: Compaction };
 
-/** Messages in order, tools' answers under the message that called, and after each summed-up stretch its band. */
+/** Messages in order, tools' answers under the message that called, and after each summarised stretch its band. */
 export function rowsOf(messages: readonly Message[], compactions: readonly Compaction[]): Row[] {
   const answered = answersByCaller(messages);
   const taken = new Set([...answered.values()].flat());

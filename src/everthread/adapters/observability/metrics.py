@@ -28,7 +28,7 @@ class PrometheusMetrics:
         self._completed = self._counter(
             "compactions_completed", "Compactions that made a summary, by who wrote it.", "by"
         )
-        self._idle = self._counter("compactions_idle", "Compactions that found nothing old enough to sum up.")
+        self._idle = self._counter("compactions_idle", "Compactions that found nothing old enough to summarise.")
         self._failures = self._counter("compaction_failures", "Compactions that came to nothing, by reason.", "reason")
         self._cancelled = self._counter("compactions_cancelled", "Compactions that were given up.")
         self._success = Gauge(
@@ -39,7 +39,7 @@ class PrometheusMetrics:
         self._success.set(float("nan"))
         self._seconds = self._histogram("compaction_seconds", "How long a compaction took that made a summary.")
         self._messages = self._counter("compaction_messages", "Messages in view before and after compactions.", "when")
-        self._tokens = self._counter("compaction_tokens", "Tokens summed up, and of what stands for them.", "when")
+        self._tokens = self._counter("compaction_tokens", "Tokens summarised, and of what stands for them.", "when")
         self._refused = self._counter("summary_refusals", "Answers of a summary model in vain, by reason.", "reason")
         self._exceptions = self._counter("compaction_exceptions", "What raised in compactions, by kind.", "error")
         self._truncations = self._counter("truncations", "Requests over the hard limit that were made to fit.")

@@ -74,7 +74,7 @@ async def history_open(
 
 
 async def compress_context(tool_context: ToolContext) -> str:
-    """Sum up the older part of this conversation now, so that the context gets smaller. Nothing is lost."""
+    """Summarise the older part of this conversation now, so that the context gets smaller. Nothing is lost."""
     return _text_or_invalid(await agent_tools.compress_context(tool_context.conversation))
 
 

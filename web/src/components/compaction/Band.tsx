@@ -1,4 +1,4 @@
-/** A compaction between the messages it sums up and those after them: opens to summary, originals and what was lost. */
+/** A compaction between the messages it summarises and those after them: opens to summary, originals and what was lost. */
 
 import { useState } from "react";
 

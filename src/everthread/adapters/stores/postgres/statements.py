@@ -276,7 +276,7 @@ SET undone_at = excluded.undone_at, invalid_at = excluded.invalid_at"""
 
 INVALIDATE_COMPACTIONS = """
 UPDATE compactions SET invalid_at = $4 WHERE owner = $1 AND conversation = $2 AND id = ANY($3::text[])"""
-"""Messages inside no longer say what was summed up."""
+"""Messages inside no longer say what was summarised."""
 
 DEPTH = "SELECT depth FROM entries WHERE owner = $1 AND conversation = $2 AND seq = $3"
 """How many messages a path has up to one."""

@@ -449,7 +449,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 """Write a compaction, new or undone."""
 
 INVALIDATE_COMPACTION = "UPDATE compactions SET invalid_at = ? WHERE conversation = ? AND id = ?"
-"""A message inside no longer says what was summed up."""
+"""A message inside no longer says what was summarised."""
 
 DELETE_COMPACTION = "DELETE FROM compactions WHERE conversation = ? AND id = ?"
 """Destroy a summary that speaks of an erased message."""
