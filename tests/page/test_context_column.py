@@ -90,9 +90,9 @@ def test_a_memory_leads_to_its_message_and_can_be_forgotten_and_brought_back(pag
 
 
 def test_only_what_was_changed_is_set(page: Page, planner: Served) -> None:
-    settings = card(page, "Settings of this conversation")
-    settings.get_by_label("Messages kept as they are").fill("12")
-    settings.get_by_label("Compact by itself").uncheck()
+    settings = card(page, "Conversation settings")
+    settings.get_by_label("Recent messages kept verbatim").fill("12")
+    settings.get_by_label("Compact automatically").uncheck()
     with page.expect_request(lambda request: request.method == "PUT") as sent:
         settings.get_by_role("button", name="Save").click()
     assert json.loads(sent.value.post_data or "") == {"keep_recent": 12, "enabled": False}
@@ -102,9 +102,9 @@ def test_only_what_was_changed_is_set(page: Page, planner: Served) -> None:
 
 
 def test_the_choice_of_model_and_recall_goes_with_each_question(page: Page) -> None:
-    settings = card(page, "Settings of this conversation")
+    settings = card(page, "Conversation settings")
     settings.get_by_label("Model", exact=True).fill("scripted:echo")
-    settings.get_by_label("Bring back what fits from before").uncheck()
+    settings.get_by_label("Recall relevant earlier messages").uncheck()
     page.reload()
     expect(settings.get_by_label("Model", exact=True)).to_have_value("scripted:echo")
     page.get_by_label("Write a message").fill("say this back")

@@ -41,13 +41,13 @@ def page(browser: Browser, locked: Served, keys: dict[str, str]) -> Iterator[Pag
 
 def enter(page: Page, key: str) -> None:
     page.get_by_label("Key", exact=True).fill(key)
-    page.get_by_role("button", name="Enter").click()
-    expect(page.get_by_label("Search everything said")).to_be_visible()
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_label("Search all messages")).to_be_visible()
 
 
 def test_a_server_with_keys_asks_for_one_and_shows_nothing_before(page: Page) -> None:
     page.goto("/#/c/ann-only")
-    expect(page.get_by_role("heading", name="This server asks for a key")).to_be_visible()
+    expect(page.get_by_role("heading", name="This server needs a key")).to_be_visible()
     assert SECRET not in page.content()
 
 
@@ -61,7 +61,7 @@ def test_another_person_sees_nothing_of_it(page: Page, keys: dict[str, str]) -> 
     page.goto("/")
     enter(page, keys["bob"])
     expect(page.get_by_text("No conversation yet")).to_be_visible()
-    page.get_by_label("Search everything said").fill("plum")
+    page.get_by_label("Search all messages").fill("plum")
     expect(page.get_by_text("Nothing found.")).to_be_visible()
     page.goto("/#/c/ann-only")
     expect(page.get_by_role("alert").first).to_be_visible()

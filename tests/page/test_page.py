@@ -59,7 +59,7 @@ def test_a_band_opens_to_summary_and_originals_and_can_be_undone(page: Page) -> 
 
 def test_a_hit_of_the_search_jumps_to_its_message(page: Page) -> None:
     page.goto("/")
-    page.get_by_label("Search everything said").fill("QX-4417-PLUM")
+    page.get_by_label("Search all messages").fill("QX-4417-PLUM")
     page.locator("search .conversation").first.click()
     expect(page.get_by_role("log").get_by_text("QX-4417-PLUM").first).to_be_visible()
 
@@ -106,7 +106,7 @@ def test_a_phone_shows_one_column_at_a_time(page: Page) -> None:
     expect(page.get_by_role("meter").first).to_be_visible()
     expect(page.get_by_role("log")).to_be_hidden()
     page.get_by_role("tab", name="Conversations").click()
-    expect(page.get_by_label("Search everything said")).to_be_visible()
+    expect(page.get_by_label("Search all messages")).to_be_visible()
     expect(page.get_by_label("Write a message")).to_be_hidden()
 
 
@@ -154,7 +154,7 @@ def test_nothing_that_was_said_is_run(page: Page, server: str) -> None:
             summary.click()
         assert page.locator("[href^='javascript' i], [href^='vbscript' i], [href^='data' i]").count() == 0
         page.locator(".message a").evaluate_all("links => links.forEach(link => link.click())")
-    page.get_by_label("Search everything said").fill("hacked")
+    page.get_by_label("Search all messages").fill("hacked")
     expect(page.locator("search .conversation").first).to_be_visible()
     page.goto("/#/c/xss-0?view=model")
     expect(page.locator(".block").first).to_be_visible()
