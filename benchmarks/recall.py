@@ -1,10 +1,13 @@
-"""How much of what a question needs is found again: the yardstick of `../shared/bench/recall`, through `conv.recall`.
+"""How much of what a question needs is found again: the harness `recallbench` asks its questions of `conv.recall`.
 
     python -m benchmarks.recall [--embedder minilm] [--sets locomo,beam,zh,tools] [--out FILE.json]
 
-One configuration for all kinds of conversation. Each is appended to a SQLite file message by message's own time and
-name; where an embedder is given, its vectors are made first. `recallbench` is imported where it is, never copied; sets
-that are not there are named and skipped.
+The harness and the conversations are no part of the project: they are looked for in the folder that EVERTHREAD_SHARED
+names, else in `../shared` (docs/benchmarks/README.md lists them). Without the harness the benchmark ends and says so;
+sets of conversations that are missing are named and skipped.
+
+One configuration for all kinds of conversation. Each is appended to a SQLite file, every message with its own time and
+name; where an embedder is given, its vectors are made first.
 """
 
 from __future__ import annotations
@@ -32,14 +35,20 @@ SETS: Mapping[str, tuple[str, str]] = {
     "zh": ("generic", "recall/zh-dev.json"),
     "tools": ("generic", "recall/tools-dev.json"),
 }
+_HARNESS = SHARED / "bench" / "recall"
 BASELINES = ("recency-40", "bm25", "lexical-structured")
 _ROLES = {"user", "assistant", "tool", "system", ""}
+_WHERE = (
+    f"It is looked for in {SHARED}: set EVERTHREAD_SHARED to the folder that holds bench/recall and data "
+    "(docs/benchmarks/README.md says what is in them). Without it, tests/recall and `pytest tests/contracts -k recall` "
+    "check how recall ranks."
+)
 _DEEP = 60
 """Enough hits to fill the largest budget that is counted."""
 
 
 class ThroughTheApi:
-    """`recallbench`'s retriever over an open database."""
+    """The retriever that `recallbench` asks, over an open database."""
 
     def __init__(self, embedder: str | None, loop: asyncio.AbstractEventLoop) -> None:
         self._embedder = embedder
@@ -64,7 +73,7 @@ class ThroughTheApi:
         await self._et.index_ready(self._conv)
 
     def search(self, query: str, k: int, asked_at: datetime | None = None) -> list[Any]:
-        """The hits, as the yardstick takes them."""
+        """The hits, in the type of the harness."""
         assert self._conv is not None
         recall = self._conv.recall(query, limit=min(k, _DEEP), max_tokens=1_000_000, asked_at=asked_at)
         hit = importlib.import_module("recallbench.types").Hit
@@ -85,15 +94,18 @@ def _message(one: Any) -> dict[str, Any]:
 
 def quality(sets: Sequence[str], embedder: str | None, baselines: Sequence[str]) -> list[report.Row]:
     """One row a set and system."""
-    bench = _yardstick()
+    bench = _load_harness()
+    missing = {name: SHARED / "data" / SETS[name][1] for name in sets}
+    missing = {name: path for name, path in missing.items() if not path.exists()}
+    for name, path in missing.items():
+        print(f"{name}: skipped, {path} does not exist", file=sys.stderr)
+    if len(missing) == len(sets):
+        raise SystemExit(f"None of the conversations is there. {_WHERE}")
     loop = asyncio.new_event_loop()
     rows: list[report.Row] = []
-    for name in sets:
-        layout, place = SETS[name]
-        if not (SHARED / "data" / place).exists():
-            print(f"{name}: not there, skipped", file=sys.stderr)
-            continue
-        talks = bench["datasets"].LOADERS[layout](SHARED / "data" / place)
+    for name in [one for one in sets if one not in missing]:
+        layout, inside = SETS[name]
+        talks = bench["datasets"].LOADERS[layout](SHARED / "data" / inside)
         systems: dict[str, Callable[[], Any]] = {
             **{one: bench["retrievers"].baselines(None, None)[one] for one in baselines},
             "everthread, words": lambda: ThroughTheApi(None, loop),
@@ -106,11 +118,11 @@ def quality(sets: Sequence[str], embedder: str | None, baselines: Sequence[str])
     return rows
 
 
-def _yardstick() -> Mapping[str, Any]:
+def _load_harness() -> Mapping[str, Any]:
     """`recallbench`, with our stemmer under the name of the one it asks for: both are Snowball's."""
-    if not (SHARED / "bench" / "recall").exists():
-        raise SystemExit("the yardstick is not there: ../shared/bench/recall")
-    sys.path.insert(0, str(SHARED / "bench" / "recall"))
+    if not _HARNESS.is_dir():
+        raise SystemExit(f"The harness recallbench is not in {_HARNESS}. {_WHERE}")
+    sys.path.insert(0, str(_HARNESS))
     lexical = importlib.import_module("recallbench.lexical")
     vars(lexical)["_stemmer"] = lambda: Stemmer.Stemmer("english")
     return {name: importlib.import_module(f"recallbench.{name}") for name in ("datasets", "retrievers", "runner")}
