@@ -296,14 +296,9 @@ class _Scorer:
             return spans[0]
         idfs = [self.signals.idfs.get(term, 0.0) for term in self.query.terms]
         words = _normalize(_bm25_scores(self.counts[at], idfs))
-        key, similarity, understood_share = (
-            self.messages[at].entry_key,
-            self.signals.similarity,
-            self.signals.understood_share,
-        )
-        best = max(
-            range(len(spans)), key=lambda part: words[part] + understood_share * similarity.get((key, part), 0.0)
-        )
+        key, signals = self.messages[at].entry_key, self.signals
+        meaning = [signals.understood_share * signals.similarity.get((key, part), 0.0) for part in range(len(spans))]
+        best = max(range(len(spans)), key=lambda part: words[part] + meaning[part])
         return spans[best]
 
 
