@@ -252,7 +252,8 @@ async def doctor(cli: Invocation) -> None:
 
     checks = [*check_machine(cli.settings), *[check async for check in _check_database(cli)]]
     if cli.settings.blobs is not None and all(check.state in (CheckState.OK, CheckState.WARN) for check in checks):
-        checks.append(await _check_blobs(cli))
+        async with cli.open() as et:
+            checks.append(check_blobs(await et.check_blobs()))
     if cli.settings.vectors is not None:
         checks.append(await _check_external_vectors(cli.settings.vectors))
     if cli.out.json:
@@ -265,12 +266,6 @@ async def doctor(cli: Invocation) -> None:
         raise typer.Exit(ExitCode.INTEGRITY)
     if CheckState.FAIL in states:
         raise typer.Exit(ExitCode.ERROR)
-
-
-async def _check_blobs(cli: Invocation) -> Check:
-
-    async with cli.open() as et:
-        return check_blobs(await et.check_blobs())
 
 
 async def _check_external_vectors(address: str) -> Check:

@@ -93,7 +93,8 @@ async def _check_connected(connection: Connection) -> AsyncIterator[Check]:
         counts = {name: await connection.fetchval(sql.STATS[f"jobs_{name}"]) for name in ("waiting", "dead")}
         yield check_jobs(**counts)
         yield await _check_vectors(connection)
-        yield await _check_count(connection)
+        ((indexed, wanted),) = await connection.fetch(COUNTS)
+        yield check_index(indexed=indexed, wanted=wanted)
         yield await _check_sample(connection)
 
 
@@ -121,11 +122,6 @@ async def _check_durability(connection: Connection) -> Check:
         found=f"fsync={fsync}, synchronous_commit={commit}",
         advice="" if fsync == "on" else "set fsync=on: a power cut can damage the database",
     )
-
-
-async def _check_count(connection: Connection) -> Check:
-    ((indexed, wanted),) = await connection.fetch(COUNTS)
-    return check_index(indexed=indexed, wanted=wanted)
 
 
 async def _check_sample(connection: Connection) -> Check:

@@ -15,7 +15,7 @@ from everthread.cli.errors import ExitCode
 from everthread.cli.invocation import Invocation
 from everthread.core.entries import Entry
 from everthread.core.errors import Invalid
-from everthread.core.nouns import Head, Problem, Ref, VerifyReport
+from everthread.core.nouns import Head, Ref, VerifyReport
 from everthread.core.ports import Log, Store
 from everthread.history import verify as verifying
 
@@ -64,12 +64,10 @@ def print_report(cli: Invocation, report: VerifyReport) -> None:
         f"{report.erased:,} erased: {'all chains hold' if report.ok else f'{len(report.problems)} problems'}"
     )
     if report.problems:
-        cli.out.table(("problem", "owner", "conversation", ">seq", "what"), [_row(found) for found in report.problems])
-
-
-def _row(problem: Problem) -> tuple[object, ...]:
-    seq = "" if problem.seq is None else problem.seq
-    return problem.kind, problem.owner, problem.conversation_id, seq, problem.detail
+        cli.out.table(
+            ("problem", "owner", "conversation", ">seq", "what"),
+            [(p.kind, p.owner, p.conversation_id, "" if p.seq is None else p.seq, p.detail) for p in report.problems],
+        )
 
 
 def _read_heads(file: Path) -> list[Head]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -51,7 +51,8 @@ async def why(
     async with cli.open() as et:
         found, row = await _turn(et, cli.owner, conversation, turn)
         seen = [await found.seen_context(id) for id in await _manifests(found, row)]
-        matching = [one async for one in _containing(found, text)]
+        said = found.messages(include_deleted=True)
+        matching = [one async for one in said if text.casefold() in one.text.casefold()]
         places = [place for at, one in enumerate(seen, 1) for place in sightings_in(one, at, matching, text)]
         told = [one.summary for one in await _summaries(found, seen) if text.casefold() in one.summary.casefold()]
     _print(cli, row, text, len(seen), places, is_summarised=bool(told))
@@ -78,12 +79,6 @@ async def _manifests(conversation: Conversation, turn: Turn) -> Sequence[str]:
         return ()
     about = payload.get("additional_kwargs", {}).get(_KEY, {})
     return [str(id) for id in about.get("manifests", ())]
-
-
-async def _containing(conversation: Conversation, text: str) -> AsyncIterator[Message]:
-    async for message in conversation.messages(include_deleted=True):
-        if text.casefold() in message.text.casefold():
-            yield message
 
 
 async def _summaries(conversation: Conversation, seen: Sequence[SeenContext]) -> Sequence[Any]:

@@ -5,7 +5,7 @@ branch. It is written through the public API, and loading it again finds the sam
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -102,10 +102,15 @@ class _MessageWriter:
     def subagent_call(self) -> list[Message]:
         """The subagent's task as the parent conversation sees it."""
         call = ("call_subagent", {"task": SUBAGENT_TASK})
-        answer = {"ok": True, "result": SUBAGENT_RESULT, "context_id": SUBAGENT_ID, "loops": 2}
+        result = {"ok": True, "result": SUBAGENT_RESULT, "context_id": SUBAGENT_ID, "loops": 2}
+        answer = json.dumps(result, ensure_ascii=False)
         return [
             self._message(role="user", content="Find us a quiet place to stay in Chengdu."),
-            *self._called([call], [_json(answer)], thinking="That is a task of its own; a subagent can do it."),
+            *self._called(
+                [call],
+                [json.dumps(answer, ensure_ascii=False)],
+                thinking="That is a task of its own; a subagent can do it.",
+            ),
             self._message(role="assistant", content=SUBAGENT_RESULT),
         ]
 
@@ -149,10 +154,6 @@ async def _run_closing_turns(et: Everthread, conversation: Conversation) -> None
     for question, answer in CLOSING:
         async for _ in run_turn(conversation, question, agent=played, model=ScriptedModel([answer])):
             pass
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 async def _call_tool(call: Call) -> str:

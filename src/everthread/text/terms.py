@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from everthread.text.words import character_pairs
+
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_'’-]*|\d+(?:[.,]\d+)*|[\u3400-\u4dbf\u4e00-\u9fff]+")
 _ASCII_WORD = re.compile(r"[a-z][a-z0-9_'-]*|\d+(?:[.,]\d+)*")
 _STOP = frozenset(
@@ -38,14 +40,11 @@ def terms(text: str) -> list[str]:
     found: list[str] = []
     for token in _TOKEN.findall(text):
         if token[0] > "\u3400":
-            found.extend(pair for pair in _pairs(token) if pair not in _STOP_PAIRS)
+            pairs = character_pairs(token) if len(token) > 1 else (token,)
+            found.extend(pair for pair in pairs if pair not in _STOP_PAIRS)
         elif (word := token.lower().replace("’", "'")) not in _STOP:
             found.append(word.removesuffix("'s"))
     return found
-
-
-def _pairs(run: str) -> Iterable[str]:
-    return (run[at : at + 2] for at in range(len(run) - 1)) if len(run) > 1 else (run,)
 
 
 def tf_idf_weights(documents: Iterable[Iterable[str]]) -> dict[str, float]:

@@ -107,7 +107,7 @@ def index_tokens(text: str, scope: Sequence[str] = ()) -> list[str]:
     distinct: dict[str, None] = {}
     for piece in _pieces(text):
         distinct.update(dict.fromkeys(_tokens_of_piece(piece)))
-        if len(distinct) * MAX_TOKEN_CHARS * 4 > MAX_INDEX_BYTES and _bytes_of(distinct) > MAX_INDEX_BYTES:
+        if len(distinct) * MAX_TOKEN_CHARS * 4 > MAX_INDEX_BYTES and len("".join(distinct).encode()) > MAX_INDEX_BYTES:
             return [*map(scope_token, scope), *_first_bytes(distinct, MAX_INDEX_BYTES)]
     return [*map(scope_token, scope), *distinct]
 
@@ -209,10 +209,6 @@ def _pieces(text: str) -> Iterator[str]:
         yield text[start : space.start() if space else end]
         start = space.end() if space else end - 1
     yield text[start:]
-
-
-def _bytes_of(tokens: Iterable[str]) -> int:
-    return sum(len(token.encode()) for token in tokens)
 
 
 def _first_bytes(tokens: Iterable[str], limit: int) -> Iterator[str]:

@@ -32,6 +32,7 @@ from everthread.adapters.models.providers import (
     base_url_for,
     check_key,
     error_kind,
+    model_name,
     options_for_address,
     without_retries,
 )
@@ -118,7 +119,7 @@ class NamedModels:
         """The model to call. Making one imports a provider's package or loads weights, hence the thread."""
         choice = given or self.default_for(preference)
         if isinstance(choice, BaseChatModel):
-            return await self._wrap(choice, _name_of(choice) or type(choice).__name__, "")
+            return await self._wrap(choice, model_name(choice), "")
         name = choice
         if name not in self._models:
             model = await asyncio.to_thread(self._make, name)
@@ -161,8 +162,3 @@ def _budget(model: BaseChatModel) -> Budget:
     if isinstance(model, LocalModel):
         return Budget(window=min(model.window, WINDOW_TOKENS), output_reserve=ANSWER_TOKENS)
     return budget_from_profile(model)
-
-
-def _name_of(model: BaseChatModel) -> str:
-    known = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
-    return next((name for name in known if isinstance(name, str) and name), "")

@@ -159,3 +159,10 @@ def error_kind(problem: BaseException) -> str:
     chain = [problem] if problem.__cause__ is None else [problem, problem.__cause__]
     text = " from ".join(type(one).__name__ for one in chain)
     return f"{text} (HTTP {status})" if isinstance(status, int) else text
+
+
+def model_name(model: object) -> str:
+    """Return the name of a LangChain model from the field in which its provider's class keeps it, else its class's."""
+    inner = getattr(model, "bound", model)  # of a model with tools or options bound to it
+    known = (getattr(inner, field, None) for field in ("model_name", "model", "model_id"))
+    return next((name for name in known if isinstance(name, str) and name), type(inner).__name__)

@@ -16,7 +16,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from everthread.adapters.models.providers import check_key, error_kind, options_for_address
+from everthread.adapters.models.providers import check_key, error_kind, model_name, options_for_address
 from everthread.adapters.models.summary_prompt import (
     EXTRACTION,
     EXTRACTION_CLOSING,
@@ -45,7 +45,7 @@ class ModelSummariser:
 
     def __init__(self, chat: Runnable[Any, Any], name: str | None = None) -> None:
         self._chat = chat
-        self.name = name or _name_of(chat)
+        self.name = name or model_name(chat)
 
     async def summarise(self, text: str, *, kind: ConversationKind, max_tokens: int, is_terse: bool) -> str:
         """What the model writes, without its reasoning; ModelError when it fails."""
@@ -101,12 +101,6 @@ def summariser_from_model(model: object) -> ModelSummariser:
         f"{type(model).__name__} is none of these",
         field="summariser",
     )
-
-
-def _name_of(chat: Runnable[Any, Any]) -> str:
-    inner = getattr(chat, "bound", chat)
-    known = (getattr(inner, field, None) for field in ("model_name", "model", "model_id"))
-    return next((name for name in known if isinstance(name, str) and name), type(inner).__name__)
 
 
 def _text_of(answer: object) -> str:

@@ -117,7 +117,8 @@ def thinking_line(text: str) -> str:
 
 def call_line(call: ToolCall) -> str:
     """`read_file(path="a.md")`."""
-    arguments = ", ".join(f"{name}={_value(value)}" for name, value in call.arguments.items())
+    given = call.arguments.items()
+    arguments = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in given)
     return f"{one_line(call.name)}({_cut(one_line(arguments), _ARGUMENTS_CHARACTERS)})"
 
 
@@ -145,10 +146,6 @@ def whole_call(call: ToolCall, result: ToolResult | None) -> str:
     """A call with all its arguments and its result."""
     arguments = json.dumps(dict(call.arguments), ensure_ascii=False, indent=2)
     return printable(f"{call.name} {arguments}\n{'(no result)' if result is None else result.text}")
-
-
-def _value(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _cut(text: str, most: int) -> str:

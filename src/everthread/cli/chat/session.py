@@ -72,7 +72,10 @@ class ChatSession:
             agent=self.agent,
             model=self.model,
             active_skill=self.skill,
-            uploaded_files=[_as_file(upload) for upload in await self.uploads()],
+            uploaded_files=[
+                {"name": one.name, "path": one.path, "mime": one.mime, "size_bytes": one.size_bytes}
+                for one in await self.uploads()
+            ],
         )
         self.new_uploads = []
         return live
@@ -156,10 +159,6 @@ class ChatSession:
             if name.isdecimal() and not self.known and 1 <= int(name) <= len(await self.recent()):
                 return self.known[int(name) - 1]
             raise NotFound(f"no conversation {name!r}; /resume lists them") from problem
-
-
-def _as_file(upload: Upload) -> dict[str, Any]:
-    return {"name": upload.name, "path": upload.path, "mime": upload.mime, "size_bytes": upload.size_bytes}
 
 
 @asynccontextmanager
