@@ -252,7 +252,6 @@ def agent(
         from everthread.adapters.checkpoints.bridge import Bridge  # noqa: PLC0415
         from everthread.adapters.checkpoints.saver import LogSaver  # noqa: PLC0415
         from everthread.models import named_models  # noqa: PLC0415
-        from everthread.runs.leases import Leases  # noqa: PLC0415
         from everthread.turn import agent as agents  # noqa: PLC0415
         from everthread.turn.graph import build_graph  # noqa: PLC0415
         from everthread.turn.result import describe_result  # noqa: PLC0415
@@ -279,7 +278,7 @@ def agent(
         saver=checkpointer,
         models=models,
         graph=build_graph(checkpointer),
-        leases=Leases(et.store, system_clock),
+        runs=et.runs,
         tools=tools,
         skills=skills or SkillSet(),
         prepare=tools.prepare if isinstance(tools, DefaultTools) else None,

@@ -48,6 +48,7 @@ from everthread.history import ingest, intents, read, turn_intents
 from everthread.history.arguments import check_branch, check_count
 from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
 from everthread.history.search import search_by_words
+from everthread.history.turn_events import read_events
 from everthread.recall import for_context
 from everthread.recall.memories import Memories, memories_for_context
 from everthread.recall.memory_rules import extract_by_rules, may_hold_memories
@@ -63,8 +64,6 @@ _PAGE: Final = 200
 MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
 _MOST_TRIES: Final = 10
-_EVENTS: Final = 1000
-"""About how many events are read at once."""
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
 
@@ -717,10 +716,9 @@ class Conversation:
     async def turn_events(self, id: str, *, after: int = 0) -> AsyncIterator[TurnEvent]:
         """Iterate over the stored events of a turn after this number. Events are kept for seven days."""
         check_count(after, "after")
-        while page := await self._store.turns.events(self._ref, check_id(id, "id"), after=after, limit=_EVENTS):
+        async for page in read_events(self._store, self._ref, check_id(id, "id"), after):
             for one in page:
                 yield from_stored(one)
-            after = page[-1].number
 
     async def stop_turn(self, id: str) -> Turn:
         """Stop a turn, wherever it runs.

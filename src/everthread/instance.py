@@ -9,6 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Ma
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +19,7 @@ import orjson
 from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings
 from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation, check_title, dump_metadata
 from everthread.core.blobs import BlobInfo
+from everthread.core.clock import system_clock
 from everthread.core.embeddings import Embedder, Vectors
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Metrics
@@ -40,6 +42,7 @@ from everthread.recall import embedding
 from everthread.recall.knowledge import Knowledge
 from everthread.recall.memories import Memories
 from everthread.recall.search import search_by_meaning
+from everthread.runs.engine import RunEngine
 from everthread.runtime import Runtime
 from everthread.workspaces.conversation_workspaces import ConversationWorkspaces
 
@@ -270,6 +273,11 @@ class Everthread:
         """What its conversations work with. Internal: for turns, jobs and doors, and without any promise."""
         return self._runtime
 
+    @cached_property
+    def runs(self) -> RunEngine:
+        """Runs the turns of this process. Internal: for agents and doors, and without any promise."""
+        return RunEngine(self._runtime, system_clock)
+
     @property
     def metrics(self) -> Metrics:
         """Counters of compactions, recall and turns in this process since it was opened."""
@@ -288,8 +296,11 @@ class Everthread:
         await self.close()
 
     async def close(self) -> None:
-        """Close the database: finish or return background work, and erase what is off the record. Safe at any time."""
+        """Close the database: interrupt what runs, finish or return background work, and erase what is off the record.
+        Safe at any time."""
         async with self._door:
+            if "runs" in self.__dict__:
+                await self.runs.close(0)
             if self._worker is not None:
                 await self._worker.stop()
             if self._runtime.vectors is not None:

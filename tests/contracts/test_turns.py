@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -64,6 +65,18 @@ async def finished(et: Everthread, conv: Conversation, turn: Turn, text: str = "
             }
         ),
     )
+
+
+async def add(et: Everthread, ref: Ref, events: EventBatch) -> Sequence[str]:
+    return await et.store.turns.add_events(ME, [(ref, events)])
+
+
+async def close(et: Everthread, ref: Ref, turn: Turn, messages: Sequence[ingest.Prepared] = ()) -> Turn | None:
+    """As another process does that found this one dead."""
+    take = turn_intents.TakeTurn(turn=turn, holder="there/2", lease_until=LATER)
+    if (taken := await et.store.log.write(ref, take)) is None:
+        return None
+    return await et.store.log.write(ref, turn_intents.CloseTurn(turn=taken, messages=messages))
 
 
 def batch(turn: Turn, first: int, *pieces: str) -> EventBatch:
@@ -156,15 +169,15 @@ async def test_i15_of_one_conversation_one_turn_runs(et: Everthread, conv: Conve
 
 async def test_i15_of_two_writers_the_one_that_lost_the_turn_is_refused(et: Everthread, conv: Conversation) -> None:
     turn = await conv.turn((await begun(et, conv)).turn.id)
-    closed = await et.store.log.write(ref_of(conv), turn_intents.CloseTurn(turn=turn, messages=prepared("half", "a")))
+    closed = await close(et, ref_of(conv), turn, prepared("half", "a"))
     assert closed is not None
     assert closed.state is TurnState.INTERRUPTED
     late = turn_intents.AppendToTurn(turn_id=turn.id, holder=ME, messages=prepared("late", "a"))
     with pytest.raises(TurnLost):
         await et.store.log.write(ref_of(conv), late)
-    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "late"))
+    assert await add(et, ref_of(conv), batch(turn, 2, "late")) == [turn.id], "it is told that the turn is lost"
     assert await texts(conv) == ["question", "half"]
-    assert [event async for event in conv.turn_events(turn.id)] == []
+    assert [event.kind async for event in conv.turn_events(turn.id)] == ["accepted", "done"]
 
 
 async def test_a_question_may_be_refused_while_another_turn_runs(et: Everthread, conv: Conversation) -> None:
@@ -218,7 +231,7 @@ async def test_i16_a_turn_whose_process_died_is_closed_with_what_it_said(et: Eve
     assert [(ref.id, turn.id) for ref, turn in found] == [(conv.id, running.id), (conv.id, waiting.id)]
     for ref, turn in found:
         partial = prepared("ha", "a") if turn.id == running.id else []
-        assert await et.store.log.write(ref, turn_intents.CloseTurn(turn=turn, messages=partial)) is not None
+        assert await close(et, ref, turn, partial) is not None
     assert await texts(conv) == ["first", "said", "ha", "second"]
     assert [turn.state for turn in await conv.turns()] == [TurnState.INTERRUPTED] * 2
     assert await et.store.turns.unfinished() == []
@@ -228,7 +241,7 @@ async def test_a_sign_of_life_keeps_a_turn_from_being_closed(et: Everthread, con
     await begun(et, conv)
     ((ref, found),) = await et.store.turns.unfinished()
     await et.store.turns.renew(ME, LATER + timedelta(minutes=1))
-    assert await et.store.log.write(ref, turn_intents.CloseTurn(turn=found)) is None
+    assert await close(et, ref, found) is None
     assert (await conv.turn(found.id)).state is TurnState.RUNNING
 
 
@@ -237,20 +250,20 @@ async def test_a_sign_of_life_keeps_a_turn_from_being_closed(et: Everthread, con
 
 async def test_i18_events_come_back_from_any_number_on(et: Everthread, conv: Conversation) -> None:
     turn = (await begun(et, conv)).turn
-    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "one", "two"))
-    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 3, "three"))
-    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 3, "three"))
-    for after in range(5):
-        assert [event.number async for event in conv.turn_events(turn.id, after=after)] == [1, 2, 3][after:]
+    await add(et, ref_of(conv), batch(turn, 2, "one", "two"))
+    await add(et, ref_of(conv), batch(turn, 4, "three"))
+    await add(et, ref_of(conv), batch(turn, 4, "three"))
+    for after in range(6):
+        assert [event.number async for event in conv.turn_events(turn.id, after=after)] == [1, 2, 3, 4][after:]
     first = await et.store.turns.events(ref_of(conv), turn.id, after=0, limit=1)
     assert next(event.number for event in first) == 1
 
 
 async def test_old_events_are_pruned_and_young_ones_stay(et: Everthread, conv: Conversation) -> None:
     turn = (await begun(et, conv)).turn
-    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "one"))
+    await add(et, ref_of(conv), batch(turn, 2, "one"))
     assert await et.store.turns.prune_events(datetime(2000, 1, 1, tzinfo=UTC)) == 0
-    assert await et.store.turns.prune_events(datetime(2200, 1, 1, tzinfo=UTC)) == 1
+    assert await et.store.turns.prune_events(datetime(2200, 1, 1, tzinfo=UTC)) == 2
     assert [event async for event in conv.turn_events(turn.id)] == []
 
 
@@ -261,7 +274,7 @@ async def test_i20_turns_of_another_owner_look_unknown(et: Everthread) -> None:
     mine = await et.conversations.create(id="same", owner="ann")
     theirs = await et.conversations.create(id="same", owner="bob")
     turn = (await begun(et, mine)).turn
-    await et.store.turns.add_events(Ref("ann", "same"), ME, batch(turn, 1, "one"))
+    await add(et, Ref("ann", "same"), batch(turn, 2, "one"))
     for call in (theirs.turn(turn.id), theirs.stop_turn(turn.id)):
         with pytest.raises(NotFound):
             await call
@@ -274,23 +287,23 @@ async def test_i20_turns_of_another_owner_look_unknown(et: Everthread) -> None:
 
 async def test_i22_turns_and_events_go_with_their_conversation(et: Everthread, conv: Conversation) -> None:
     turn = (await begun(et, conv)).turn
-    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "one"))
+    await add(et, ref_of(conv), batch(turn, 2, "one"))
     report = await et.erase(conversation=conv.id)
-    assert (report.reached["turns"], report.reached["run_events"]) == (1, 1)
+    assert (report.reached["turns"], report.reached["run_events"]) == (1, 2)
     assert await et.store.turns.unfinished() == []
-    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 2, "late"))
+    assert await add(et, ref_of(conv), batch(turn, 3, "late")) == [turn.id]
     with pytest.raises(NotFound):
         await conv.turn(turn.id)
 
 
 async def test_i22_of_an_erased_message_no_event_and_no_error_is_left(et: Everthread, conv: Conversation) -> None:
     turn = (await begun(et, conv, metadata={"input": {"content": "my long secret answer"}})).turn
-    await et.store.turns.add_events(ref_of(conv), ME, batch(turn, 1, "my long ", "secret answer"))
+    await add(et, ref_of(conv), batch(turn, 2, "my long ", "secret answer"))
     await finished(
         et, conv, turn, "my long secret answer", state=TurnState.FAILED, error="failed on: my long secret answer"
     )
     report = await et.erase(conversation=conv.id, message="a")
-    assert (report.reached["turns"], report.reached["run_events"]) == (1, 1)
+    assert (report.reached["turns"], report.reached["run_events"]) == (1, 2)
     left = await conv.turn(turn.id)
     assert (left.error, left.metadata, left.state) == ("erased", {}, TurnState.FAILED)
 

@@ -19,7 +19,7 @@ PUBLIC = {*(getattr(everthread, name) for name in everthread.__all__), *(getattr
 INTERNAL = {
     # How the rooms of this package reach what is behind a public object. Documented as internal, and not shown in the
     # reference.
-    *("Everthread.store", "Everthread.runtime", "Agent.graph", "Agent.leases"),
+    *("Everthread.store", "Everthread.runtime", "Agent.graph", "Agent.runs", "Everthread.runs"),
     # The fields of `TurnOptions` once more, for type checkers.
     "run_turn",
 }

@@ -14,8 +14,6 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-import everthread
-from everthread.core.nouns import Ref
 from tests.forkserver import ROOT, SERVING, Child, ForkServer
 
 API = "/api/v1"
@@ -77,14 +75,6 @@ async def events(answer: httpx.Response) -> AsyncIterator[Event]:
         elif fields:
             yield Event(int(fields.get("id", 0)), fields["event"], json.loads(fields["data"]))
             fields = {}
-
-
-async def until_kept(url: str, turn_id: str, number: int) -> None:
-    """Return when the database has the events of a turn in the conversation `c` up to this one: a server keeps them in
-    batches."""
-    async with everthread.open(url, worker=False) as beside:
-        while not await beside.store.turns.events(Ref("local", "c"), turn_id, after=number - 1, limit=1):  # noqa: ASYNC110 - it is in another process
-            await asyncio.sleep(0.02)
 
 
 def text_of(told: list[Event]) -> str:

@@ -248,7 +248,7 @@ async def test_a_server_that_is_not_there_says_so(et: Everthread, conv: Conversa
 async def test_a_stop_in_mid_answer_keeps_what_was_said(et: Everthread, conv: Conversation) -> None:
     async with agent_over(et, Provider([Says(pieces=HELLO.pieces, hang_after=2)])) as agent:
         live = await everthread.turn.begin_turn(conv, "hello?", agent=agent)
-        async for event in live.listen():
+        async for event in live.event_log.listen():
             if isinstance(event, Token) and "lo" in event.text:
                 break
         await asyncio.sleep(0)

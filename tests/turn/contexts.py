@@ -7,7 +7,7 @@ from typing import Any
 from everthread import Conversation
 from everthread.core.nouns import Ref
 from everthread.history.turn_intents import BeginTurn
-from everthread.runs.event_log import EventLog
+from everthread.runs.event_log import TurnEventLog
 from everthread.testing.scripted import Script, ScriptedModel
 from everthread.turn import Agent, TurnContext, TurnOptions
 from everthread.turn.agent import merge_features
@@ -28,7 +28,7 @@ async def context_of(
         agent=agent,
         conversation=conv,
         turn=begun.turn,
-        event_log=EventLog(begun.turn.id),
+        event_log=TurnEventLog(Ref(conv.owner, conv.id), begun.turn.id),
         model=await agent.models.get(options.model, None),
         features=merge_features(agent.features, options.features),
         question=request.question,

@@ -13,7 +13,6 @@ from langchain_core.tools import tool
 
 import everthread
 from everthread.core.turn_events import Token, ToolCall
-from everthread.runs.event_log import SAVE_SECONDS
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import begin_turn
 from tests.turn.turns import agent_for
@@ -38,10 +37,10 @@ async def main(url: str, conversation: str, question: str, where: str) -> None:
         agent = agent_for(et, tools=[wait_for_ever])
         await agent.close_dead()
         live = await begin_turn(conv, question, agent=agent, model=ScriptedModel(script))
-        async for event in live.listen():
+        async for event in live.event_log.listen():
             if isinstance(event, Token | ToolCall) and (where == "answer" or isinstance(event, ToolCall)):
                 break
-        await asyncio.sleep(2.5 * SAVE_SECONDS)
+        await asyncio.sleep(1)
         print("now", flush=True)
         await live.wait()
 

@@ -13,10 +13,10 @@ import everthread
 from everthread import Everthread, TurnState
 from everthread.core.clock import system_clock
 from everthread.core.turn_events import Done, Token
-from everthread.runs.leases import Leases, is_dead
-from everthread.testing import InMemoryStore
+from everthread.runs.engine import RunEngine
+from everthread.runs.holder import holder_name, is_dead
 from everthread.testing.scripted import Reply, ScriptedModel
-from everthread.turn import begin_turn
+from everthread.turn import Agent, begin_turn
 from tests.forkserver import ROOT, ForkServer
 from tests.turn.killed_process import LONG
 from tests.turn.turns import agent_for, only, said, told
@@ -88,9 +88,10 @@ async def test_a_turn_that_waits_behind_a_dead_one_closes_it(forkserver: ForkSer
 async def test_i16_a_process_that_only_slept_loses_its_turn_and_writes_nothing_more(url: str) -> None:
     async with everthread.open(url, worker=False) as et:
         conv = await et.conversations.create()
-        agent, other = agent_for(et), agent_for(et)
+        agent = agent_for(et)
+        other = as_in_another_process(agent)
         live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text=LONG, pace_seconds=0.002)]))
-        async for event in live.listen():
+        async for event in live.event_log.listen():
             if isinstance(event, Token):
                 break
         await expire(et)
@@ -103,20 +104,27 @@ async def test_i16_a_process_that_only_slept_loses_its_turn_and_writes_nothing_m
         assert (await said(conv))[: len(before)] == before
 
 
-async def test_a_server_that_keeps_watch_closes_what_dies_beside_it(et: Everthread) -> None:
+async def test_i40_a_server_closes_what_dies_beside_it(et: Everthread) -> None:
     conv = await et.conversations.create()
-    agent, other = agent_for(et), agent_for(et)
-    watch = asyncio.create_task(other.keep_watch(0.02))
+    agent = agent_for(et)
+    other = as_in_another_process(agent)
+    other.runs.open()
     live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text="late", delay_seconds=60)]))
-    await expire(et)
     for _ in range(500):
+        await expire(et)
         if (await conv.turn(live.id)).state.is_final:
             break
         await asyncio.sleep(0.02)
     assert (await conv.turn(live.id)).state is TurnState.INTERRUPTED
-    watch.cancel()
+    events = [event async for event in live.event_log.listen()]
+    assert only(events, Done).state == "interrupted", "its readers here get the end that the other one wrote"
+    await other.runs.close(0)
     live.stop()
     await live.wait()
+
+
+def as_in_another_process(agent: Agent) -> Agent:
+    return replace(agent, runs=RunEngine(agent.et.runtime, system_clock, heartbeat_seconds=0.02))
 
 
 async def expire(et: Everthread) -> None:
@@ -141,6 +149,6 @@ async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Ever
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_two_agents_of_one_process_have_names_of_their_own(count: int) -> None:
-    names = {Leases(InMemoryStore(), system_clock).holder for _ in range(count)}
+def test_two_engines_of_one_process_have_names_of_their_own(count: int) -> None:
+    names = {holder_name() for _ in range(count)}
     assert len(names) == count

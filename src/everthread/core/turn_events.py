@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from everthread.core.turns import StoredEvent
+from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,3 +187,28 @@ def from_stored(one: StoredEvent) -> TurnEvent:
         return StateChanged(number=one.number, node=one.kind, details=one.body)
     event: TurnEvent = _TYPES[one.kind](number=one.number, **one.body)
     return event
+
+
+# -- how a turn ends -------------------------------------------------------------------------------------------------
+
+END = "end"
+"""The last event of a run of LangGraph's."""
+ERROR = "error"
+WHOLE = "="
+"""The member of a stored event of such a run that holds its data in full."""
+
+
+def end_events(turn: Turn, state: TurnState, *, first: int, text: str = "", error: str | None = None) -> EventBatch:
+    """The last events of a turn that is not ended by the process that ran it: what its own process would have said.
+
+    `text` is what there is of the answer, `error` why it ended.
+    """
+    if not turn.is_graph_run:
+        answer_id = turn.answer_id if text else None
+        done = Done(number=first, state=state.value, answer_id=answer_id, text=text, usage=turn.usage)
+        return EventBatch(turn_id=turn.id, events=[to_stored(done)])
+    events = []
+    if error is not None:
+        events.append(StoredEvent(first, ERROR, {WHOLE: {"error": "Interrupted", "message": error}}))
+    events.append(StoredEvent(first + len(events), END, {WHOLE: None}))
+    return EventBatch(turn_id=turn.id, events=events)

@@ -6,15 +6,18 @@
   that the log reads question, answer, question, answer. A question enters the log when its turn begins to run.
 - A turn belongs to the process that runs it for the time of a lease, which that process renews. When it dies, whoever
   comes next closes the turn as `interrupted`: what was said so far is kept, and nothing is done a second time.
-- What happens inside is told by *events*, numbered 1, 2, 3 …, and kept in batches for some days: a reader that comes
-  back gets exactly the rest, and the partial text of a dead turn is found there.
+- What happens inside is told by *events*, numbered 1, 2, 3 …, and stored in batches for some days. An event is shown
+  only when it is stored, so a reader that comes back gets exactly the rest, also after the process was killed, and the
+  partial text of a dead turn is found there. Batches are not synced to disk one by one: a power cut may lose the
+  newest. So a turn reserves numbers ahead, synced (`reserved_events`), and whoever ends the turn of a dead process
+  gives the last event a number above them, which nobody can have seen with another meaning.
 
 Rows change by intents (`Decision.turns`), so that a turn's state commits together with the log and with its jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -28,8 +31,18 @@ EVENT_RETENTION_DAYS = 7
 MESSAGE_KEY = "everthread"
 """Where a message's `additional_kwargs` say which turn it is of, and what it says about itself."""
 
+RUN_KIND = "run"
+"""The `kind` of a turn that was started as a run of the LangGraph protocol."""
+BUILTIN_MARK = "is_own_turn"
+"""In the metadata of such a run: it is a turn of our own agent, with a turn's events."""
+
+RESERVED_EVENTS = 1_000
+"""How many event numbers are reserved at a time: a synced write for each thousand tokens."""
+
 WhenBusy = Literal["enqueue", "reject", "interrupt"]
-"""What becomes of a question while another turn of its conversation runs."""
+"""What happens while another turn of the conversation runs: this one waits, or is refused, or the other is stopped."""
+MultitaskStrategy = Literal["enqueue", "reject", "interrupt", "rollback"]
+"""The same for runs of the LangGraph protocol; `rollback` also deletes the checkpoints of the run it stops."""
 
 _WHOLE_WORD = 16
 """A text shorter than this only matches a whole string: "ok" occurs inside of too many others."""
@@ -95,6 +108,8 @@ class Turn:
     """The process that runs it or will run it; empty once it has ended."""
     lease_until: datetime | None = None
     is_asked_to_stop: bool = False
+    reserved_events: int = 0
+    """No event with a greater number has been shown to anybody."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
@@ -102,6 +117,11 @@ class Turn:
     def is_complete(self) -> bool:
         """Whether it was answered in full."""
         return self.state is TurnState.COMPLETE
+
+    @property
+    def is_graph_run(self) -> bool:
+        """Whether it runs a graph of LangGraph's, whose events are the protocol's, rather than our own agent."""
+        return self.kind == RUN_KIND and self.metadata.get(BUILTIN_MARK) is not True
 
     def tells_of(self, text: str) -> bool:
         """Whether its error or its metadata contains this text."""
@@ -130,6 +150,10 @@ class EventBatch:
 
     turn_id: str
     events: Sequence[StoredEvent]
+    reserved: int = 0
+    """Reserve event numbers up to this one; then the write is synced to disk."""
+    replaces_earlier: bool = False
+    """Whether these are all events of the turn: batches stored before are deleted."""
 
     @property
     def first(self) -> int:
@@ -159,6 +183,15 @@ class TurnQuery(NamedTuple):
     limit: int = 50
 
 
+class Change(NamedTuple):
+    """Something changed about the turns of a conversation."""
+
+    is_state: bool
+    """A turn began, ended or was asked to stop; else there are only new events."""
+    is_remote: bool
+    """It was changed by another process."""
+
+
 class Turns(Protocol):
     """Reads turns and writes their events. The turns' rows are written by intents, through `Log.write`."""
 
@@ -174,9 +207,13 @@ class Turns(Protocol):
     async def renew(self, holder: str, until: datetime) -> Sequence[str]:
         """Extend the leases of a process's turns, and return the ids of those that were asked to stop."""
 
-    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
-        """Store a batch of events. Storing the same batch again changes nothing; a batch from a process that no longer
-        holds the turn is dropped."""
+    async def add_events(self, holder: str, batches: Sequence[tuple[Ref, EventBatch]]) -> Sequence[str]:
+        """Store new events of several turns in one transaction. When this returns, they survive the death of the
+        process; they are synced to disk with the next synced write.
+
+        Storing the same batch again changes nothing. The events of turns that this process no longer holds are dropped,
+        and the ids of those turns are returned.
+        """
 
     async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         """Events with a greater number, in order: at least `limit` of them, if there are, and then to the batch's end.
@@ -186,3 +223,7 @@ class Turns(Protocol):
 
     async def prune_events(self, before: datetime) -> int:
         """Delete the events stored before this time, and return the number of batches deleted."""
+
+    def subscribe(self, ref: Ref, on_change: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `on_change` in this event loop when turns of this conversation change, until the function that is
+        returned is called. Changes by other processes may be missed, so callers also look from time to time."""

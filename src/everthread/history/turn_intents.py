@@ -1,12 +1,14 @@
-"""What may happen to a turn, each as a pure decision over what the store shows (core/log.py): its row, its messages and
-its jobs are one transaction.
+"""What may happen to a turn, each as a pure decision over what the store shows (core/log.py): its row, its messages,
+its events and its jobs are one transaction. A run of the LangGraph protocol is a turn without messages of its own.
 
-BeginTurn    a question is kept; its turn runs at once, or waits for those before it
-StartTurn    one that waited runs now: its question enters the log
-Say          a finished message enters the log, if the turn is still this process's
-FinishTurn   the last of what was said, the final state, the jobs that follow
-StopTurn     somebody wants it stopped: one that waits ends here, one that runs is told
-CloseTurn    its process is dead: what it had told is kept, and it is interrupted
+BeginTurn      a question is kept; its turn runs at once, or waits for those before it
+StartTurn      one that waited runs now: its question enters the log
+AppendToTurn   a finished message enters the log, if the turn is still this process's
+FinishTurn     the last of what was said, the final state, the last events
+StopTurn       somebody wants it stopped: one that waits ends here, one that runs is told
+TakeTurn       its process is dead: this one takes it over, so that a process that was only slow cannot go on writing
+CloseTurn      what the dead process had said is kept, and the turn is interrupted
+HideTurn       a run is taken off every list
 """
 
 from __future__ import annotations
@@ -14,18 +16,34 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from datetime import datetime
+from typing import Literal, NamedTuple, TypeVar
 
 from everthread.core.clock import from_micros
 from everthread.core.errors import Conflict, NotFound, TurnLost, TurnRunning
 from everthread.core.jobs import NewJob
 from everthread.core.log import Decision, Needs, Seen
 from everthread.core.nouns import Receipt
-from everthread.core.turns import EventBatch, Turn, TurnNeeds, TurnState, WhenBusy
+from everthread.core.turn_events import Accepted, end_events, to_stored
+from everthread.core.turns import (
+    RESERVED_EVENTS,
+    EventBatch,
+    MultitaskStrategy,
+    StoredEvent,
+    Turn,
+    TurnNeeds,
+    TurnState,
+)
 from everthread.history.ingest import Prepared, prepare
 from everthread.history.intents import Append, refuse_erased
 
 R = TypeVar("R")
+
+HIDDEN = "is_hidden"
+"""In the metadata of a run that was deleted or rolled back: it is not listed any more."""
+ROLLBACK = "rolls_back"
+"""In the metadata of a run whose checkpoints are to be deleted when it has stopped."""
+StopMode = Literal["interrupt", "rollback"]
 
 
 class BeginResult(NamedTuple):
@@ -36,6 +54,8 @@ class BeginResult(NamedTuple):
     """The receipts of the question's messages; none while the turn waits."""
     before: Sequence[Turn] = ()
     """The turns it waits for."""
+    events: Sequence[StoredEvent] = ()
+    """The events stored with its beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +64,7 @@ class BeginTurn:
 
     turn: Turn
     messages: Sequence[Prepared]
-    when_busy: WhenBusy = "enqueue"
+    when_busy: MultitaskStrategy = "enqueue"
 
     def needs(self) -> Needs:
         return _needs(self.turn.id, self.messages)
@@ -61,10 +81,18 @@ class BeginTurn:
                 "wait for its end, stop it, or let this one wait with when_busy='enqueue'"
             )
         if not before:
-            return _started(self.turn, self.messages, seen, now)
-        waiting = replace(self.turn, state=TurnState.RECEIVED, question=pack_messages(self.messages))
-        stopped = [_told_to_stop(turn) for turn in before] if self.when_busy == "interrupt" else []
-        return Decision(result=BeginResult(waiting, [], before), turns=[*stopped, waiting])
+            return _accepted(_started(self.turn, self.messages, seen, now))
+        waiting = replace(self.turn, state=TurnState.RECEIVED)
+        if not waiting.is_graph_run:
+            waiting = replace(waiting, question=pack_messages(self.messages), reserved_events=1)
+        decision = _accepted(Decision(result=BeginResult(waiting, [], before), turns=[waiting]))
+        if self.when_busy == "enqueue" or self.when_busy == "reject":
+            return decision
+        stopped = [_stopped(turn, self.when_busy, now) for turn in before]
+        return decision._replace(
+            turns=[*(turn for turn, _ in stopped), *decision.turns],
+            events=[*(batch for _, batches in stopped for batch in batches), *decision.events],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +163,7 @@ class StopTurn:
     """Ask a turn to stop. A waiting turn ends at once, its question kept; a running one is flagged to stop."""
 
     turn: Turn
+    how: StopMode = "interrupt"
 
     def needs(self) -> Needs:
         return _needs(self.turn.id, unpack_messages(self.turn))
@@ -144,35 +173,73 @@ class StopTurn:
         known = _by_id(seen, self.turn.id)
         if known is None:
             raise NotFound(f"no turn {self.turn.id!r} in conversation {seen.head.id!r}")
-        if known.state is TurnState.RECEIVED:
-            return _closed(known, TurnState.CANCELLED, unpack_messages(known), seen, now, None)
         if known.state.is_final:
             return Decision(result=known)
-        told = _told_to_stop(known)
+        if known.state is TurnState.RECEIVED:
+            marked = _marked(known, self.how)
+            return _closed(marked, TurnState.CANCELLED, unpack_messages(known), seen, now, text="", error=None)
+        told, _ = _stopped(known, self.how, now)
         return Decision(result=told, turns=[told])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloseTurn:
-    """End a turn whose process died. Its events are kept, and so is the question if the turn was still waiting.
-
-    If it gave a sign of life since it was looked at, nothing is done: the answer is None.
-    """
+class TakeTurn:
+    """Take over a turn whose process died. If it gave a sign of life since it was looked at, the result is None."""
 
     turn: Turn
     """The turn as read when its process was found to be dead."""
-    messages: Sequence[Prepared] = ()
-    error: str = "the process that ran this turn died"
+    holder: str
+    lease_until: datetime
 
     def needs(self) -> Needs:
-        return _needs(self.turn.id, [*unpack_messages(self.turn), *self.messages])
+        return _needs(self.turn.id, ())
 
     def decide(self, seen: Seen, now: int) -> Decision[Turn | None]:
         known = _by_id(seen, self.turn.id)
         if known is None or known.state.is_final or _life(known) != _life(self.turn):
             return Decision(result=None)
+        taken = replace(known, holder=self.holder, lease_until=self.lease_until)
+        return Decision(result=taken, turns=[taken])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseTurn:
+    """End a turn that was taken over. Its events are kept, and so is the question if the turn was still waiting."""
+
+    turn: Turn
+    """The turn as taken."""
+    messages: Sequence[Prepared] = ()
+    """What it was saying."""
+    answer_id: str | None = None
+    text: str = ""
+    """As much as there is of the answer."""
+    error: str = "the process that ran this turn died"
+
+    def needs(self) -> Needs:
+        return _needs(self.turn.id, [*unpack_messages(self.turn), *self.messages])
+
+    def decide(self, seen: Seen, now: int) -> Decision[Turn]:
+        known = _held(seen, self.turn.id, self.turn.holder, (TurnState.RUNNING, TurnState.RECEIVED))
         kept = [*unpack_messages(known), *self.messages]
-        return _closed(known, TurnState.INTERRUPTED, kept, seen, now, self.error)
+        answered = replace(known, answer_id=self.answer_id or known.answer_id)
+        return _closed(answered, TurnState.INTERRUPTED, kept, seen, now, text=self.text, error=self.error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HideTurn:
+    """Take a run off every list."""
+
+    id: str
+
+    def needs(self) -> Needs:
+        return _needs(self.id, ())
+
+    def decide(self, seen: Seen, now: int) -> Decision[Turn]:
+        known = _by_id(seen, self.id)
+        if known is None:
+            raise NotFound(f"no run {self.id!r} of thread {seen.head.id!r}")
+        hidden = replace(known, metadata={**known.metadata, HIDDEN: True})
+        return Decision(result=hidden, turns=[hidden])
 
 
 def pack_messages(messages: Sequence[Prepared]) -> bytes:
@@ -214,12 +281,39 @@ def _life(turn: Turn) -> tuple[object, ...]:
     return turn.holder, turn.lease_until, turn.state
 
 
-def _told_to_stop(turn: Turn) -> Turn:
-    return replace(turn, is_asked_to_stop=True)
+def _accepted(decision: Decision[BeginResult]) -> Decision[BeginResult]:
+    """The same decision with the event that says so; a graph's first event comes from the graph."""
+    turn = decision.result.turn
+    if turn.is_graph_run:
+        return decision
+    first = Accepted(
+        number=1,
+        turn_id=turn.id,
+        conversation_id=turn.conversation_id,
+        question_id=turn.question_id,
+        answer_id=turn.answer_id,
+        question_seq=turn.question_seq,
+    )
+    batch = EventBatch(turn_id=turn.id, events=[to_stored(first)])
+    return decision._replace(result=decision.result._replace(events=batch.events), events=[batch])
+
+
+def _marked(turn: Turn, how: StopMode) -> Turn:
+    return replace(turn, metadata={**turn.metadata, HIDDEN: True, ROLLBACK: True}) if how == "rollback" else turn
+
+
+def _stopped(turn: Turn, how: StopMode, now: int) -> tuple[Turn, Sequence[EventBatch]]:
+    """A turn that must make way. A graph that waits ends here; others are told: their process logs the question, and
+    what was said."""
+    marked = _marked(turn, how)
+    if turn.state is TurnState.RECEIVED and turn.is_graph_run:
+        ended = _ended(marked, TurnState.CANCELLED, now, None)
+        return ended, [end_events(ended, ended.state, first=turn.reserved_events + 1)]
+    return replace(marked, is_asked_to_stop=True), ()
 
 
 def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int) -> Decision[BeginResult]:
-    if not messages and not seen.head.entry_count:
+    if not messages and not seen.head.entry_count and not turn.is_graph_run:
         raise Conflict(f"conversation {seen.head.id!r} is empty: there is nothing to answer; send a message")
     said = Append(messages=messages).decide(seen, now)
     running = replace(
@@ -227,6 +321,7 @@ def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int) -> 
         state=TurnState.RUNNING,
         question=None,
         question_seq=said.result[-1].seq if said.result else None,
+        reserved_events=RESERVED_EVENTS,
         started_at=from_micros(now),
     )
     return _with(said, BeginResult(running, said.result))._replace(turns=[running])
@@ -238,11 +333,15 @@ def _closed(
     messages: Sequence[Prepared],
     seen: Seen,
     now: int,
+    *,
+    text: str,
     error: str | None,
 ) -> Decision[Turn]:
+    """End a turn that does not run here, with the event that ends its stream: nobody has seen its number."""
     said = Append(messages=messages).decide(seen, now)
     ended = _ended(turn, state, now, error)
-    return _with(said, ended)._replace(turns=[ended])
+    batch = end_events(ended, state, first=turn.reserved_events + 1, text=text, error=error)
+    return _with(said, ended)._replace(turns=[ended], events=[batch])
 
 
 def _ended(turn: Turn, state: TurnState, now: int, error: str | None) -> Turn:

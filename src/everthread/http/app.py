@@ -72,15 +72,15 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Close the turns of processes that died, clean idle workspaces, and at the end let running turns finish."""
-    turns: TurnService = app.state.turns
-    await turns.close_dead()
-    await app.state.et.workspaces.clean()
-    async with protocol_state.lifespan(app):
-        try:
-            yield
-        finally:
-            await turns.close(STOP_SECONDS)
+    """Watch over the runs of processes that died, clean idle workspaces, and at the end let what runs finish."""
+    et: Everthread = app.state.et
+    await et.runs.close_dead()
+    et.runs.open()
+    await et.workspaces.clean()
+    try:
+        yield
+    finally:
+        await et.runs.close(STOP_SECONDS)
 
 
 def _middleware(et: Everthread, settings: Settings, metrics: RequestMetrics, *, needs_key: bool) -> list[Middleware]:

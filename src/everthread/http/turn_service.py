@@ -7,7 +7,6 @@ ended.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -19,21 +18,20 @@ from langchain_core.runnables import RunnableConfig
 from everthread import bootstrap
 from everthread.conversation import Conversation
 from everthread.core.errors import KeyReused, NotFound
+from everthread.core.nouns import Ref
 from everthread.core.turn_events import Done, Failed, Token, TurnEvent
 from everthread.core.turns import Turn
 from everthread.http.responses import dumps
 from everthread.instance import Everthread
-from everthread.runs.follow import follow, follow_batches
+from everthread.runs.event_log import TurnCodec
 from everthread.settings import Settings
 from everthread.turn.agent import Agent
+from everthread.turn.finish import outcome_of
 from everthread.turn.request import TurnOptions
 from everthread.turn.run import begin_turn
 
 REQUEST_HASH = "request"
 """In a turn's metadata: the hash of the request, when it came with an idempotency key."""
-PAUSE_SECONDS = 0.005
-"""How long a stream rests after a write, so that one write carries what came meanwhile. Nobody sees it; with 64 streams
-of a fast model it makes one wake-up and one write of two or three."""
 
 
 class TurnService:
@@ -48,10 +46,6 @@ class TurnService:
         """Created for the first turn, in the event loop that serves it."""
         return bootstrap.agent(self._et, settings=self._settings)
 
-    @property
-    def _has_agent(self) -> bool:
-        return "agent" in self.__dict__
-
     async def begin(self, conversation: Conversation, message: object, options: TurnOptions) -> str:
         """Start a turn and return its id; the question is durable then. A turn id that exists is not started again."""
         if options.turn_id is not None and await _is_known(conversation, options):
@@ -65,7 +59,7 @@ class TurnService:
         self, conversation: Conversation, turn_id: str, *, after: int = 0
     ) -> AsyncIterator[Sequence[TurnEvent]]:
         """A turn's events after one, to its end; those of a batch go out in one write."""
-        return follow_batches(conversation, turn_id, leases=self.agent.leases, after=after, pause_seconds=PAUSE_SECONDS)
+        return self._et.runs.follow(Ref(conversation.owner, conversation.id), turn_id, TurnCodec, after=after)
 
     async def todos(self, conversation: Conversation) -> Sequence[Mapping[str, str]]:
         """The agent's to-do list, as the last turn left it."""
@@ -76,25 +70,14 @@ class TurnService:
 
     async def wait_for_end(self, conversation: Conversation, turn_id: str) -> Done | Failed:
         """The last event of a turn, once it has ended; made from its row where its events are pruned."""
-        async for event in follow(conversation, turn_id, leases=self.agent.leases):
-            if isinstance(event, Done | Failed):
-                return event
-        turn = await conversation.turn(turn_id)
-        text = await _answer_text(conversation, turn)
-        if turn.error is None:
-            return Done(number=0, state=turn.state.value, answer_id=turn.answer_id, text=text, usage=turn.usage)
-        return Failed(number=0, code="error", message=turn.error, retryable=False, answer_id=turn.answer_id, text=text)
+        async for batch in self.follow_batches(conversation, turn_id):
+            if isinstance(batch[-1], Done | Failed):
+                return batch[-1]
+        return await outcome_of(conversation, await conversation.turn(turn_id), number=0)
 
     async def stop(self, conversation: Conversation, turn_id: str) -> Turn:
         """Stop a turn, wherever it runs."""
-        turn = await conversation.stop_turn(turn_id)
-        self.stop_here(turn_id)
-        return turn
-
-    def stop_here(self, turn_id: str) -> None:
-        """Stop a turn at once, if it runs in this process."""
-        if self._has_agent:
-            self.agent.leases.stop(turn_id)
+        return await self._et.runs.stop(Ref(conversation.owner, conversation.id), turn_id)
 
     async def frames(self, conversation: Conversation, turn_id: str, *, after: int = 0) -> AsyncIterator[bytes]:
         """A turn as server-sent events: an event's number is its id."""
@@ -110,26 +93,9 @@ class TurnService:
         async for _ in conversation.turn_events(turn_id):
             return None
         turn = await conversation.turn(turn_id)
-        body = {"turn_id": turn.id, "state": turn.state.value, "text": await _answer_text(conversation, turn)}
+        outcome = await outcome_of(conversation, turn, number=0)
+        body = {"turn_id": turn.id, "state": turn.state.value, "text": outcome.text}
         return b"event: snapshot\ndata: " + dumps(body) + b"\n\n"
-
-    async def close_dead(self) -> None:
-        """At the start: turns whose process died become interrupted, and are never run again."""
-        if await self._et.store.turns.unfinished():
-            await self.agent.close_dead()
-
-    async def close(self, seconds: float) -> None:
-        """Give running turns some seconds to end; the others end as cancelled, with what they have said."""
-        if not self._has_agent:
-            return
-        live = list(self.agent.leases.live.values())
-        tasks = [turn.task for turn in live if turn.task is not None]
-        if tasks:
-            _, running = await asyncio.wait(tasks, timeout=seconds)
-            for turn in live:
-                if turn.task in running:
-                    turn.stop()
-            await asyncio.wait(tasks, timeout=seconds)
 
 
 async def _is_known(conversation: Conversation, options: TurnOptions) -> bool:
@@ -140,13 +106,6 @@ async def _is_known(conversation: Conversation, options: TurnOptions) -> bool:
     if known.metadata.get(REQUEST_HASH) != options.metadata.get(REQUEST_HASH):
         raise KeyReused("this key was already used with a different request", field="Idempotency-Key")
     return True
-
-
-async def _answer_text(conversation: Conversation, turn: Turn) -> str:
-    try:
-        return (await conversation.message(turn.answer_id)).text
-    except NotFound:
-        return ""
 
 
 def encode_event(event: TurnEvent) -> bytes:

@@ -3,49 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime
 from typing import Any
 
-from everthread.core.clock import Clock
+from everthread.core.errors import TurnLost
 from everthread.core.nouns import Ref
-from everthread.core.ports import Store
-from everthread.core.turns import EVENT_RETENTION_DAYS, MESSAGE_KEY, StoredEvent, Turn, TurnState
+from everthread.core.turns import MESSAGE_KEY, StoredEvent, Turn, TurnState
 from everthread.history.ingest import prepare_all
-from everthread.history.turn_intents import CloseTurn
-from everthread.runs.leases import is_dead
+from everthread.history.turn_events import read_events
+from everthread.history.turn_intents import CloseTurn, TakeTurn
 from everthread.runtime import Runtime
 
-_EVENTS_PER_READ = 10_000
 
+async def close_run(runtime: Runtime, ref: Ref, turn: Turn, *, holder: str, lease_until: datetime) -> Turn | None:
+    """Close one run; None when its holder has given a sign of life, or somebody else closed it.
 
-async def close_dead_runs(runtime: Runtime, clock: Clock) -> list[Turn]:
-    """Mark the runs of dead processes, whoever owns them, as interrupted, and return them. Old events are pruned."""
-    closed = []
-    for ref, turn in await runtime.store.turns.unfinished():
-        if is_dead(turn, clock()):
-            closed.append(await close_run(runtime, ref, turn))
-    await runtime.store.turns.prune_events(clock() - timedelta(days=EVENT_RETENTION_DAYS))
-    return [turn for turn in closed if turn is not None]
-
-
-async def close_run(runtime: Runtime, ref: Ref, turn: Turn) -> Turn | None:
-    """Close one run; None when its holder has given a sign of life meanwhile."""
-    messages = prepare_all(await _unlogged_messages(runtime.store, ref, turn))
-    return await runtime.write(ref, CloseTurn(turn=turn, messages=messages))
-
-
-async def _unlogged_messages(store: Store, ref: Ref, turn: Turn) -> list[dict[str, Any]]:
-    """What the run was saying when it died: the texts in its events that no message of the log has."""
-    if turn.state is not TurnState.RUNNING:
-        return []
-    events: list[StoredEvent] = []
-    while page := await store.turns.events(
-        ref, turn.id, after=events[-1].number if events else 0, limit=_EVENTS_PER_READ
-    ):
-        events += page
-    texts = texts_by_message(events)
-    logged = {entry.id for entry in await store.log.find(ref, ids=list(texts))} if texts else set()
-    return [partial_message(id, text, turn.id, TurnState.INTERRUPTED) for id, text in texts.items() if id not in logged]
+    It is taken over first: from then on its process, which may only have been slow, can store no more events, and those
+    that are read here are all there will be.
+    """
+    taken = await runtime.write(ref, TakeTurn(turn=turn, holder=holder, lease_until=lease_until))
+    if taken is None:
+        return None
+    texts: dict[str, str] = {}
+    if taken.state is TurnState.RUNNING and not taken.is_graph_run:
+        events = [event async for page in read_events(runtime.store, ref, taken.id) for event in page]
+        texts = texts_by_message(events)
+    logged = {entry.id for entry in await runtime.store.log.find(ref, ids=list(texts))} if texts else set()
+    unlogged = [
+        partial_message(id, text, taken.id, TurnState.INTERRUPTED) for id, text in texts.items() if id not in logged
+    ]
+    answer_id, text = next(reversed(texts.items()), (None, ""))
+    try:
+        return await runtime.write(
+            ref, CloseTurn(turn=taken, messages=prepare_all(unlogged), answer_id=answer_id, text=text)
+        )
+    except TurnLost:  # somebody else took it in turn
+        return None
 
 
 def texts_by_message(events: Sequence[StoredEvent]) -> dict[str, str]:

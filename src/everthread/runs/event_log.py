@@ -1,67 +1,142 @@
-"""The events of one run, on their way to its listeners and to the store.
+"""The numbered events of one run in this process, on their way to the store and then to its readers.
 
-- Events are numbered as they are emitted, and stay in one list. Each listener walks along it at its own pace, from any
-  number on. So a slow listener holds up nobody, and a token costs one append to a list.
-- A listener may ask for a pause after each batch: while tokens come faster than that, one wake-up delivers several,
-  which costs hardly more than one. What comes after a silence is delivered at once.
-- Nothing is written per token: new events are saved every half second, and the last ones in the transaction that ends
-  the run.
+- An event is shown to a reader only when it is stored (`EventWriter`), so nobody has seen what a killed process forgot.
+- Each reader walks along the list at its own pace, from any number on: a slow one holds up nobody, and a token costs
+  one append to a list.
+- The oldest stored events of a long run leave memory. A reader so slow that it misses them reads them from the store.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from everthread.core.errors import StoreError
-from everthread.core.turn_events import Thinking, Token, TurnEvent, to_stored
-from everthread.core.turns import EventBatch
+from everthread.core.nouns import Ref
+from everthread.core.turn_events import Thinking, Token, TurnEvent, from_stored, to_stored
+from everthread.core.turns import RESERVED_EVENTS, EventBatch, StoredEvent
+from everthread.history.turn_events import without_texts
 
-SAVE_SECONDS: Final = 0.5
 BATCH_EVENTS: Final = 256
 """At most so many in one batch, so that replaying a long run does not block the loop."""
+MOST_IN_MEMORY: Final = 4_096
+MOST_BYTES_IN_MEMORY: Final = 4 * 1024 * 1024
 _MAX_BLOCK_SECONDS: Final = 0.005
 """A model that never awaits anything may block the loop this long."""
 
-MakeEvent = Callable[[int], TurnEvent]
-"""Makes the event from the number it is given."""
+
+class NumberedEvent(Protocol):
+    """Any event: it knows its number in its run."""
+
+    @property
+    def number(self) -> int: ...
 
 
-class EventLog:
+E = TypeVar("E", bound=NumberedEvent)
+E_co = TypeVar("E_co", bound=NumberedEvent, covariant=True)
+
+
+class EventCodec(Protocol[E]):
+    """How the events of one run are stored. Events are encoded and decoded in order, each once."""
+
+    needs_all: bool
+    """Whether an event can be decoded only after all those before it."""
+
+    def encode(self, event: E) -> StoredEvent: ...
+
+    def decode(self, stored: StoredEvent) -> E: ...
+
+    def size(self, event: E) -> int:
+        """Roughly the bytes it takes in memory, beyond a few hundred."""
+
+
+class TurnCodec:
+    """The events of a turn of our own agent."""
+
+    needs_all = False
+
+    def encode(self, event: TurnEvent) -> StoredEvent:
+        return to_stored(event)
+
+    def decode(self, stored: StoredEvent) -> TurnEvent:
+        return from_stored(stored)
+
+    def size(self, event: TurnEvent) -> int:
+        return 0
+
+
+class StoredReader(Protocol[E_co]):
+    """What the log of a run in this process reads when its readers cannot be served from memory."""
+
+    def read(self, after: int) -> AsyncIterator[Sequence[E_co]]:
+        """All that is stored after a number."""
+
+    def follow(self, after: int) -> AsyncIterator[Sequence[E_co]]:
+        """The same, and what comes, to the end of the run."""
+
+
+class EventLog(Generic[E]):
     """The events of one run."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(
+        self,
+        ref: Ref,
+        run_id: str,
+        codec: EventCodec[E],
+        *,
+        on_emit: Callable[[EventLog[E]], None] | None = None,
+        stored: StoredReader[E] | None = None,
+    ) -> None:
+        """`on_emit` has new events stored; without it, they count as stored at once."""
+        self.ref = ref
         self.run_id = run_id
-        self.events: list[TurnEvent] = []
-        self.save_lock = asyncio.Lock()
-        """Held while events are saved: the run's last transaction waits for it, so that no event is missing."""
-        self._saved_count = 0
+        self.events: list[E] = []
+        """Those in memory."""
+        self.last = 0
+        """The number of the newest event."""
+        self._codec = codec
+        self._on_emit = on_emit
+        self._stored_reader = stored
+        self._evicted = 0
+        """The number of the newest event that is no longer in memory."""
+        self._bytes = 0
+        self._encoded: list[StoredEvent] = []
+        """The first of those in memory as they are stored; the rest has not been handed to the writer yet."""
+        self._in_flight: EventBatch | None = None
+        """What the writer was given last, until it is known to be stored."""
+        self._is_announced = False
+        """Whether the writer knows that there is something new."""
+        self._stored = 0
+        """The number of the newest event that is stored."""
+        self._reserved = RESERVED_EVENTS
+        self._end_at = 0
+        """The number of the first of the last events, once there are any."""
         self._is_closed = False
+        self._is_lost = False
+        self._error: Exception | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._yielded_at = time.perf_counter()
 
     # -- emitting ------------------------------------------------------------------------------------------
 
-    def emit(self, make: MakeEvent) -> TurnEvent:
-        """Add the next event."""
-        event = make(len(self.events) + 1)
-        self.publish(event)
+    def emit(self, make: Callable[[int], E]) -> E:
+        """Add the next event, made from the number it is given."""
+        event = make(self.last + 1)
+        self.append(event)
         return event
 
-    def emit_token(self, text: str, message_id: str) -> None:
-        """Add a piece of the answer."""
-        self.events.append(Token(len(self.events) + 1, text, message_id))
-        if self._waiters:
-            self._wake()
-
-    def emit_thinking(self, text: str, message_id: str) -> None:
-        """Add a piece of the model's reasoning."""
-        self.events.append(Thinking(len(self.events) + 1, text, message_id))
-        if self._waiters:
-            self._wake()
+    def append(self, event: E) -> None:
+        """Add an event that has the next number."""
+        self.last += 1
+        self.events.append(event)
+        if self._on_emit is None:
+            self._encode_new()
+            self.mark_stored(self.last)
+        elif not self._is_announced:
+            self._is_announced = True
+            self._on_emit(self)
 
     def has_blocked_loop(self) -> bool:
         """Whether other tasks have waited long enough."""
@@ -72,37 +147,107 @@ class EventLog:
         await asyncio.sleep(0)
         self._yielded_at = time.perf_counter()
 
+    # -- storing -------------------------------------------------------------------------------------------
+
+    def add_stored(self, events: Sequence[StoredEvent]) -> None:
+        """Begin with the events that were stored when the run began."""
+        self._encoded += events
+        self.events += map(self._codec.decode, events)
+        self.last = self._stored = len(events)
+
+    def take_unstored(self) -> EventBatch | None:
+        """The next batch to store: what was emitted since the last one, or that one again while it is not stored."""
+        self._is_announced = False
+        if self._in_flight is None and (fresh := self._encode_new()):
+            reserved = 0
+            if self.last + RESERVED_EVENTS // 2 > self._reserved:
+                reserved = self._reserved = self.last + RESERVED_EVENTS
+            self._in_flight = EventBatch(turn_id=self.run_id, events=fresh, reserved=reserved)
+        return self._in_flight
+
+    def _encode_new(self) -> Sequence[StoredEvent]:
+        begin = len(self._encoded)
+        fresh = self.events[begin:]
+        self._encoded += map(self._codec.encode, fresh)
+        self._bytes += sum(map(self._codec.size, fresh))
+        return self._encoded[begin:]
+
+    def mark_stored(self, number: int) -> None:
+        """Everything up to this number is stored: show it to the readers."""
+        self._in_flight = None
+        self._stored = number
+        self._wake()
+        if len(self.events) > MOST_IN_MEMORY or self._bytes > MOST_BYTES_IN_MEMORY:
+            self._evict()
+
+    def _evict(self) -> None:
+        """Let go of the older half of what is stored."""
+        count = (self._stored - self._evicted) // 2
+        self._bytes -= sum(map(self._codec.size, self.events[:count]))
+        del self.events[:count], self._encoded[:count]
+        self._evicted += count
+
+    def end(self, make: Callable[[int], Sequence[E]], texts: Mapping[str, str]) -> Sequence[EventBatch]:
+        """Add the last events, and return what must be stored with them; then call `close`. Called again, it puts
+        others in their place.
+
+        `texts` are messages that are in the log by then: their pieces need not be stored a second time.
+        """
+        if self._end_at:
+            self.last = self._end_at - 1
+            del self.events[self.last - self._evicted :], self._encoded[self.last - self._evicted :]
+        self._end_at = self.last + 1
+        last = make(self._end_at)
+        self.events += last
+        self.last += len(last)
+        self._encode_new()
+        if not self._evicted:
+            events = without_texts(self._encoded, texts)
+            return [EventBatch(turn_id=self.run_id, events=events, replaces_earlier=True)]
+        repeated = [] if self._in_flight is None else [self._in_flight]
+        after = repeated[-1].last if repeated else self._stored
+        rest = EventBatch(turn_id=self.run_id, events=self._encoded[after - self._evicted :])
+        return [*repeated, rest]
+
     def close(self) -> None:
-        """There is no more to come."""
+        """All is stored, and there is no more to come."""
+        self._stored = self.last
         self._is_closed = True
         self._wake()
 
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for future in waiters:
-            if not future.done():
-                future.set_result(None)
+    def lose(self) -> None:
+        """Another process has taken the run: what happens to it is read from the store."""
+        self._is_lost = self._is_closed = True
+        self._wake()
 
-    # -- listening -----------------------------------------------------------------------------------------
+    def fail(self, error: Exception) -> None:
+        """The end could not be stored. Readers get the error instead of an event that nobody would see again."""
+        self._error = error
+        self._is_closed = True
+        self._wake()
 
-    async def listen(self, after: int = 0) -> AsyncIterator[TurnEvent]:
-        """Every event with a greater number, to the end of the run; text that is ready comes in one piece."""
-        async for batch in self.batches(after):
-            for event in join_text_events(batch):
-                yield event
+    # -- reading -------------------------------------------------------------------------------------------
 
-    async def batches(self, after: int = 0, pause_seconds: float = 0.0) -> AsyncIterator[Sequence[TurnEvent]]:
-        """The same as emitted, in batches of whatever is ready, with a pause between two batches."""
-        clock = asyncio.get_running_loop().time
-        events, position, quiet_until = self.events, after, 0.0
+    async def batches(self, after: int = 0) -> AsyncIterator[Sequence[E]]:
+        """Every event with a greater number, as soon as it is stored, in batches of whatever is ready, to the end."""
+        position = after
         while True:
-            if position < len(events):
-                if (pause := quiet_until - clock()) > 0 and len(events) - position < BATCH_EVENTS:
-                    await asyncio.sleep(pause)
-                batch = events[position : position + BATCH_EVENTS]
+            if position < self._evicted:
+                async for batch in self._reader().read(position):
+                    position = batch[-1].number
+                    yield batch
+                position = max(position, self._evicted)  # the rest was pruned, or erased
+            elif position < self._stored:
+                begin = position - self._evicted
+                batch = self.events[begin : min(begin + BATCH_EVENTS, self._stored - self._evicted)]
                 position += len(batch)
                 yield batch
-                quiet_until = clock() + pause_seconds
+            elif self._error is not None:
+                raise self._error
+            elif self._is_lost:
+                async for batch in self._reader().follow(position):
+                    yield batch
+                return
             elif self._is_closed:
                 return
             else:
@@ -110,36 +255,43 @@ class EventLog:
                 self._waiters.append(news)
                 await news
 
-    # -- saving --------------------------------------------------------------------------------------------
+    def _reader(self) -> StoredReader[E]:
+        assert self._stored_reader is not None, "events leave memory only where they are stored"
+        return self._stored_reader
 
-    def take_unsaved(self) -> EventBatch | None:
-        """What was emitted since this was last called, as a batch to be stored."""
-        fresh = self.events[self._saved_count :]
-        self._saved_count = len(self.events)
-        return EventBatch(turn_id=self.run_id, events=[to_stored(event) for event in fresh]) if fresh else None
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for future in waiters:
+            if not future.done():
+                future.set_result(None)
 
-    async def save_periodically(self, save: Callable[[EventBatch], Coroutine[Any, Any, None]]) -> None:
-        """Store what is new, twice a second, until cancelled."""
-        while True:
-            await asyncio.sleep(SAVE_SECONDS)
-            async with self.save_lock:
-                if (batch := self.take_unsaved()) is not None:
-                    try:
-                        await save(batch)
-                    except StoreError:  # busy, full or unreachable: saved next time, or with the run's end
-                        self._saved_count = batch.first - 1
 
-    def prepare_last(self, make: MakeEvent) -> tuple[TurnEvent, EventBatch]:
-        """The event that ends the run, and all that must be stored with it; `publish` it once that is done."""
-        event = make(len(self.events) + 1)
-        fresh = [*self.events[self._saved_count :], event]
-        self._saved_count = len(self.events) + 1
-        return event, EventBatch(turn_id=self.run_id, events=[to_stored(one) for one in fresh])
+class TurnEventLog(EventLog[TurnEvent]):
+    """The events of one turn of our own agent. Nearly all of them are pieces of text."""
 
-    def publish(self, event: TurnEvent) -> None:
-        """Add an event that has its number already."""
-        self.events.append(event)
-        self._wake()
+    def __init__(
+        self,
+        ref: Ref,
+        run_id: str,
+        *,
+        on_emit: Callable[[EventLog[TurnEvent]], None] | None = None,
+        stored: StoredReader[TurnEvent] | None = None,
+    ) -> None:
+        super().__init__(ref, run_id, TurnCodec(), on_emit=on_emit, stored=stored)
+
+    def emit_token(self, text: str, message_id: str) -> None:
+        """Add a piece of the answer."""
+        self.append(Token(self.last + 1, text, message_id))
+
+    def emit_thinking(self, text: str, message_id: str) -> None:
+        """Add a piece of the model's reasoning."""
+        self.append(Thinking(self.last + 1, text, message_id))
+
+    async def listen(self, after: int = 0) -> AsyncIterator[TurnEvent]:
+        """Every event with a greater number, to the end of the run; text that is ready comes in one piece."""
+        async for batch in self.batches(after):
+            for event in join_text_events(batch):
+                yield event
 
 
 def join_text_events(events: Sequence[TurnEvent]) -> Iterator[TurnEvent]:

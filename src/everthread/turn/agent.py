@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -19,12 +17,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from everthread.context.budget import Budget
 from everthread.context.message_format import Provider
-from everthread.core.errors import Invalid, StoreError
+from everthread.core.errors import Invalid
 from everthread.core.turns import Turn
 from everthread.instance import Everthread
 from everthread.recall.knowledge import Knowledge
-from everthread.runs.close import close_dead_runs
-from everthread.runs.leases import Leases
+from everthread.runs.engine import RunEngine
 from everthread.turn.skills import SkillSet
 
 if TYPE_CHECKING:
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 GENERAL = "general"
 ANALYST = "analyst"
 SUBAGENT = "subagent"
-CLOSE_DEAD_SECONDS = 30.0
 _PASSAGES_MAX_TOKENS = 2_000
 
 # -- what an agent is made of ------------------------------------------------------------------------------
@@ -138,8 +134,8 @@ class Agent:
     saver: BaseCheckpointSaver[Any]
     models: ModelProvider
     graph: TurnGraph
-    leases: Leases
-    """The turns that run in this process."""
+    runs: RunEngine
+    """Runs the turns of this process."""
     tools: ToolProvider | None = None
     """The tools of a turn, beside the built-in ones."""
     skills: SkillSet = field(default_factory=SkillSet)
@@ -159,15 +155,9 @@ class Agent:
         return self.types[name]
 
     async def close_dead(self) -> list[Turn]:
-        """Mark turns whose process died as interrupted; they are never run again. Call it when a program starts."""
-        return await close_dead_runs(self.et.runtime, self.leases.clock)
-
-    async def keep_watch(self, seconds: float = CLOSE_DEAD_SECONDS) -> None:
-        """Do the same periodically, until cancelled: for one server among several."""
-        while True:
-            with suppress(StoreError):  # busy or unreachable now: the next round tries again
-                await self.close_dead()
-            await asyncio.sleep(seconds)
+        """Mark turns whose process died as interrupted; they are never run again. Call it when a program starts; while
+        turns run, and in a server always, this is also done by itself."""
+        return await self.runs.close_dead()
 
 
 # -- what a turn asks of others ----------------------------------------------------------------------------

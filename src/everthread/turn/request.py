@@ -150,13 +150,13 @@ async def validate(conversation: Conversation, message: object, agent: Agent, op
         state=TurnState.RECEIVED,
         question_id=messages[-1].id if messages else "",
         answer_id=new_id(),
-        received_at=agent.leases.clock(),
+        received_at=agent.runs.clock(),
         kind=options.kind,
         assistant=options.assistant,
         model=options.model if isinstance(options.model, str) else None,
         metadata=options.metadata,
-        holder=agent.leases.holder,
-        lease_until=agent.leases.lease_until,
+        holder=agent.runs.holder,
+        lease_until=agent.runs.lease_until,
     )
     questions = [payloads.text(one.payload) for one in messages if one.role == "user"]
     if not questions:

@@ -17,7 +17,7 @@ from pydantic import Field
 from everthread.conversation import Conversation
 from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import Done, Failed, TurnEvent
-from everthread.runs.leases import LiveRun
+from everthread.runs.engine import LiveTurn
 from everthread.turn.agent import SUBAGENT
 from everthread.turn.request import TurnOptions
 from everthread.turn.turn_context import CALL_SUBAGENT, TurnContext, current
@@ -71,7 +71,7 @@ async def _run_subagent(ctx: TurnContext, task: str, max_loops: int) -> Subagent
     return await _wait_for_result(live, child, limits.subagent_seconds)
 
 
-async def _begin_child_turn(ctx: TurnContext, child: Conversation, task: str, max_loops: int) -> LiveRun:
+async def _begin_child_turn(ctx: TurnContext, child: Conversation, task: str, max_loops: int) -> LiveTurn:
     from everthread.turn.run import begin_turn  # noqa: PLC0415 - a turn calls tools, and this tool begins a turn
 
     outer = ctx.options
@@ -88,11 +88,11 @@ async def _begin_child_turn(ctx: TurnContext, child: Conversation, task: str, ma
     return await begin_turn(child, task, agent=ctx.agent, options=options, outer=ctx)
 
 
-async def _wait_for_result(live: LiveRun, child: Conversation, seconds: float) -> SubagentResult:
+async def _wait_for_result(live: LiveTurn, child: Conversation, seconds: float) -> SubagentResult:
     last: TurnEvent | None = None
     try:
         async with asyncio.timeout(seconds):
-            async for event in live.listen():
+            async for event in live.event_log.listen():
                 last = event
     except TimeoutError:
         text = f"it did not end within {seconds:g} seconds and was stopped; what it did is in its conversation"

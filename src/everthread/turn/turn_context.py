@@ -21,7 +21,7 @@ from everthread.core.errors import Conflict
 from everthread.core.nouns import Receipt, Ref
 from everthread.core.turns import Turn
 from everthread.history.turn_intents import AppendToTurn
-from everthread.runs.event_log import EventLog
+from everthread.runs.event_log import TurnEventLog
 from everthread.turn.agent import Agent, ChatModel, Features
 from everthread.turn.request import TurnOptions, prepare_messages
 from everthread.turn.skills import Skill
@@ -55,7 +55,7 @@ class TurnContext:
     agent: Agent
     conversation: Conversation
     turn: Turn
-    event_log: EventLog
+    event_log: TurnEventLog
     model: ChatModel
     features: Features
     question: str
@@ -105,7 +105,7 @@ class TurnContext:
         """Write finished messages to the log; TurnLost when this process no longer holds the turn."""
         intent = AppendToTurn(
             turn_id=self.turn.id,
-            holder=self.agent.leases.holder,
+            holder=self.agent.runs.holder,
             messages=await prepare_messages(messages),
         )
         return await self.agent.et.runtime.write(self.ref, intent)

@@ -13,8 +13,8 @@ from langgraph_sdk.errors import UnprocessableEntityError
 
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import Done, StateChanged, Thinking, Token, TurnEvent
-from everthread.core.turns import Turn, TurnState
-from everthread.http.protocol.builtin_assistant import BUILTIN_MARK, BuiltinAssistant, turn_encoder
+from everthread.core.turns import BUILTIN_MARK, Turn, TurnState
+from everthread.http.protocol.builtin_assistant import BuiltinAssistant, turn_encoder
 from everthread.http.turn_service import TurnService
 from everthread.settings import Settings
 from everthread.testing.scripted import Reply, ScriptedModel

@@ -1,24 +1,24 @@
-"""What both databases share about turns: which columns make a row, and how a batch of events is packed."""
+"""What both databases share about turns: which columns make a row."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import orjson
-
+from everthread.adapters.stores.packed_events import dump_json
 from everthread.core.clock import from_micros, to_micros
-from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnState
+from everthread.core.turns import Turn, TurnState
 
 STATES = tuple(TurnState)
 """A state is stored as its index here; the first two are the states of unfinished turns."""
 FIRST_FINAL = 2
 
 TURN_COLUMNS = (
-    "t.number, t.id, c.id, t.state, t.holder, t.lease_until, t.is_asked_to_stop, t.received_at, t.question, t.record"
+    "t.number, t.id, c.id, t.state, t.holder, t.lease_until, t.is_asked_to_stop, t.received_at, t.question, t.record, "
+    "t.reserved_events"
 )
 """The columns of `turns` (as t) and of its conversation (as c)."""
 
@@ -38,13 +38,14 @@ def turn_values(turn: Turn) -> tuple[Any, ...]:
         int(turn.is_asked_to_stop),
         to_micros(turn.received_at),
         turn.question,
-        _dumped(record),
+        dump_json(record),
+        turn.reserved_events,
     )
 
 
 def turn_from_row(row: Any) -> Turn:
     """A turn from the columns of `TURN_COLUMNS`."""
-    number, id, conversation, state, holder, lease_until, is_asked_to_stop, received_at, question, record = row
+    number, id, conversation, state, holder, lease_until, is_stopped, received_at, question, record, reserved = row
     fields = json.loads(record)
     started_at, ended_at = fields.pop("started_at"), fields.pop("ended_at")
     return Turn(
@@ -55,9 +56,10 @@ def turn_from_row(row: Any) -> Turn:
         state=STATES[state],
         holder=holder,
         lease_until=_moment(lease_until),
-        is_asked_to_stop=bool(is_asked_to_stop),
+        is_asked_to_stop=bool(is_stopped),
         received_at=from_micros(received_at),
         question=None if question is None else bytes(question),
+        reserved_events=reserved,
         started_at=_moment(started_at),
         ended_at=_moment(ended_at),
     )
@@ -68,28 +70,6 @@ def without(turn: Turn, texts: Sequence[str]) -> Turn | None:
     if not any(turn.tells_of(text) for text in texts if text):
         return None
     return replace(turn, error=None if turn.error is None else "erased", metadata={})
-
-
-def packed(batch: EventBatch) -> bytes:
-    """Encode a batch of events as JSON."""
-    return _dumped([[one.kind, one.body] for one in batch.events])
-
-
-def unpacked(rows: Iterable[Any], after: int) -> list[StoredEvent]:
-    """Return the events after a number from rows of batches (first number, body)."""
-    return [
-        StoredEvent(number, kind, body)
-        for first, packed in rows
-        for number, (kind, body) in enumerate(json.loads(packed), first)
-        if number > after
-    ]
-
-
-def _dumped(value: object) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # half of a surrogate pair, or a long number
-        return json.dumps(value).encode()
 
 
 def _micros(moment: datetime | None) -> int | None:

@@ -21,7 +21,7 @@ from everthread.cli.chat.session import ChatSession
 from everthread.cli.output import printable
 from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import Done, Failed
-from everthread.runs.leases import LiveRun
+from everthread.runs.engine import LiveTurn
 
 PROMPT = "› "
 GREETING = "Ask anything. /help shows the commands, Ctrl-C stops an answer, Ctrl-D leaves."
@@ -86,7 +86,7 @@ async def answer(session: ChatSession, text: str, screen: Screen) -> bool:
     live = await session.ask(text)
     is_answered = False
     with stopped_by_ctrl_c(live):
-        async for event in live.listen():
+        async for event in live.event_log.listen():
             screen.show(event)
             if isinstance(event, Done | Failed):
                 is_answered = isinstance(event, Done) and event.state == "complete"
@@ -95,7 +95,7 @@ async def answer(session: ChatSession, text: str, screen: Screen) -> bool:
 
 
 @contextmanager
-def stopped_by_ctrl_c(live: LiveRun) -> Iterator[None]:
+def stopped_by_ctrl_c(live: LiveTurn) -> Iterator[None]:
     """Ctrl-C stops the turn, not the program: what was said so far is kept."""
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, live.stop)

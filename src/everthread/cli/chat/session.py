@@ -18,7 +18,7 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.workspaces import Upload
 from everthread.instance import MAX_PAGE, Everthread
-from everthread.runs.leases import LiveRun
+from everthread.runs.engine import LiveTurn
 from everthread.turn.agent import Agent
 from everthread.turn.run import begin_turn
 from everthread.turn.skills import SkillSet
@@ -62,7 +62,7 @@ class ChatSession:
         tools = self.agent.tools
         return tools.servers.problems if isinstance(tools, DefaultTools) and tools.servers is not None else {}
 
-    async def ask(self, text: str) -> LiveRun:
+    async def ask(self, text: str) -> LiveTurn:
         """Send a message; the turn tells what follows."""
         conversation = await self.ensure_conversation(text)
         notes = [f"[uploaded: {one.path}, {one.mime}, {one.size_bytes:,} bytes]" for one in self.new_uploads]

@@ -18,6 +18,7 @@ Frames depend on the events alone, so a reader that comes back gets the same one
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -25,13 +26,22 @@ from langchain_core.messages import AIMessageChunk, convert_to_messages, message
 
 from everthread.conversation import Conversation
 from everthread.core import payloads
-from everthread.core.errors import Invalid
+from everthread.core.errors import Invalid, NotFound
 from everthread.core.nouns import Message, Ref
-from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Thinking, Token, TurnEvent
-from everthread.core.turns import Turn
-from everthread.http.protocol.event_log import RunEvent
-from everthread.http.protocol.graph_stream import END, ERROR, METADATA, NAMESPACE, TIMESTAMP, VERSION_2, Frame
-from everthread.http.protocol.run_intents import RUN_KIND
+from everthread.core.turn_events import (
+    END,
+    ERROR,
+    Accepted,
+    Done,
+    Failed,
+    StateChanged,
+    Thinking,
+    Token,
+    TurnEvent,
+)
+from everthread.core.turns import BUILTIN_MARK, RUN_KIND, Turn
+from everthread.http.protocol.graph_stream import METADATA, NAMESPACE, TIMESTAMP, VERSION_2, Frame
+from everthread.http.protocol.run_events import RunEvent
 from everthread.http.protocol.run_request import RunRequest
 from everthread.http.protocol.serialization import JsonObject, dumps
 from everthread.http.turn_service import TurnService
@@ -41,15 +51,8 @@ from everthread.turn.request import TurnOptions
 from everthread.turn.run import begin_turn
 
 NAME = "everthread"
-BUILTIN_MARK = "is_own_turn"
-"""In the metadata of a row whose events are a turn's."""
 _CONTEXT_KEYS = ("model", "model_pref", "agent_type", "features", "kb_prefix", "max_loops", "active_skill", "debug")
 """What a run's `context` may set."""
-
-
-def is_builtin_run(turn: Turn) -> bool:
-    """Whether a run is a turn of our own agent, whichever assistant was made of it."""
-    return turn.metadata.get(BUILTIN_MARK) is True
 
 
 class BuiltinAssistant:
@@ -75,27 +78,39 @@ class BuiltinAssistant:
         live = await begin_turn(conversation, _question(request), agent=self._turns.agent, options=options)
         return await conversation.turn(live.id)
 
-    def stop(self, id: str) -> None:
-        """Stop a turn that runs in this process."""
-        self._turns.stop_here(id)
-
     async def follow(self, ref: Ref, turn: Turn, after: int) -> AsyncIterator[Sequence[RunEvent]]:
         """A turn's events as frames. Those up to `after` are encoded too, because later ones build on them."""
         conversation = await self._et.conversations.get(ref.id, ref.owner)
         encoder = turn_encoder(turn)
-        last = 0
+        number, is_empty = 0, True
         async for batch in self._turns.follow_batches(conversation, turn.id):
+            is_empty = False
             events: list[RunEvent] = []
             for event in encoder.select(batch):
-                last = event.number
                 frames = list(encoder.frames(event))
                 if isinstance(event, Done) and encoder.wants_state:
-                    frames.append(encoder.state_frame((await state_from_log(conversation))["values"]))
-                events += (RunEvent(last, frame.event, dumps(frame.data)) for frame in frames if last > after)
+                    frames.append(encoder.state_frame(await _values_after(conversation, turn, event)))
+                for frame in frames:
+                    # Where one event makes several frames, each has a number of its own: a reader may have only some.
+                    number = number + 1 if encoder.counts_frames else event.number
+                    if number > after:
+                        events.append(RunEvent(number, frame.event, dumps(frame.data)))
+                number = number if encoder.counts_frames else event.number
             if events:
                 yield events
-        if last + 1 > after:
-            yield [RunEvent(last + 1, END, b"null")]
+        if not is_empty and number + 1 > after:
+            yield [RunEvent(number + 1, END, b"null")]
+
+
+async def _values_after(conversation: Conversation, turn: Turn, done: Done) -> JsonObject:
+    """The thread's state as the turn left it, whenever it is asked for."""
+    last_seq = turn.question_seq
+    if done.answer_id is not None:
+        with suppress(NotFound):
+            last_seq = (await conversation.message(done.answer_id)).seq
+    cursor = None if last_seq is None else str(last_seq + 1)
+    values: JsonObject = (await state_from_log(conversation, cursor))["values"]
+    return values
 
 
 def _question(request: RunRequest) -> object:
@@ -134,6 +149,10 @@ class TurnEncoder(Protocol):
     def wants_state(self) -> bool:
         """Whether the run asked for the state."""
 
+    @property
+    def counts_frames(self) -> bool:
+        """Whether frames are numbered by themselves, because an event may have several."""
+
 
 def turn_encoder(turn: Turn) -> TurnEncoder:
     """For the version of the protocol that the run was started in."""
@@ -142,6 +161,8 @@ def turn_encoder(turn: Turn) -> TurnEncoder:
 
 class _TurnEncoderV1:
     """At most one frame per event, in the modes that were asked for; partial messages are put together here."""
+
+    counts_frames = False
 
     def __init__(self, turn: Turn) -> None:
         self._modes: Sequence[Any] = turn.metadata.get("kwargs", {}).get("stream_mode", ["values"])
@@ -189,6 +210,7 @@ class _TurnEncoderV2:
     """Everything, with each token as a delta of a block of its message; the reader chooses among the channels."""
 
     wants_state = True
+    counts_frames = True
 
     def __init__(self, turn: Turn) -> None:
         self._extra = {NAMESPACE: [], TIMESTAMP: int(turn.received_at.timestamp() * 1000)}

@@ -14,9 +14,9 @@ from everthread.core.nouns import Ref
 from everthread.core.turns import Turn
 from everthread.http.dependencies import CallerDep, PathId
 from everthread.http.protocol.app_state import ProtocolState
+from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graphs import OpenGraphs
-from everthread.http.protocol.run_engine import RunEngine
-from everthread.http.protocol.run_intents import is_visible_run
+from everthread.http.protocol.run_rows import is_visible_run
 from everthread.http.protocol.serialization import dumps
 
 
@@ -38,14 +38,14 @@ async def _graphs(request: Request) -> OpenGraphs:
     return state.graphs
 
 
-async def _engine(request: Request) -> RunEngine:
+async def _graph_runs(request: Request) -> GraphRuns:
     state: ProtocolState = request.app.state.langgraph
-    return state.engine
+    return state.graph_runs
 
 
 OwnerDep = Annotated[str, Depends(_owner)]
 GraphsDep = Annotated[OpenGraphs, Depends(_graphs)]
-EngineDep = Annotated[RunEngine, Depends(_engine)]
+GraphRunsDep = Annotated[GraphRuns, Depends(_graph_runs)]
 
 
 async def find_thread(graphs: OpenGraphs, owner: str, id: str) -> Conversation:

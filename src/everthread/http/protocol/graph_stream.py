@@ -19,14 +19,12 @@ from typing import Any, NamedTuple
 from langchain_core._api import LangChainBetaWarning
 from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 
-from everthread.http.protocol.event_log import RunEventLog
 from everthread.http.protocol.graphs import Graph
+from everthread.http.protocol.run_events import RunEvent, RunEventLog
 from everthread.http.protocol.run_request import Mode, RunRequest
-from everthread.http.protocol.serialization import JsonObject, checkpoint_out, parse_command
+from everthread.http.protocol.serialization import JsonObject, checkpoint_out, dumps, parse_command
 from everthread.text.secrets import redact_secrets
 
-END = "end"
-ERROR = "error"
 METADATA = "metadata"
 
 VERSION_2 = "2/"
@@ -46,13 +44,18 @@ async def run_graph(graph: Graph, request: RunRequest, config: JsonObject, log: 
     """Run the graph to its end, or to where it stops to ask. Whatever the graph raises is raised."""
     if request.version == 2:
         async for frame in _stream_v2(graph, request, config):
-            log.append(*frame)
+            _emit(log, frame)
         return
-    log.append(METADATA, {"run_id": str(config["run_id"]), "attempt": 1})
+    _emit(log, Frame(METADATA, {"run_id": str(config["run_id"]), "attempt": 1}))
     framer = StreamFramer(request.modes)
     async for namespace, mode, chunk in _stream_v1(graph, request, config):
         for frame in framer.frames(namespace, mode, chunk):
-            log.append(*frame)
+            _emit(log, frame)
+
+
+def _emit(log: RunEventLog, frame: Frame) -> None:
+    """Encoded at once: a graph may change what it has streamed."""
+    log.append(RunEvent(log.last + 1, frame.event, dumps(frame.data)))
 
 
 def error_body(problem: BaseException) -> JsonObject:

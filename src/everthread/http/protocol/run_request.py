@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from everthread.core.errors import Invalid
-from everthread.http.protocol.run_intents import Strategy
+from everthread.core.turns import MultitaskStrategy
 from everthread.http.protocol.serialization import JsonObject
 
 Mode = Literal["values", "messages", "messages-tuple", "updates", "events", "tasks", "checkpoints", "debug", "custom"]
@@ -62,7 +62,7 @@ class RunBody(BaseModel):
     checkpoint_during: bool | None = None
     interrupt_before: Nodes | None = None
     interrupt_after: Nodes | None = None
-    multitask_strategy: Strategy = "enqueue"
+    multitask_strategy: MultitaskStrategy = "enqueue"
     if_not_exists: Literal["reject", "create"] = "reject"
     on_disconnect: Literal["continue", "cancel"] = "continue"
     on_completion: Literal["delete", "keep"] = Field(
@@ -89,7 +89,7 @@ class RunRequest:
     checkpoint: JsonObject
     interrupt_before: Nodes | None
     interrupt_after: Nodes | None
-    strategy: Strategy
+    strategy: MultitaskStrategy
     durability: Durability
     is_temporary: bool = False
     version: Literal[1, 2] = 1

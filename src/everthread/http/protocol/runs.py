@@ -18,12 +18,13 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
-from everthread.core.turns import Turn, TurnQuery, TurnState
+from everthread.core.turn_events import END, ERROR
+from everthread.core.turns import RUN_KIND, Turn, TurnQuery, TurnState
 from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.middleware import quote_id
 from everthread.http.protocol import assistants, thread_state, threads
 from everthread.http.protocol.dependencies import (
-    EngineDep,
+    GraphRunsDep,
     GraphsDep,
     LangGraphResponse,
     OwnerDep,
@@ -31,12 +32,12 @@ from everthread.http.protocol.dependencies import (
     ThreadDep,
     find_thread,
 )
-from everthread.http.protocol.event_log import RunEvent
-from everthread.http.protocol.graph_stream import END, ERROR, METADATA
+from everthread.http.protocol.graph_runs import GraphRuns
+from everthread.http.protocol.graph_stream import METADATA
 from everthread.http.protocol.graphs import OpenGraphs
-from everthread.http.protocol.run_engine import RunEngine
-from everthread.http.protocol.run_intents import RUN_KIND, STATES_OF, RunStatus, is_visible_run, run_out
+from everthread.http.protocol.run_events import RunEvent
 from everthread.http.protocol.run_request import Mode, RunBody, RunRequest, parse_run_request
+from everthread.http.protocol.run_rows import STATES_OF, RunStatus, is_visible_run, run_out
 from everthread.http.protocol.serialization import dumps
 from everthread.http.sse import EventStreamResponse, encode_frame
 
@@ -51,7 +52,7 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=64)
 
 
 async def start_run(
-    graphs: OpenGraphs, engine: RunEngine, owner: str, id: str, body: RunBody, *, version: Literal[1, 2] = 1
+    graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, id: str, body: RunBody, *, version: Literal[1, 2] = 1
 ) -> Turn:
     """Start a run on a thread, which is created if it is missing and the body says so."""
     check_id(id, "thread_id")
@@ -64,25 +65,25 @@ async def start_run(
         if body.if_not_exists == "reject":
             raise
         thread = await threads.create_or_restore(graphs, owner, id, {})
-    return await _start_on(engine, thread, request)
+    return await _start_on(graph_runs, thread, request)
 
 
-async def _start_on(engine: RunEngine, thread: Conversation, request: RunRequest) -> Turn:
+async def _start_on(graph_runs: GraphRuns, thread: Conversation, request: RunRequest) -> Turn:
     """The thread remembers which graph last ran on it: its state is read with that graph."""
     names = {"graph_id": request.graph_id, "assistant_id": request.assistant_id}
     if any(thread.metadata.get(name) != value for name, value in names.items()):
         await thread.update(metadata={**thread.metadata, **names})
-    return await engine.begin(Ref(thread.owner, thread.id), request)
+    return await graph_runs.begin(Ref(thread.owner, thread.id), request)
 
 
-async def _start_stateless(graphs: OpenGraphs, engine: RunEngine, owner: str, body: RunBody) -> Turn:
+async def _start_stateless(graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, body: RunBody) -> Turn:
     """Start a run on a thread of its own, which is off the record and hidden unless it is to be kept."""
     is_temporary = body.on_completion == "delete"
     request = parse_run_request(
         body, await assistants.find_assistant(graphs, owner, body.assistant_id), is_temporary=is_temporary
     )
     thread = await threads.create_or_restore(graphs, owner, None, {}, off_record=is_temporary)
-    return await _start_on(engine, thread, request)
+    return await _start_on(graph_runs, thread, request)
 
 
 def _headers(turn: Turn, last: str | None = None) -> dict[str, str]:
@@ -93,56 +94,58 @@ def _headers(turn: Turn, last: str | None = None) -> dict[str, str]:
 
 @router.post("/threads/{thread_id}/runs")
 async def create_run(
-    thread_id: PathId, body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep
+    thread_id: PathId, body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep
 ) -> Response:
     """Start a run in the background."""
-    turn = await start_run(graphs, engine, owner, thread_id, body)
+    turn = await start_run(graphs, graph_runs, owner, thread_id, body)
     return LangGraphResponse(run_out(turn), headers=_headers(turn))
 
 
 @router.post("/threads/{thread_id}/runs/stream")
 async def stream_run(
-    thread_id: PathId, body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep
+    thread_id: PathId, body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep
 ) -> Response:
     """Start a run and stream its events."""
-    turn = await start_run(graphs, engine, owner, thread_id, body)
-    return _stream_response(graphs, engine, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
+    turn = await start_run(graphs, graph_runs, owner, thread_id, body)
+    return _stream_response(graphs, graph_runs, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/threads/{thread_id}/runs/wait")
-async def wait_run(thread_id: PathId, body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
+async def wait_run(
+    thread_id: PathId, body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep
+) -> Response:
     """Start a run and wait for the state it ends in."""
-    turn = await start_run(graphs, engine, owner, thread_id, body)
-    return _wait_response(graphs, engine, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
+    turn = await start_run(graphs, graph_runs, owner, thread_id, body)
+    return _wait_response(graphs, graph_runs, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/runs")
-async def create_stateless_run(body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
+async def create_stateless_run(body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> Response:
     """Start a run on a thread of its own."""
-    turn = await _start_stateless(graphs, engine, owner, body)
+    turn = await _start_stateless(graphs, graph_runs, owner, body)
     return LangGraphResponse(run_out(turn), headers=_headers(turn))
 
 
 @router.post("/runs/stream")
-async def stream_stateless_run(body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
+async def stream_stateless_run(body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> Response:
     """Start a run on a thread of its own and stream its events."""
-    turn = await _start_stateless(graphs, engine, owner, body)
-    return _stream_response(graphs, engine, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
+    turn = await _start_stateless(graphs, graph_runs, owner, body)
+    return _stream_response(graphs, graph_runs, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/runs/wait")
-async def wait_stateless_run(body: RunBody, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
+async def wait_stateless_run(body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> Response:
     """Start a run on a thread of its own and wait for the state it ends in."""
-    turn = await _start_stateless(graphs, engine, owner, body)
-    return _wait_response(graphs, engine, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
+    turn = await _start_stateless(graphs, graph_runs, owner, body)
+    return _wait_response(graphs, graph_runs, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/runs/batch")
 async def create_batch(
-    body: Annotated[list[RunBody], Field(max_length=100)], graphs: GraphsDep, engine: EngineDep, owner: OwnerDep
+    body: Annotated[list[RunBody], Field(max_length=100)], graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep
 ) -> Response:
     """Start several runs, each on a thread of its own."""
-    return LangGraphResponse([run_out(await _start_stateless(graphs, engine, owner, one)) for one in body])
+    return LangGraphResponse([run_out(await _start_stateless(graphs, graph_runs, owner, one)) for one in body])
 
 
 # -- following -------------------------------------------------------------------------------------------------------
@@ -152,7 +155,7 @@ async def create_batch(
 async def join_stream(
     run: RunDep,
     graphs: GraphsDep,
-    engine: EngineDep,
+    graph_runs: GraphRunsDep,
     owner: OwnerDep,
     last_event_id: LastEventId = None,
     stream_mode: Annotated[list[Mode | Literal[""]], Query(description="Only events of these modes.")] = [],  # noqa: B006
@@ -162,7 +165,7 @@ async def join_stream(
     modes = [mode for mode in stream_mode if mode]  # clients send an empty string for no mode
     after = _event_number(last_event_id)
     return _stream_response(
-        graphs, engine, owner, run, after=after, modes=modes, cancel_on_disconnect=cancel_on_disconnect
+        graphs, graph_runs, owner, run, after=after, modes=modes, cancel_on_disconnect=cancel_on_disconnect
     )
 
 
@@ -177,7 +180,7 @@ def _event_number(last_event_id: str | None) -> int:
 
 def _stream_response(
     graphs: OpenGraphs,
-    engine: RunEngine,
+    graph_runs: GraphRuns,
     owner: str,
     turn: Turn,
     *,
@@ -190,7 +193,7 @@ def _stream_response(
     async def frames() -> AsyncIterator[bytes]:
         is_over = turn.state.is_final
         try:
-            async for batch in _follow(graphs, engine, ref, turn.id, after):
+            async for batch in _follow(graphs, graph_runs, ref, turn.id, after):
                 is_over = batch[-1].kind == END
                 yield b"".join(
                     encode_frame(event.kind, event.data, str(event.number))
@@ -199,22 +202,18 @@ def _stream_response(
                 )
         finally:
             if cancel_on_disconnect and not is_over:
-                await asyncio.shield(engine.stop(ref, turn.id))
+                await asyncio.shield(graph_runs.stop(ref, turn.id))
 
     return EventStreamResponse(frames(), headers=_headers(turn, "stream"))
 
 
 async def _follow(
-    graphs: OpenGraphs, engine: RunEngine, ref: Ref, id: str, after: int
+    graphs: OpenGraphs, graph_runs: GraphRuns, ref: Ref, id: str, after: int
 ) -> AsyncIterator[Sequence[RunEvent]]:
     """A run's events; where they are pruned, the thread's state in their place."""
-    is_first = True
-    async for batch in engine.follow(ref, id, after):
-        if not batch:  # the reader has the last one already
-            return
-        if is_first and batch[-1].kind == END and batch[0].number == 1:
-            yield [RunEvent(0, "values", dumps(await _read_values(graphs, ref)))]
-        is_first = False
+    if await graph_runs.is_pruned(ref, id):
+        yield [RunEvent(after, "values", dumps(await _read_values(graphs, ref)))]
+    async for batch in graph_runs.follow(ref, id, after):
         yield batch
 
 
@@ -227,21 +226,21 @@ def _is_in_modes(kind: str, modes: Sequence[str]) -> bool:
 async def join_run(
     run: RunDep,
     graphs: GraphsDep,
-    engine: EngineDep,
+    graph_runs: GraphRunsDep,
     owner: OwnerDep,
     cancel_on_disconnect: Annotated[bool, Query(description="Cancel the run if this connection breaks.")] = False,
 ) -> Response:
     """Wait for a run to end, and return the state it ended in."""
-    return _wait_response(graphs, engine, owner, run, cancel_on_disconnect=cancel_on_disconnect)
+    return _wait_response(graphs, graph_runs, owner, run, cancel_on_disconnect=cancel_on_disconnect)
 
 
 def _wait_response(
-    graphs: OpenGraphs, engine: RunEngine, owner: str, turn: Turn, *, cancel_on_disconnect: bool
+    graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, turn: Turn, *, cancel_on_disconnect: bool
 ) -> Response:
     ref = Ref(owner, turn.conversation_id)
 
     async def body() -> AsyncIterator[bytes]:
-        answer = asyncio.ensure_future(_outcome(graphs, engine, ref, turn.id))
+        answer = asyncio.ensure_future(_outcome(graphs, graph_runs, ref, turn.id))
         try:
             while not answer.done():
                 with suppress(TimeoutError):
@@ -252,16 +251,16 @@ def _wait_response(
             yield answer.result()
         finally:
             if cancel_on_disconnect and not answer.done():
-                await asyncio.shield(engine.stop(ref, turn.id))
+                await asyncio.shield(graph_runs.stop(ref, turn.id))
             answer.cancel()
 
     return StreamingResponse(body(), media_type="application/json", headers=_headers(turn, "join"))
 
 
-async def _outcome(graphs: OpenGraphs, engine: RunEngine, ref: Ref, id: str) -> bytes:
+async def _outcome(graphs: OpenGraphs, graph_runs: GraphRuns, ref: Ref, id: str) -> bytes:
     """The last state of a run, or its error."""
     values = error = None
-    async for batch in engine.follow(ref, id):
+    async for batch in graph_runs.follow(ref, id):
         for event in batch:
             values = event.data if event.kind == "values" else values
             error = event.data if event.kind == ERROR else error
@@ -318,11 +317,11 @@ async def get_run(run: RunDep) -> Response:
 
 
 @router.delete("/threads/{thread_id}/runs/{run_id}", status_code=204, response_class=Response)
-async def delete_run(run: RunDep, engine: EngineDep, owner: OwnerDep) -> None:
+async def delete_run(run: RunDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> None:
     """Delete a run that has ended."""
     if not run.state.is_final:
         raise Conflict(f"run {run.id!r} is still running; cancel it first")
-    await engine.hide(Ref(owner, run.conversation_id), run.id)
+    await graph_runs.hide(Ref(owner, run.conversation_id), run.id)
 
 
 Action = Annotated[Literal["interrupt", "rollback"], Query(description="`rollback` also deletes its checkpoints.")]
@@ -332,7 +331,7 @@ Action = Annotated[Literal["interrupt", "rollback"], Query(description="`rollbac
 async def cancel_run(
     run: RunDep,
     graphs: GraphsDep,
-    engine: EngineDep,
+    graph_runs: GraphRunsDep,
     owner: OwnerDep,
     wait: Annotated[bool, Query(description="Whether to wait until it has ended.")] = False,
     action: Action = "interrupt",
@@ -341,10 +340,10 @@ async def cancel_run(
     if run.state.is_final:
         raise NotFound(f"run {run.id!r} has already ended")
     ref = Ref(owner, run.conversation_id)
-    await engine.stop(ref, run.id, action)
+    await graph_runs.stop(ref, run.id, action)
     if not wait:
         return Response(status_code=202)
-    await engine.wait_for_end(ref, run.id)
+    await graph_runs.wait_for_end(ref, run.id)
     return LangGraphResponse({}, headers=_headers(run, "join"))
 
 
@@ -364,11 +363,11 @@ class CancelRuns(RequestModel):
 
 @router.post("/runs/cancel", status_code=204, response_class=Response)
 async def cancel_runs(
-    body: CancelRuns, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep, action: Action = "interrupt"
+    body: CancelRuns, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep, action: Action = "interrupt"
 ) -> None:
     """Cancel several runs."""
     for turn in await _runs_to_cancel(graphs, owner, body):
-        await engine.stop(Ref(owner, turn.conversation_id), turn.id, action)
+        await graph_runs.stop(Ref(owner, turn.conversation_id), turn.id, action)
 
 
 async def _runs_to_cancel(graphs: OpenGraphs, owner: str, body: CancelRuns) -> list[Turn]:

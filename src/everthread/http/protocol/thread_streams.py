@@ -10,7 +10,6 @@ experimental; so is this.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -24,28 +23,29 @@ from everthread.conversation import Conversation
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
+from everthread.core.turn_events import END, ERROR
 from everthread.core.turns import Turn, TurnState
 from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.protocol.dependencies import (
-    EngineDep,
+    GraphRunsDep,
     GraphsDep,
     LangGraphResponse,
     OwnerDep,
     ThreadDep,
     find_thread,
 )
-from everthread.http.protocol.event_log import RunEvent
-from everthread.http.protocol.graph_stream import END, ERROR, INTERRUPTS, METADATA, NAMESPACE, TIMESTAMP, VERSION_2
-from everthread.http.protocol.run_engine import RunEngine
-from everthread.http.protocol.run_intents import is_visible_run
+from everthread.http.protocol.graph_runs import GraphRuns
+from everthread.http.protocol.graph_stream import INTERRUPTS, METADATA, NAMESPACE, TIMESTAMP, VERSION_2
+from everthread.http.protocol.run_events import RunEvent
 from everthread.http.protocol.run_request import RunBody
+from everthread.http.protocol.run_rows import is_visible_run
 from everthread.http.protocol.runs import LastEventId, start_run
 from everthread.http.protocol.serialization import JsonObject, dumps
 from everthread.http.sse import EventStreamResponse, encode_frame
+from everthread.runs.stored_events import POLL_SECONDS
 
 router = APIRouter()
 ThreadMode = Literal["run_modes", "lifecycle", "state_update"]
-_POLL_SECONDS = 0.25
 _MAX_RUNS = 1000
 _PAGE = 20
 _EVENT_ID = re.compile(r"(\d{1,15})-(\d{1,15})")
@@ -62,7 +62,7 @@ class EventPosition(NamedTuple):
 @router.get("/threads/{thread_id}/stream", tags=["LangGraph: runs"])
 async def join_thread(
     thread: ThreadDep,
-    engine: EngineDep,
+    graph_runs: GraphRunsDep,
     last_event_id: LastEventId = None,
     stream_mode: Annotated[
         list[ThreadMode], Query(description="All events of runs, only how they begin and end, or only states.")
@@ -72,7 +72,7 @@ async def join_thread(
     since = _position(last_event_id)
 
     async def frames() -> AsyncIterator[bytes]:
-        async for run, event in _follow_runs(engine, thread, since):
+        async for run, event in _follow_runs(graph_runs, thread, since):
             if _is_in_modes(event.kind, stream_mode):
                 yield encode_frame(event.kind, event.data, f"{run}-{event.number}")
 
@@ -96,23 +96,26 @@ def _is_in_modes(kind: str, modes: list[ThreadMode]) -> bool:
 
 
 async def _follow_runs(
-    engine: RunEngine, thread: Conversation, since: EventPosition | None
+    graph_runs: GraphRuns, thread: Conversation, since: EventPosition | None
 ) -> AsyncIterator[tuple[int, RunEvent]]:
     """The events of runs, each with the number of its run."""
     last = EventPosition(0, 0) if since is None else since
     skips_ended = since is None
-    while True:
-        waiting = await _runs(thread, last)
-        for turn in waiting:
-            after = last.event if turn.number == last.run else 0
-            if not (skips_ended and turn.state.is_final):
-                async for batch in engine.follow(Ref(thread.owner, thread.id), turn.id, after):
-                    for event in batch:
-                        yield turn.number, event
-            last = EventPosition(turn.number + 1, 0)
-        skips_ended = False
-        if not waiting:
-            await asyncio.sleep(_POLL_SECONDS)
+    ref = Ref(thread.owner, thread.id)
+    with graph_runs.watched(ref) as watch:
+        while True:
+            watch.clear()
+            waiting = await _runs(thread, last)
+            for turn in waiting:
+                after = last.event if turn.number == last.run else 0
+                if not (skips_ended and turn.state.is_final):
+                    async for batch in graph_runs.follow(ref, turn.id, after):
+                        for event in batch:
+                            yield turn.number, event
+                last = EventPosition(turn.number + 1, 0)
+            skips_ended = False
+            if not waiting:
+                await watch.wait(POLL_SECONDS)
 
 
 async def _runs(thread: Conversation, since: EventPosition) -> list[Turn]:
@@ -165,7 +168,9 @@ class EventsQuery(RequestModel):
 
 
 @router.post("/threads/{thread_id}/commands", tags=["LangGraph: events"])
-async def command(thread_id: PathId, body: Command, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
+async def command(
+    thread_id: PathId, body: Command, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep
+) -> Response:
     """`run.start` starts a run, on a new thread if there is none; `input.respond` answers an interrupt."""
     check_id(thread_id, "thread_id")
     if body.method == "run.start":
@@ -180,7 +185,7 @@ async def command(thread_id: PathId, body: Command, graphs: GraphsDep, engine: E
             "command": {"resume": _interrupt_answers(body.params)},
         }
     try:
-        turn = await start_run(graphs, engine, owner, thread_id, RunBody.model_validate(run), version=2)
+        turn = await start_run(graphs, graph_runs, owner, thread_id, RunBody.model_validate(run), version=2)
     except (EverthreadError, ValueError) as problem_:
         return LangGraphResponse(
             {"type": "error", "id": body.id, "error": "invalid_argument", "message": str(problem_)}
@@ -202,30 +207,32 @@ def _interrupt_answers(params: JsonObject) -> JsonObject:
 
 
 @router.post("/threads/{thread_id}/stream/events", tags=["LangGraph: events"])
-async def stream_events(thread: ThreadDep, body: EventsQuery, engine: EngineDep) -> Response:
+async def stream_events(thread: ThreadDep, body: EventsQuery, graph_runs: GraphRunsDep) -> Response:
     """The events of all version 2 runs of a thread, from the first or after `since`, until you disconnect."""
 
     async def frames() -> AsyncIterator[bytes]:
-        async for event in _thread_events(engine, thread):
+        async for event in _thread_events(graph_runs, thread):
             if body.matches(event):
                 yield encode_frame(event["method"], dumps(event), str(event["seq"]))
 
     return EventStreamResponse(frames())
 
 
-async def _thread_events(engine: RunEngine, thread: Conversation) -> AsyncIterator[JsonObject]:
+async def _thread_events(graph_runs: GraphRuns, thread: Conversation) -> AsyncIterator[JsonObject]:
     seq = 0
     seen: set[str] = set()
-    while True:
-        waiting = [turn for turn in await _runs_v2(thread) if turn.id not in seen]
-        for turn in waiting:
-            seen.add(turn.id)
-            async for method, params in _run_events(engine, thread, turn):
-                seq += 1
-                event_id = f"{turn.id}:{seq}"
-                yield {"type": "event", "event_id": event_id, "seq": seq, "method": method, "params": params}
-        if not waiting:
-            await asyncio.sleep(_POLL_SECONDS)
+    with graph_runs.watched(Ref(thread.owner, thread.id)) as watch:
+        while True:
+            watch.clear()
+            waiting = [turn for turn in await _runs_v2(thread) if turn.id not in seen]
+            for turn in waiting:
+                seen.add(turn.id)
+                async for method, params in _run_events(graph_runs, thread, turn):
+                    seq += 1
+                    event_id = f"{turn.id}:{seq}"
+                    yield {"type": "event", "event_id": event_id, "seq": seq, "method": method, "params": params}
+            if not waiting:
+                await watch.wait(POLL_SECONDS)
 
 
 async def _runs_v2(thread: Conversation) -> list[Turn]:
@@ -236,13 +243,13 @@ async def _runs_v2(thread: Conversation) -> list[Turn]:
     ]
 
 
-async def _run_events(engine: RunEngine, thread: Conversation, turn: Turn) -> AsyncIterator[tuple[str, JsonObject]]:
+async def _run_events(graph_runs: GraphRuns, thread: Conversation, turn: Turn) -> AsyncIterator[tuple[str, JsonObject]]:
     """The events of one run: that it runs, what its graph streams, its interrupts, and how it ended."""
     began = int((turn.started_at or turn.received_at).timestamp() * 1000)
     name = turn.metadata.get("metadata", {}).get("graph_id") or turn.metadata["kwargs"].get("graph_id")
     yield "lifecycle", _params(began, {"event": "running", "graph_name": name})
     interrupts: list[JsonObject] = []
-    async for batch in engine.follow(Ref(thread.owner, thread.id), turn.id):
+    async for batch in graph_runs.follow(Ref(thread.owner, thread.id), turn.id):
         for event in batch:
             if event.kind.startswith(VERSION_2):
                 method, params, interrupts = _event(event, interrupts)

@@ -22,7 +22,7 @@ from everthread.http.dependencies import RequestModel
 from everthread.http.protocol import thread_state
 from everthread.http.protocol.assistants import contains
 from everthread.http.protocol.dependencies import (
-    EngineDep,
+    GraphRunsDep,
     GraphsDep,
     LangGraphResponse,
     OwnerDep,
@@ -30,8 +30,8 @@ from everthread.http.protocol.dependencies import (
     find_thread,
     select_fields,
 )
+from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graphs import OpenGraphs
-from everthread.http.protocol.run_engine import RunEngine
 from everthread.http.protocol.serialization import JsonObject, to_plain
 
 router = APIRouter(tags=["LangGraph: threads"])
@@ -189,14 +189,14 @@ async def change_thread(thread: ThreadDep, body: ThreadChanges, graphs: GraphsDe
 
 
 @router.delete("/threads/{thread_id}", status_code=204, response_class=Response)
-async def delete_thread(thread: ThreadDep, graphs: GraphsDep, engine: EngineDep) -> None:
+async def delete_thread(thread: ThreadDep, graphs: GraphsDep, graph_runs: GraphRunsDep) -> None:
     """Delete a thread: cancel its runs, remove its checkpoints and hide the conversation. Its log is kept."""
-    await remove_thread(graphs, engine, thread)
+    await remove_thread(graphs, graph_runs, thread)
 
 
-async def remove_thread(graphs: OpenGraphs, engine: RunEngine, thread: Conversation) -> None:
+async def remove_thread(graphs: OpenGraphs, graph_runs: GraphRuns, thread: Conversation) -> None:
     """As `DELETE /threads/{id}` does."""
-    await engine.stop_all(Ref(thread.owner, thread.id))
+    await graph_runs.stop_all(Ref(thread.owner, thread.id))
     await graphs.saver(thread.owner).adelete_thread(thread.id)
     await thread.delete()
 
@@ -210,7 +210,7 @@ async def copy_thread(thread: ThreadDep, graphs: GraphsDep) -> Response:
 
 
 @router.post("/threads/prune")
-async def prune_threads(body: PruneThreads, graphs: GraphsDep, engine: EngineDep, owner: OwnerDep) -> Response:
+async def prune_threads(body: PruneThreads, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> Response:
     """Delete threads; with `keep_latest`, only their older checkpoints."""
     count = 0
     for id in dict.fromkeys(body.thread_ids):
@@ -219,7 +219,7 @@ async def prune_threads(body: PruneThreads, graphs: GraphsDep, engine: EngineDep
         except NotFound:
             continue
         if body.strategy == "delete":
-            await remove_thread(graphs, engine, thread)
+            await remove_thread(graphs, graph_runs, thread)
         else:
             await graphs.saver(owner).aprune([thread.id], strategy="keep_latest")
         count += 1

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from everthread.adapters.stores.change_signals import ChangeSignals
 from everthread.adapters.stores.in_memory.rows import InMemoryDatabase
 from everthread.adapters.stores.turn_rows import without
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import Change, EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 
 class InMemoryTurns:
@@ -23,6 +24,7 @@ class InMemoryTurns:
         self._turns: dict[tuple[Ref, str], Turn] = {}
         self._events: dict[tuple[Ref, str], dict[int, tuple[EventBatch, datetime]]] = {}
         self._given = 0
+        self._signals = ChangeSignals()
 
     def look(self, ref: Ref, needs: TurnNeeds) -> Sequence[Turn]:
         """Read the turns that an intent needs."""
@@ -37,7 +39,11 @@ class InMemoryTurns:
                 self._given += 1
             self._turns[ref, turn.id] = replace(turn, number=known.number if known else self._given)
         for batch in decision.events:
+            if batch.replaces_earlier:
+                self._events.pop((ref, batch.turn_id), None)
             self._put(ref, batch, now)
+        if decision.turns:
+            self._signals.publish(ref, is_state=True)
 
     def _put(self, ref: Ref, batch: EventBatch, now: datetime) -> None:
         self._events.setdefault((ref, batch.turn_id), {}).setdefault(batch.first, (batch, now))
@@ -67,10 +73,17 @@ class InMemoryTurns:
         self._turns.update({key: replace(turn, lease_until=until) for key, turn in held})
         return [turn.id for _, turn in held if turn.is_asked_to_stop]
 
-    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
-        turn = self._turns.get((ref, batch.turn_id))
-        if turn is not None and turn.holder == holder:
+    async def add_events(self, holder: str, batches: Sequence[tuple[Ref, EventBatch]]) -> Sequence[str]:
+        lost = []
+        for ref, batch in batches:
+            turn = self._turns.get((ref, batch.turn_id))
+            if turn is None or turn.holder != holder:
+                lost.append(batch.turn_id)
+                continue
             self._put(ref, batch, self._database.clock())
+            self._turns[ref, turn.id] = replace(turn, reserved_events=max(turn.reserved_events, batch.reserved))
+            self._signals.publish(ref, is_state=False)
+        return lost
 
     async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         await self.get(ref, id)
@@ -86,6 +99,9 @@ class InMemoryTurns:
         for key, first in old:
             del self._events[key][first]
         return len(old)
+
+    def subscribe(self, ref: Ref, on_change: Callable[[Change], None]) -> Callable[[], None]:
+        return self._signals.subscribe(ref, on_change)
 
     def forget(self, ref: Ref, message: str | None, texts: Sequence[str], reached: Counter[str]) -> None:
         """Destroy the turns of a conversation, or what they hold of a message."""

@@ -27,6 +27,7 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled, filled_pairs
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.adapters.stores.postgres.statements import ConversationKey
+from everthread.adapters.stores.postgres.turn_statements import NOTIFY
 from everthread.core.blobs import Blobs
 from everthread.core.entries import SEQ_MASK, Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
@@ -57,9 +58,19 @@ class PostgresLog:
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         now = self._database.now()
-        decision = await self._database.pool.write(lambda c: write(c, ref, intent, now, self._database.blobs))
+        pool = self._database.pool
+
+        async def work(connection: Connection) -> Decision[R]:
+            decision = await write(connection, ref, intent, now, self._database.blobs)
+            if decision.turns:
+                await connection.execute(NOTIFY, pool.signals.payloads([ref], is_state=True))
+            return decision
+
+        decision = await pool.write(work)
         if decision.jobs:
             self._jobs.ring(decision.jobs)
+        if decision.turns:
+            pool.signals.publish(ref, is_state=True)
         return decision.result
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:

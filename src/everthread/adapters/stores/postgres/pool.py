@@ -18,6 +18,7 @@ import asyncpg
 from everthread.adapters.stores.postgres import errors
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import Address, parse
+from everthread.adapters.stores.postgres.signals import PostgresSignals
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
 from everthread.core.errors import Invalid, StoreError
@@ -72,6 +73,7 @@ class Pool:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._users = 0
+        self.signals = PostgresSignals(lambda: connect(address))
         self._begin = sql.BEGIN
         self._starting = asyncio.Lock()
         self._is_started = False
@@ -98,6 +100,7 @@ class Pool:
         if self._users:
             return
         self._pools.pop((asyncio.get_running_loop(), self.address), None)
+        await self.signals.close()
         with suppress(TimeoutError, *errors.DRIVER):  # a stuck call, or a server that died: closing cuts them off
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._connections.close()

@@ -9,12 +9,14 @@ _UNFINISHED = f"t.state < {FIRST_FINAL}"
 
 PUT = f"""
 INSERT INTO turns AS t
-    (owner, conversation, id, state, holder, lease_until, is_asked_to_stop, received_at, question, record)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    (owner, conversation, id, state, holder, lease_until, is_asked_to_stop, received_at, question, record,
+     reserved_events)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (owner, conversation, id) DO UPDATE SET state = excluded.state, holder = excluded.holder,
     lease_until = CASE WHEN excluded.state < {FIRST_FINAL} THEN greatest(t.lease_until, excluded.lease_until) END,
-    is_asked_to_stop = excluded.is_asked_to_stop, question = excluded.question, record = excluded.record"""
-"""Write a turn, new or changed; a lease renewed meanwhile is not taken back."""
+    is_asked_to_stop = excluded.is_asked_to_stop, question = excluded.question, record = excluded.record,
+    reserved_events = greatest(t.reserved_events, excluded.reserved_events)"""
+"""Write a turn, new or changed; neither a lease renewed meanwhile nor a number reserved is taken back."""
 
 SEEN = f"{_TURNS} WHERE t.owner = $1 AND t.conversation = $2 AND ({_UNFINISHED} OR t.id = $3) ORDER BY t.number"
 """The turns of a conversation that are not over, and one by its id."""
@@ -40,13 +42,42 @@ TO_STOP = f"SELECT t.id FROM turns t WHERE {_UNFINISHED} AND t.holder = $1 AND t
 """The turns of a process that somebody wants stopped."""
 
 ADD_EVENTS = """
-INSERT INTO run_events (owner, conversation, run, first, last, body, kept_at)
-SELECT t.owner, t.conversation, t.number, $1, $2, $3, $4
-FROM turns t JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation
-WHERE c.owner = $5 AND c.id = $6 AND c.erased_at IS NULL AND t.id = $7 AND t.holder = $8
-FOR SHARE OF t
-ON CONFLICT DO NOTHING"""
-"""Keep a batch of events, unless the turn is no longer this process's; an erase waits for it, or is waited for."""
+WITH batch AS MATERIALIZED (
+    SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bytea[])
+        AS b (owner, conversation, turn, first, last, body)
+), held AS MATERIALIZED (
+    SELECT t.owner, t.conversation, t.number, t.id, b.first, b.last, b.body
+    FROM batch b
+    JOIN conversations c ON c.owner = b.owner AND c.id = b.conversation AND c.erased_at IS NULL
+    JOIN turns t ON t.owner = c.owner AND t.conversation = c.number AND t.id = b.turn AND t.holder = $1
+    ORDER BY t.conversation, t.number
+    FOR SHARE OF t
+), added AS (
+    INSERT INTO run_events (owner, conversation, run, first, last, body, kept_at)
+    SELECT owner, conversation, number, first, last, body, $8 FROM held
+    ON CONFLICT DO NOTHING
+)
+SELECT id FROM held"""
+"""Keep batches of events of turns that are still this process's, and tell which these are; an erase waits for it, or is
+waited for."""
+
+RESERVE = f"""
+UPDATE turns SET reserved_events = greatest(reserved_events, $3)
+WHERE holder = $1 AND id = $2 AND state < {FIRST_FINAL}"""
+"""Reserve event numbers ahead."""
+
+UNSYNCED = "SET LOCAL synchronous_commit = off"
+"""Let this transaction be synced to disk a moment later; the death of our own process cannot undo it."""
+
+CHANNEL = "everthread_turns"
+NOTIFY = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest($1::text[]) AS payload"
+"""Tell the other processes, at the commit, whose turns have changed."""
+
+DELETE_EVENTS_OF_TURN = """
+DELETE FROM run_events e USING turns t
+WHERE t.owner = $1 AND t.conversation = $2 AND t.id = $3
+  AND e.owner = t.owner AND e.conversation = t.conversation AND e.run = t.number"""
+"""Remove the small batches of a turn, before all its events are kept in one."""
 
 PUT_EVENTS = """
 INSERT INTO run_events (owner, conversation, run, first, last, body, kept_at)

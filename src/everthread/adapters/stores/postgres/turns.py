@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from everthread.adapters.stores.packed_events import pack, unpack
 from everthread.adapters.stores.postgres import turn_statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.adapters.stores.postgres.statements import ConversationKey
-from everthread.adapters.stores.turn_rows import STATES, packed, turn_from_row, turn_values, unpacked, without
+from everthread.adapters.stores.turn_rows import STATES, turn_from_row, turn_values, without
 from everthread.core.clock import to_micros
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import Change, EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 _NEWEST = 1 << 62
 
@@ -51,19 +52,31 @@ class PostgresTurns:
 
         return await self._database.pool.write(work)
 
-    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
+    async def add_events(self, holder: str, batches: Sequence[tuple[Ref, EventBatch]]) -> Sequence[str]:
         now = self._database.now()
+        rows = [(*ref, batch.turn_id, batch.first, batch.last, pack(batch)) for ref, batch in batches]
+        reserved = [(holder, batch.turn_id, batch.reserved) for _, batch in batches if batch.reserved]
+        signals = self._database.pool.signals
 
-        async def work(connection: Connection) -> None:
-            values = (batch.first, batch.last, packed(batch), now)
-            await connection.execute(sql.ADD_EVENTS, *values, *ref, batch.turn_id, holder)
+        async def work(connection: Connection) -> Sequence[str]:
+            if not reserved:
+                await connection.execute(sql.UNSYNCED)
+            held = await connection.fetch(sql.ADD_EVENTS, holder, *map(list, zip(*rows, strict=True)), now)
+            for values in reserved:
+                await connection.execute(sql.RESERVE, *values)
+            await connection.execute(sql.NOTIFY, signals.payloads([ref for ref, _ in batches], is_state=False))
+            known = {row[0] for row in held}
+            return [batch.turn_id for _, batch in batches if batch.turn_id not in known]
 
-        await self._database.pool.write(work)
+        lost = await self._database.pool.write(work)
+        for ref, _ in batches:
+            signals.publish(ref, is_state=False)
+        return lost
 
     async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         async def work(connection: Connection) -> Sequence[StoredEvent]:
             number = (await read(connection, ref, id)).number
-            return unpacked(await connection.fetch(sql.EVENTS, ref.owner, number, after, limit), after)
+            return unpack(await connection.fetch(sql.EVENTS, ref.owner, number, after, limit), after)
 
         return await self._database.pool.read(work)
 
@@ -73,6 +86,9 @@ class PostgresTurns:
             return int(status.rpartition(" ")[2])
 
         return await self._database.pool.write(work)
+
+    def subscribe(self, ref: Ref, on_change: Callable[[Change], None]) -> Callable[[], None]:
+        return self._database.pool.signals.subscribe(ref, on_change)
 
 
 async def look(connection: Connection, key: ConversationKey, needs: TurnNeeds) -> list[Turn]:
@@ -85,7 +101,9 @@ async def apply(connection: Connection, key: ConversationKey, decision: Decision
     for turn in decision.turns:
         await connection.execute(sql.PUT, *key, *turn_values(turn))
     for batch in decision.events:
-        values = (batch.first, batch.last, packed(batch), now)
+        if batch.replaces_earlier:
+            await connection.execute(sql.DELETE_EVENTS_OF_TURN, *key, batch.turn_id)
+        values = (batch.first, batch.last, pack(batch), now)
         await connection.execute(sql.PUT_EVENTS, *key, batch.turn_id, *values)
 
 

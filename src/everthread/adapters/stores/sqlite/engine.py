@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
 from everthread.adapters.stores import blocking
+from everthread.adapters.stores.change_signals import ChangeSignals
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, translated
 from everthread.adapters.stores.sqlite.id_index import IdIndex
@@ -51,6 +52,7 @@ _GROUP = 256
 class _Request:
     work: Work[Any]
     in_transaction: bool
+    is_synced: bool = True
     loop: asyncio.AbstractEventLoop | None = None
     """None for a caller that blocks …"""
     future: asyncio.Future[Any] | None = None
@@ -109,6 +111,7 @@ class Engine:
         self.id_index = IdIndex()
         self.unindexed_texts = UnindexedTexts()
         """Both touched only under the write lock."""
+        self.signals = ChangeSignals()
         self.unindexed_count = 0
         """Entries written here since the last batch was indexed; touched only under the write lock."""
         prepare(path)
@@ -132,9 +135,13 @@ class Engine:
         with self._write_lock:
             self._writer_connection.close()
 
-    async def write(self, work: Work[R]) -> R:
-        """Run it in the writer's next transaction; durable when this returns."""
-        return await self._submit(work, in_transaction=True)
+    async def write(self, work: Work[R], *, is_synced: bool = True) -> R:
+        """Run it in the writer's next transaction; durable when this returns.
+
+        With `is_synced` off it survives the death of this process, and a power cut only once something that is synced
+        was written after it.
+        """
+        return await self._submit(work, in_transaction=True, is_synced=is_synced)
 
     async def alone(self, work: Work[R]) -> R:
         """Run it in the writer, outside of any transaction (VACUUM, checkpoints)."""
@@ -181,9 +188,9 @@ class Engine:
         else:
             connection.close()
 
-    async def _submit(self, work: Work[R], *, in_transaction: bool) -> R:
+    async def _submit(self, work: Work[R], *, in_transaction: bool, is_synced: bool = True) -> R:
         if blocking.may_block():
-            request = _Request(work, in_transaction)
+            request = _Request(work, in_transaction, is_synced)
             with blocking.released():
                 self._submit_blocking(request)
             if request.error is not None:
@@ -191,7 +198,7 @@ class Engine:
             return cast(R, request.result)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        request = _Request(work, in_transaction, loop, future)
+        request = _Request(work, in_transaction, is_synced, loop, future)
         if loop in self._gathered:
             self._gathered[loop].append(request)
         elif self._is_shared:
@@ -340,6 +347,19 @@ def _next_group(waiting: deque[_Request]) -> list[_Request]:
 
 
 def _commit_together(connection: sqlite3.Connection, group: list[_Request]) -> None:
+    if not any(request.is_synced for request in group):
+        connection.execute("PRAGMA synchronous=NORMAL")  # in WAL mode: a commit is written, and synced with a later one
+        try:
+            _commit(connection, group)
+        finally:
+            if connection.in_transaction:  # the pragma would be ignored inside of one
+                connection.execute("ROLLBACK")
+            connection.execute("PRAGMA synchronous=FULL")
+        return
+    _commit(connection, group)
+
+
+def _commit(connection: sqlite3.Connection, group: list[_Request]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for request in group:
         if len(group) == 1:

@@ -54,6 +54,8 @@ class SqliteLog:
         decision = await engine.write(work)
         if decision.jobs:
             self._jobs.ring(decision.jobs)
+        if decision.turns:
+            engine.signals.publish(ref, is_state=True)
         return decision.result
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:

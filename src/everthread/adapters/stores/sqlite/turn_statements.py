@@ -8,13 +8,15 @@ _TURNS = f"SELECT {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.number =
 _UNFINISHED = f"t.state < {FIRST_FINAL}"
 
 PUT = f"""
-INSERT INTO turns (conversation, id, state, holder, lease_until, is_asked_to_stop, received_at, question, record)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO turns
+    (conversation, id, state, holder, lease_until, is_asked_to_stop, received_at, question, record, reserved_events)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (conversation, id) DO UPDATE SET state = excluded.state, holder = excluded.holder,
     lease_until = CASE WHEN excluded.state < {FIRST_FINAL}
         THEN max(coalesce(lease_until, 0), coalesce(excluded.lease_until, 0)) END,
-    is_asked_to_stop = excluded.is_asked_to_stop, question = excluded.question, record = excluded.record"""
-"""Write a turn, new or changed; a lease renewed meanwhile is not taken back."""
+    is_asked_to_stop = excluded.is_asked_to_stop, question = excluded.question, record = excluded.record,
+    reserved_events = max(reserved_events, excluded.reserved_events)"""
+"""Write a turn, new or changed; neither a lease renewed meanwhile nor a number reserved is taken back."""
 
 SEEN = f"{_TURNS} WHERE t.conversation = ? AND ({_UNFINISHED} OR t.id = ?) ORDER BY t.number"
 """The turns of a conversation that are not over, and one by its id."""
@@ -42,11 +44,23 @@ RENEW = f"UPDATE turns SET lease_until = ? WHERE state < {FIRST_FINAL} AND holde
 TO_STOP = f"SELECT t.id FROM turns t WHERE {_UNFINISHED} AND t.holder = ? AND t.is_asked_to_stop = 1"
 """The turns of a process that somebody wants stopped."""
 
-ADD_EVENTS = """
-INSERT OR IGNORE INTO run_events (conversation, run, first, last, body, kept_at)
-SELECT t.conversation, t.number, ?, ?, ?, ? FROM turns t JOIN conversations c ON c.number = t.conversation
+HELD = """
+SELECT t.conversation, t.number FROM turns t JOIN conversations c ON c.number = t.conversation
 WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL AND t.id = ? AND t.holder = ?"""
-"""Keep a batch of events, unless the turn is no longer this process's."""
+"""A turn, if it is still this process's."""
+
+ADD_EVENTS = (
+    "INSERT OR IGNORE INTO run_events (conversation, run, first, last, body, kept_at) VALUES (?, ?, ?, ?, ?, ?)"
+)
+"""Keep a batch of events of a turn that runs."""
+
+RESERVE = "UPDATE turns SET reserved_events = max(reserved_events, ?) WHERE number = ?"
+"""Reserve event numbers ahead."""
+
+DELETE_EVENTS_OF_TURN = """
+DELETE FROM run_events
+WHERE (conversation, run) IN (SELECT conversation, number FROM turns WHERE conversation = ? AND id = ?)"""
+"""Remove the small batches of a turn, before all its events are kept in one."""
 
 PUT_EVENTS = """
 INSERT OR IGNORE INTO run_events (conversation, run, first, last, body, kept_at)

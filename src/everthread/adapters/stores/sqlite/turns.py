@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from everthread.adapters.stores.packed_events import pack, unpack
 from everthread.adapters.stores.sqlite import turn_statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
-from everthread.adapters.stores.turn_rows import STATES, packed, turn_from_row, turn_values, unpacked, without
+from everthread.adapters.stores.turn_rows import STATES, turn_from_row, turn_values, without
 from everthread.core.clock import to_micros
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import Change, EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 _NEWEST = 1 << 62
 
@@ -58,21 +59,33 @@ class SqliteTurns:
 
         return await self._database.engine.write(work)
 
-    async def add_events(self, ref: Ref, holder: str, batch: EventBatch) -> None:
+    async def add_events(self, holder: str, batches: Sequence[tuple[Ref, EventBatch]]) -> Sequence[str]:
         now = self._database.now()
 
-        def work(connection: sqlite3.Connection) -> None:
-            values = (batch.first, batch.last, packed(batch), now)
-            connection.execute(sql.ADD_EVENTS, (*values, *ref, batch.turn_id, holder))
+        def work(connection: sqlite3.Connection) -> Sequence[str]:
+            lost = []
+            for ref, batch in batches:
+                turn = connection.execute(sql.HELD, (*ref, batch.turn_id, holder)).fetchone()
+                if turn is None:
+                    lost.append(batch.turn_id)
+                    continue
+                connection.execute(sql.ADD_EVENTS, (*turn, batch.first, batch.last, pack(batch), now))
+                if batch.reserved:
+                    connection.execute(sql.RESERVE, (batch.reserved, turn[1]))
+            return lost
 
-        await self._database.engine.write(work)
+        engine = self._database.engine
+        lost = await engine.write(work, is_synced=any(batch.reserved for _, batch in batches))
+        for ref, _ in batches:
+            engine.signals.publish(ref, is_state=False)
+        return lost
 
     async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         def work(connection: sqlite3.Connection) -> Sequence[StoredEvent]:
             found: list[StoredEvent] = []
             number = read(connection, ref, id).number
             for row in connection.execute(sql.EVENTS, (number, number, after)):
-                found += unpacked([row], after)
+                found += unpack([row], after)
                 if len(found) >= limit:
                     break
             return found
@@ -85,6 +98,9 @@ class SqliteTurns:
 
         return await self._database.engine.write(work)
 
+    def subscribe(self, ref: Ref, on_change: Callable[[Change], None]) -> Callable[[], None]:
+        return self._database.engine.signals.subscribe(ref, on_change)
+
 
 def look(connection: sqlite3.Connection, number: int, needs: TurnNeeds) -> list[Turn]:
     """Read the turns that an intent needs."""
@@ -96,7 +112,9 @@ def apply(connection: sqlite3.Connection, number: int, decision: Decision[object
     for turn in decision.turns:
         connection.execute(sql.PUT, (number, *turn_values(turn)))
     for batch in decision.events:
-        connection.execute(sql.PUT_EVENTS, (batch.first, batch.last, packed(batch), now, number, batch.turn_id))
+        if batch.replaces_earlier:
+            connection.execute(sql.DELETE_EVENTS_OF_TURN, (number, batch.turn_id))
+        connection.execute(sql.PUT_EVENTS, (batch.first, batch.last, pack(batch), now, number, batch.turn_id))
 
 
 def read(connection: sqlite3.Connection, ref: Ref, id: str) -> Turn:

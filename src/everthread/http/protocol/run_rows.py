@@ -1,0 +1,51 @@
+"""A run as the protocol shows it: a turn with the request in its metadata.
+
+pending   received       it waits for the runs before it on its thread
+running   running
+success   complete       also when the graph has stopped at an interrupt: the thread is `interrupted` then
+error     failed
+interrupted              cancelled, or interrupted: its process died or was stopped
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from everthread.core.turns import RUN_KIND, Turn, TurnState
+from everthread.history.turn_intents import HIDDEN
+
+RunStatus = Literal["pending", "running", "success", "error", "interrupted", "timeout"]
+
+STATUS: Mapping[TurnState, RunStatus] = {
+    TurnState.RECEIVED: "pending",
+    TurnState.RUNNING: "running",
+    TurnState.COMPLETE: "success",
+    TurnState.FAILED: "error",
+    TurnState.CANCELLED: "interrupted",
+    TurnState.INTERRUPTED: "interrupted",
+}
+STATES_OF: Mapping[str, tuple[TurnState, ...]] = {
+    status: tuple(state for state, shown in STATUS.items() if shown == status) for status in STATUS.values()
+}
+
+
+def is_visible_run(turn: Turn) -> bool:
+    """Whether a row is a run, and neither deleted nor rolled back."""
+    return turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)
+
+
+def run_out(turn: Turn) -> dict[str, Any]:
+    """A run, as the protocol shows it."""
+    request = turn.metadata
+    return {
+        "run_id": turn.id,
+        "thread_id": turn.conversation_id,
+        "assistant_id": turn.assistant,
+        "metadata": request.get("metadata", {}),
+        "status": STATUS[turn.state],
+        "kwargs": request.get("kwargs", {}),
+        "multitask_strategy": request.get("multitask_strategy", "enqueue"),
+        "created_at": turn.received_at,
+        "updated_at": turn.ended_at or turn.started_at or turn.received_at,
+    }

@@ -1,0 +1,388 @@
+"""One engine for everything that runs: turns of our own agent, and graphs started through the LangGraph protocol.
+
+A run is a task of the process, never of a connection. It is stored, waits for those before it in its conversation,
+runs, and ends in a final state, whoever listens. Its row says which process holds it and until when; the runs of a
+process that died are closed by the living. Nothing runs twice.
+
+What is run, and how its events are spelled, is a `Run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from everthread.core.cancellation import finish_despite_cancel
+from everthread.core.clock import Clock
+from everthread.core.errors import Erased, EverthreadError, NotFound, StoreError, TurnLost, TurnRunning
+from everthread.core.nouns import Ref
+from everthread.core.turns import EVENT_RETENTION_DAYS, Turn, TurnQuery, TurnState
+from everthread.history.ingest import Prepared
+from everthread.history.turn_intents import (
+    BeginResult,
+    BeginTurn,
+    FinishTurn,
+    StartTurn,
+    StopMode,
+    StopTurn,
+    unpack_messages,
+)
+from everthread.runs.close import close_run
+from everthread.runs.event_log import E, EventCodec, EventLog, TurnEventLog
+from everthread.runs.event_writer import EventWriter
+from everthread.runs.holder import holder_name, is_dead
+from everthread.runs.stored_events import POLL_SECONDS, StoredEvents, watched
+from everthread.runtime import Runtime
+
+LEASE_SECONDS: Final = 10.0
+"""A holder on another machine is taken for dead this long after its last heartbeat."""
+HEARTBEAT_SECONDS: Final = 2.0
+"""Also how long a stop that another process requested takes where no notification arrives."""
+_PRUNE_SECONDS: Final = 3_600.0
+_END_PAUSES: Final = (0.05, 0.25, 1.0, 3.0)
+"""How often, and after how long, the end of a run is written again while the store cannot."""
+_LATER_SECONDS: Final = 1.0
+_UNFINISHED = (TurnState.RECEIVED, TurnState.RUNNING)
+_MOST_UNFINISHED = 1_000
+_LOG = logging.getLogger("everthread.runs")
+
+LogT = TypeVar("LogT", bound="EventLog[Any]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending(Generic[E]):
+    """What is written at the end of a run."""
+
+    events: Callable[[int], Sequence[E]]
+    """The last events, from the number of the first."""
+    answer_id: str | None = None
+    messages: Sequence[Prepared] = ()
+    texts: dict[str, str] = field(default_factory=dict)
+    """The text of each message of the run, by id, as it is in the log."""
+    error: str | None = None
+    usage: dict[str, int] = field(default_factory=dict)
+
+
+class Run(Protocol[E]):
+    """One run of something."""
+
+    async def execute(self, turn: Turn) -> None:
+        """Run to the end. Raises whatever goes wrong."""
+
+    async def ending(self, turn: Turn, state: TurnState, problem: Exception | None) -> Ending[E]:
+        """What to write at the end, however it came."""
+
+    async def ended(self, turn: Turn, state: TurnState, seconds: float) -> None:
+        """Called once, when the end is written or the run was lost."""
+
+
+@dataclass(slots=True, eq=False)
+class LiveRun(Generic[LogT]):
+    """A run in this process, detached from whoever began it: readers come and go, the run goes on."""
+
+    id: str
+    ref: Ref
+    event_log: LogT
+    task: asyncio.Task[None] | None = None
+    has_begun: bool = False
+    """Whether the task has reached its `try`: cancelled before, it would never run, and leave the row open."""
+
+    def stop(self) -> None:
+        """End it as cancelled; what it has said is kept."""
+        if self.task is None or self.task.done():
+            return
+        if self.has_begun:
+            self.task.cancel()
+        else:
+            self.task.get_loop().call_soon(self.stop)
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        if self.task is not None:
+            await asyncio.wait([self.task])
+
+
+LiveTurn = LiveRun[TurnEventLog]
+"""A turn of our own agent that runs in this process."""
+
+
+class RunEngine:
+    """The runs of this process, and all that is done about the runs of others."""
+
+    def __init__(self, runtime: Runtime, clock: Clock, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
+        self.holder = holder_name()
+        self.live: dict[str, LiveRun[Any]] = {}
+        """The runs that wait or run here."""
+        self._runtime = runtime
+        self._store = runtime.store
+        self._clock = clock
+        self._heartbeat_seconds = heartbeat_seconds
+        self._writer = EventWriter(runtime.store.turns, self.holder, self.cancel)
+        self._heartbeat: asyncio.Task[None] | None = None
+        self._beat_now = asyncio.Event()
+        self._unwritten_ends: dict[str, asyncio.Task[None]] = {}
+        """Runs that are over, and whose end the store could not take yet."""
+        self._is_open = False
+        self._is_stopping = False
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def lease_until(self) -> datetime:
+        """When a lease taken now ends."""
+        return self._clock() + timedelta(seconds=LEASE_SECONDS)
+
+    # -- beginning -----------------------------------------------------------------------------------------
+
+    def announce(self, log: EventLog[Any]) -> None:
+        """For `EventLog.on_emit`: have its new events stored."""
+        self._writer.announce(log)
+
+    def stored(self, ref: Ref, id: str, make_codec: Callable[[], EventCodec[E]]) -> StoredEvents[E]:
+        """The events of a run from the store."""
+        return StoredEvents(self._store, ref, id, make_codec)
+
+    async def begin(
+        self, ref: Ref, intent: BeginTurn, log: LogT, make_run: Callable[[LogT], Run[Any]]
+    ) -> LiveRun[LogT]:
+        """Store a run and start its task. TurnRunning when the conversation is busy and the run must not wait, or when
+        it was begun before in another process."""
+        begun = await self._runtime.write(ref, intent)
+        if intent.when_busy in ("interrupt", "rollback"):
+            for other in begun.before:
+                self.cancel(other.id)
+        turn = begun.turn
+        known = self.live.get(turn.id)
+        if known is not None:  # the same run, begun a second time
+            return known
+        if turn.holder != self.holder or turn.state.is_final:
+            raise TurnRunning(f"turn {turn.id!r} was begun before, and is {turn.state}; follow it instead")
+        log.add_stored(begun.events)
+        live = self.live[turn.id] = LiveRun(id=turn.id, ref=ref, event_log=log)
+        live.task = asyncio.create_task(self._run_to_end(live, begun, make_run(log)), name=f"run {turn.id}")
+        self._start_heartbeat()
+        return live
+
+    async def _run_to_end(self, live: LiveRun[Any], begun: BeginResult, run: Run[Any]) -> None:
+        """From waiting to the end. What goes wrong ends this run, never the process."""
+        began = time.perf_counter()
+        turn, state, problem = begun.turn, TurnState.COMPLETE, None
+        unsubscribe = self._store.turns.subscribe(
+            live.ref, lambda change: self._beat_now.set() if change.is_state and change.is_remote else None
+        )
+        live.has_begun = True
+        try:
+            turn = await self._wait_until_first(live.ref, begun)
+            await run.execute(turn)
+        except TurnLost:
+            state = TurnState.INTERRUPTED
+            live.event_log.lose()
+        except asyncio.CancelledError:
+            state = TurnState.INTERRUPTED if self._is_stopping else TurnState.CANCELLED
+        except Exception as failure:  # noqa: BLE001 - the stream's edge: whatever it was, the run must end, and say so
+            state, problem = TurnState.FAILED, failure
+        try:
+            ended = await finish_despite_cancel(self._finish(live, run, turn, state, problem))
+            turn = turn if ended is None else ended
+        finally:
+            unsubscribe()
+            del self.live[live.id]
+            if not self.live and not self._is_open:
+                self._stop_heartbeat()
+            await run.ended(turn, state, time.perf_counter() - began)
+
+    async def _wait_until_first(self, ref: Ref, begun: BeginResult) -> Turn:
+        """Wait until no other run of the conversation is before this one; those whose process died are closed."""
+        turn, before = begun.turn, begun.before
+        with watched(self._store, ref, state_only=True) as watch:
+            while turn.state is TurnState.RECEIVED:
+                watch.clear()
+                for other in before:
+                    if is_dead(other, self._clock()):
+                        await self._close_one(ref, other)
+                waiting = await self._store.turns.get(ref, turn.id)
+                if waiting.state is TurnState.RECEIVED and waiting.question is None and not waiting.is_graph_run:
+                    raise Erased("the question was erased while it waited; nothing to answer")
+                result = await self._runtime.write(ref, StartTurn(turn=waiting))
+                turn, before = result.turn, result.before
+                if before:
+                    await watch.wait(POLL_SECONDS)
+        return turn
+
+    async def _finish(
+        self, live: LiveRun[Any], run: Run[Any], turn: Turn, state: TurnState, problem: Exception | None
+    ) -> Turn | None:
+        """Write the end, and return the row as it is then; None where another process has written it, or nobody can."""
+        log = live.event_log
+        if turn.state is TurnState.RECEIVED and state in (TurnState.CANCELLED, TurnState.INTERRUPTED):
+            with suppress(EverthreadError):  # ended by another process, or erased
+                await self._runtime.write(live.ref, StopTurn(turn=await self._store.turns.get(live.ref, live.id)))
+            log.lose()
+            return None
+        await self._writer.settle(log)
+        ending = await run.ending(turn, state, problem)
+        waiting = (
+            [] if isinstance(problem, Erased) else unpack_messages(turn)
+        )  # its question is in the log once it runs
+        intent = FinishTurn(
+            turn_id=turn.id,
+            holder=self.holder,
+            state=state,
+            answer_id=ending.answer_id,
+            messages=[*waiting, *ending.messages],
+            error=ending.error,
+            usage=ending.usage,
+            events=log.end(ending.events, ending.texts),
+        )
+        for pause in (*_END_PAUSES, None):
+            try:
+                ended = await self._runtime.write(live.ref, intent)
+            except TurnLost:  # closed by another process: the store has its end
+                log.lose()
+                return None
+            except (NotFound, Erased) as gone:  # nothing is left to write to, or to read again
+                ending = await run.ending(turn, TurnState.FAILED, Erased(str(gone)))
+                log.end(ending.events, {})
+                log.close()
+                return None
+            except StoreError as trouble:
+                if pause is None:
+                    _LOG.error("the end of a run could not be stored yet", exc_info=trouble, extra={"run_id": live.id})
+                    log.fail(trouble)
+                    self._unwritten_ends[live.id] = asyncio.create_task(self._write_end_later(live.ref, intent))
+                    return None
+                await asyncio.sleep(pause)
+            else:
+                log.close()
+                return ended
+        raise AssertionError("the last attempt returns")
+
+    async def _write_end_later(self, ref: Ref, intent: FinishTurn) -> None:
+        """Keep trying to write the end of a run: the row stays this process's, and what was said is not lost."""
+        try:
+            while True:
+                await asyncio.sleep(_LATER_SECONDS)
+                with suppress(StoreError):
+                    await self._runtime.write(ref, intent)
+                    return
+        except (TurnLost, NotFound, Erased):  # taken over, or erased: nothing is left to write
+            return
+        finally:
+            del self._unwritten_ends[intent.turn_id]
+
+    # -- following -----------------------------------------------------------------------------------------
+
+    def follow(
+        self, ref: Ref, id: str, make_codec: Callable[[], EventCodec[E]], *, after: int = 0
+    ) -> AsyncIterator[Sequence[E]]:
+        """A run's events after a number, to its end, in batches: whether it runs here, elsewhere, or has ended."""
+        live = self.live.get(id)
+        if live is not None and live.ref == ref:  # an id alone would let one owner listen to another's run
+            batches: AsyncIterator[Sequence[E]] = live.event_log.batches(after)
+            return batches
+        return self.stored(ref, id, make_codec).follow(after)
+
+    async def wait_for_end(self, ref: Ref, id: str) -> Turn:
+        """The run's row, once it has ended."""
+        with watched(self._store, ref, state_only=True) as watch:
+            while True:
+                watch.clear()
+                if (turn := await self._store.turns.get(ref, id)).state.is_final:
+                    return turn
+                await watch.wait(POLL_SECONDS)
+
+    # -- stopping ------------------------------------------------------------------------------------------
+
+    async def stop(self, ref: Ref, id: str, how: StopMode = "interrupt") -> Turn:
+        """Ask a run to stop, wherever it runs; `wait_for_end` waits until it has. One that has ended stays as it is."""
+        turn = await self._store.turns.get(ref, id)
+        stopped = await self._runtime.write(ref, StopTurn(turn=turn, how=how))
+        self.cancel(id)
+        return stopped
+
+    async def stop_all(self, ref: Ref) -> None:
+        """Stop whatever waits or runs in a conversation, and wait for its end."""
+        found = await self._store.turns.list(TurnQuery(ref.owner, ref.id, _UNFINISHED, None, _MOST_UNFINISHED))
+        for turn in found:
+            await self.stop(ref, turn.id)
+        for turn in found:
+            await self.wait_for_end(ref, turn.id)
+
+    def cancel(self, id: str) -> None:
+        """Stop a run at once if it is one of this process."""
+        if (live := self.live.get(id)) is not None:
+            live.stop()
+
+    # -- leases --------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Watch over the runs of others too, until `close`: for a server. Else only while something runs here."""
+        self._is_open = True
+        self._start_heartbeat()
+
+    async def close(self, seconds: float) -> None:
+        """Give runs some seconds to end; the others are interrupted, with what they have said."""
+        live = [run for run in self.live.values() if run.task is not None]
+        tasks = [run.task for run in live if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+            self._is_stopping = True
+            for run in live:
+                run.stop()
+            await asyncio.wait(tasks)
+        for task in self._unwritten_ends.values():
+            task.cancel()
+        await asyncio.gather(*self._unwritten_ends.values(), return_exceptions=True)
+        self._is_open = False
+        self._stop_heartbeat()
+
+    async def close_dead(self) -> list[Turn]:
+        """Close the runs of processes that died, whoever owns them, and return them."""
+        closed = []
+        for ref, turn in await self._store.turns.unfinished():
+            if turn.id not in self._unwritten_ends and is_dead(turn, self._clock()):
+                closed.append(await self._close_one(ref, turn))
+        return [turn for turn in closed if turn is not None]
+
+    async def _close_one(self, ref: Ref, turn: Turn) -> Turn | None:
+        return await close_run(self._runtime, ref, turn, holder=self.holder, lease_until=self.lease_until)
+
+    async def prune(self) -> int:
+        """Delete events that are older than they are kept."""
+        return await self._store.turns.prune_events(self._clock() - timedelta(days=EVENT_RETENTION_DAYS))
+
+    def _start_heartbeat(self) -> None:
+        if self._heartbeat is None or self._heartbeat.done():
+            self._heartbeat = asyncio.create_task(self._send_heartbeats(), name="run heartbeats")
+
+    def _stop_heartbeat(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+            self._heartbeat = None
+
+    async def _send_heartbeats(self) -> None:
+        """Renew the leases, which also tells which runs another process asked to stop; close dead runs; prune."""
+        prune_at = 0.0
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._heartbeat_seconds):
+                    await self._beat_now.wait()
+            self._beat_now.clear()
+            try:
+                if self.live or self._unwritten_ends:
+                    for id in await self._store.turns.renew(self.holder, self.lease_until):
+                        self.cancel(id)
+                await self.close_dead()
+                if time.monotonic() >= prune_at:
+                    await self.prune()
+                    prune_at = time.monotonic() + _PRUNE_SECONDS
+            except EverthreadError as problem:  # busy or unreachable now: the next one tries again
+                _LOG.warning("run heartbeat failed", exc_info=problem)

@@ -1,0 +1,76 @@
+"""Stores the new events of all runs of this process together: one small commit at most every 20 ms, however many runs
+there are. What comes after a silence is stored at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from everthread.core.errors import StoreError
+from everthread.core.turns import Turns
+from everthread.runs.event_log import EventLog
+
+COMMIT_SECONDS: Final = 0.02
+_RETRY_SECONDS: Final = 0.25
+"""While the store is busy, full or unreachable."""
+_LOG = logging.getLogger("everthread.runs")
+
+
+class EventWriter:
+    """The one task that stores the events of running runs."""
+
+    def __init__(self, turns: Turns, holder: str, on_lost: Callable[[str], None]) -> None:
+        """`on_lost` is told of runs that another process has taken over."""
+        self._turns = turns
+        self._holder = holder
+        self._on_lost = on_lost
+        self._due: dict[str, EventLog[Any]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._commit_done = asyncio.Event()
+        self._commit_done.set()
+        self._next_at = 0.0
+
+    def announce(self, log: EventLog[Any]) -> None:
+        """A run has new events."""
+        self._due[log.run_id] = log
+        if self._task is None:
+            self._task = asyncio.create_task(self._store_all(), name="run events")
+
+    async def settle(self, log: EventLog[Any]) -> None:
+        """Store no more events of a run that ends, once this returns: its last transaction stores the rest."""
+        self._due.pop(log.run_id, None)
+        await self._commit_done.wait()
+        self._due.pop(log.run_id, None)  # put back by a commit that failed
+
+    async def _store_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._due:
+            await asyncio.sleep(max(0.0, self._next_at - loop.time()))
+            self._next_at = loop.time() + COMMIT_SECONDS
+            logs, self._due = self._due, {}
+            self._commit_done.clear()
+            try:
+                await self._store(logs)
+            finally:
+                self._commit_done.set()
+        self._task = None
+
+    async def _store(self, logs: dict[str, EventLog[Any]]) -> None:
+        batches = [(log, batch) for log in logs.values() if (batch := log.take_unstored()) is not None]
+        if not batches:
+            return
+        try:
+            lost = await self._turns.add_events(self._holder, [(log.ref, batch) for log, batch in batches])
+        except StoreError as problem:
+            _LOG.warning("run events could not be stored yet", exc_info=problem, extra={"runs": len(batches)})
+            self._due = {**logs, **self._due}
+            self._next_at += _RETRY_SECONDS
+            return
+        for log, batch in batches:
+            if log.run_id in lost:
+                self._on_lost(log.run_id)
+            else:
+                log.mark_stored(batch.last)

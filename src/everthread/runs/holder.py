@@ -1,0 +1,53 @@
+"""A process as the holder of its runs: its name, and how to tell that a holder is dead.
+
+A lease alone would leave the runs of a killed process open for the lease's whole length. So the holder's name says on
+which machine and as which process a run is held: on the same machine the process is looked for instead.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from everthread.core.ids import new_id
+from everthread.core.turns import Turn
+
+
+def is_dead(turn: Turn, now: datetime) -> bool:
+    """Whether the process that holds a run will not come back to it."""
+    if turn.lease_until is None or turn.lease_until < now:
+        return True
+    machine, pid, started, _ = (*turn.holder.split("|"), "", "", "")[:4]
+    return machine == _machine() and pid.isdigit() and not _is_running(int(pid), started)
+
+
+def holder_name() -> str:
+    """A name for this process that no other one has."""
+    return "|".join((_machine(), str(os.getpid()), _start_time(os.getpid()), new_id()))
+
+
+def _machine() -> str:
+    """The host, and on Linux the pid namespace: containers may share a host name and not see each other's processes."""
+    with suppress(OSError):
+        return f"{socket.gethostname()}/{Path('/proc/self/ns/pid').readlink()}"
+    return socket.gethostname()
+
+
+def _start_time(pid: int) -> str:
+    """When a process started, where the system tells: its pid may have been reused since."""
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    return ""
+
+
+def _is_running(pid: int, started: str) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's process, but it exists
+        pass
+    return started == _start_time(pid)
