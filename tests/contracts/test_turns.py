@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,8 +14,19 @@ from everthread import Conversation, Everthread, Invalid, NotFound, TurnLost, Tu
 from everthread.core.ids import new_id
 from everthread.core.jobs import COMPACT, NewJob
 from everthread.core.nouns import Ref
-from everthread.core.turns import EventBatch, StoredEvent, Turn, TurnQuery, TurnState, WhenBusy
+from everthread.core.turn_events import Done, Thinking, Token, TurnEvent, to_stored
+from everthread.core.turns import (
+    RESERVED_EVENTS,
+    Change,
+    EventBatch,
+    StoredEvent,
+    Turn,
+    TurnQuery,
+    TurnState,
+    WhenBusy,
+)
 from everthread.history import ingest, turn_intents
+from everthread.history.turn_events import without_texts
 from tests.contracts.message_helpers import says, texts
 
 ME = "here/1"
@@ -315,3 +328,74 @@ async def test_i22_a_question_that_waits_is_erased_with_its_message(et: Everthre
     await conv.append([says("waits", id="w")])
     await et.erase(conversation=conv.id, message="w")
     assert (await conv.turn(waiting.id)).question is None
+
+
+async def test_i31_the_end_of_a_dead_turn_has_a_number_that_nobody_can_have_seen(
+    et: Everthread, conv: Conversation
+) -> None:
+    """After a power cut the store may have fewer events than were shown; the reserved numbers it has."""
+    turn = await conv.turn((await begun(et, conv)).turn.id)
+    assert turn.reserved_events == RESERVED_EVENTS
+    await add(et, ref_of(conv), replace(batch(turn, 2, "one"), reserved=5000))
+    turn = await conv.turn(turn.id)
+    assert turn.reserved_events == 5000
+    assert await close(et, ref_of(conv), turn) is not None
+    assert [(event.number, event.kind) async for event in conv.turn_events(turn.id)] == [
+        (1, "accepted"),
+        (2, "token"),
+        (5001, "done"),
+    ]
+
+
+async def test_i31_a_turn_that_waits_and_is_stopped_says_so_in_its_last_event(
+    et: Everthread, conv: Conversation
+) -> None:
+    await begun(et, conv, "first")
+    waiting = (await begun(et, conv, "second")).turn
+    await conv.stop_turn(waiting.id)
+    assert [(event.number, event.kind) async for event in conv.turn_events(waiting.id)] == [
+        (1, "accepted"),
+        (2, "done"),
+    ]
+
+
+async def test_i18_the_events_of_an_ended_turn_are_the_same_though_its_text_is_stored_once(
+    et: Everthread, conv: Conversation
+) -> None:
+    turn = (await begun(et, conv)).turn
+    pieces = ["Naïve ", "答案 ", "\ud83d\ude00 ".encode("utf-16", "surrogatepass").decode("utf-16"), "end"]
+    told: list[TurnEvent] = [
+        await anext(conv.turn_events(turn.id)),
+        *(Token(number, text, "a") for number, text in enumerate(pieces, 2)),
+        Thinking(6, "hmm", "a"),
+        Done(number=7, state="complete", answer_id="a", text="".join(pieces)),
+    ]
+    stored = without_texts([to_stored(event) for event in told], {"a": "".join(pieces)})
+    assert "Naïve" not in str(stored)
+    await add(et, ref_of(conv), batch(turn, 2, *pieces))
+    whole = EventBatch(turn_id=turn.id, events=stored, replaces_earlier=True)
+    await finished(et, conv, turn, "".join(pieces), events=[whole])
+    await conv.append([{**says("edited since", id="a"), "role": "assistant"}])
+    for after in range(len(told) + 1):
+        assert [event async for event in conv.turn_events(turn.id, after=after)] == told[after:]
+
+
+# -- changes -----------------------------------------------------------------------------------------------
+
+
+async def test_who_waits_for_a_conversation_is_told_of_its_changes_and_of_no_others(
+    et: Everthread, conv: Conversation
+) -> None:
+    other = await et.conversations.create()
+    changes: list[Change] = []
+    unsubscribe = et.store.turns.subscribe(ref_of(conv), changes.append)
+    turn = (await begun(et, conv)).turn
+    await begun(et, other)
+    await add(et, ref_of(conv), batch(turn, 2, "one"))
+    await asyncio.sleep(0.05)
+    own = [change for change in changes if not change.is_remote]
+    assert own == [Change(is_state=True, is_remote=False), Change(is_state=False, is_remote=False)]
+    unsubscribe()
+    await finished(et, conv, turn)
+    await asyncio.sleep(0.05)
+    assert len([change for change in changes if not change.is_remote]) == 2
