@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import httpx
 import uvicorn
@@ -55,11 +55,20 @@ async def listening(app: FastAPI) -> AsyncIterator[str]:
 
 
 @contextmanager
-def process(forkserver: ForkServer, database: str, *options: str, **environment: str) -> Iterator[tuple[Child, str]]:
-    """`everthread serve` as a process of its own, and its address."""
+def starting(
+    forkserver: ForkServer, database: str, *options: str, **environment: str
+) -> Iterator[tuple[Child, TextIO]]:
+    """`everthread serve` as a process of its own, and what it says: one line of JSON once it listens."""
     command = ("-m", "everthread", "serve", "--database", database, "--port", "0", "--json", *options)
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
-    with forkserver.talking_program(*command, folder=ROOT, env=kept | environment, needs=SERVING) as (server, said):
+    with forkserver.talking_program(*command, folder=ROOT, env=kept | environment, needs=SERVING) as started:
+        yield started
+
+
+@contextmanager
+def process(forkserver: ForkServer, database: str, *options: str, **environment: str) -> Iterator[tuple[Child, str]]:
+    """The same once it listens, and its address."""
+    with starting(forkserver, database, *options, **environment) as (server, said):
         first = said.readline()
         assert first, server.said()
         yield server, str(json.loads(first)["listening"])
