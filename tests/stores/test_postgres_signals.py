@@ -30,9 +30,7 @@ async def test_changes_by_another_process_are_heard_of(address: str) -> None:
         changes: asyncio.Queue[Change] = asyncio.Queue()
         unsubscribe = et.store.turns.subscribe(Ref(conv.owner, conv.id), changes.put_nowait)
         async with asyncio.timeout(20):
-            assert await changes.get() == Change(is_state=True, is_remote=True), (
-                "it listens now"
-            )
+            assert await changes.get() == Change(is_state=True, is_remote=True), "it listens now"
             await asyncio.to_thread(do_elsewhere, address, conv.id)
             heard = [await changes.get() for _ in range(3)]
         assert [change.is_state for change in heard] == [True, False, True]
