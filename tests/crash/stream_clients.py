@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pkgutil
 import random
 import signal
 import socket
@@ -23,6 +24,7 @@ from uuid import UUID
 
 import httpx
 
+from everthread import turn
 from tests.crash.stream_judge import Ending, Reading, Run, Violation, judge
 from tests.forkserver import ROOT, Child, ForkServer
 from tests.http.protocol.rig import CONFIG
@@ -32,6 +34,8 @@ PATIENCE_SECONDS = 20.0
 """A client waits no longer than this once its server is back."""
 TURN_ENDS = frozenset({"done", "failed"})
 RUN_ENDS = frozenset({"end"})
+_TURN = tuple(module.name for module in pkgutil.walk_packages(turn.__path__, "everthread.turn."))
+"""What a server imports with its first turn: half a second for each one that is started."""
 _PORTS = range(20_000, 30_000)
 """Below those that the kernel gives to clients: one of them might get the port of a server that is down."""
 
@@ -49,11 +53,11 @@ def write_script(folder: Path, seed: int) -> str:
     steps: list[dict[str, Any]] = [
         {"text": words(40), "pace_seconds": 0.02},
         {"text": words(120)},
-        {"text": words(30), "pace_seconds": 0.05},
+        {"text": words(15), "pace_seconds": 0.05},
         {"text": words(50), "pace_seconds": 0.005},
         {"text": words(5), "thinking": words(10), "calls": [{"name": "todo_write", "args": {"todos": todos}}]},
         {"text": words(30), "thinking": words(10), "pace_seconds": 0.02},
-        {"text": words(20), "pace_seconds": 0.1},
+        {"text": words(8), "pace_seconds": 0.1},
         {"text": words(20), "pace_seconds": 0.01, "error": "the provider is down"},
         {"text": words(2)},
     ]
@@ -79,7 +83,7 @@ class KilledServer:
         """Return while it is still starting."""
         options = ("--port", str(self._port), "--langgraph", str(CONFIG))
         self._process = self._stack.enter_context(
-            starting(self._forkserver, self._database, *options, **self._environment)
+            starting(self._forkserver, self._database, *options, needs=_TURN, **self._environment)
         )
 
     async def until_it_listens(self) -> None:
@@ -384,6 +388,7 @@ class Clients:
         run = Run(path=path, conversation=conversation, ends=ends, question=question, is_graph="graph" in conversation)
         self.runs.append(run)
         self._at[path] = server
+        self.servers.saw("begun")
         return run
 
     def _complain(self, conversation: str, violation: Violation) -> None:
@@ -404,6 +409,13 @@ class Clients:
         return str(UUID(int=self.dice.getrandbits(128)))
 
     # -- what is left of the runs --------------------------------------------------------------------------------
+
+    async def until_in_flight(self, count: int) -> None:
+        """Return when so many runs are not over: how long that takes depends on the machine."""
+        for _ in range(count * 3):
+            if sum(not run.is_over for run in self.runs) >= count:
+                break
+            await self.servers.until_a_client_sees("begun", 0.5)
 
     def count_in_flight(self, server: KilledServer) -> None:
         """Of a server that is about to be killed."""

@@ -161,7 +161,7 @@ def _has_shown_its_input(run: Run) -> bool:
     """Whether a reader was told that it is in the graph's state: a run that ends before its first step has put nothing
     there, as on LangGraph's own server."""
     seen = (event for reading in run.readings for event in reading.events if event.kind == "values")
-    return any(run.question in (message["content"] for message in event.data["messages"]) for event in seen)
+    return any(run.question in (message["content"] for message in event.data.get("messages", ())) for event in seen)
 
 
 def streamed_texts(events: Sequence[Event]) -> dict[str, str]:

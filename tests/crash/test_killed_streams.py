@@ -71,7 +71,7 @@ def _round(clients: Clients, number: int) -> list[Work]:
         _busy(clients, name("queue"), "enqueue"),
         _busy(clients, name("interrupt"), "interrupt"),
         _cancelled(clients, name("cancelled"), clients.chat(name("cancelled"))),
-        _again(clients, name("again")),
+        clients.regenerate(name("again")) if number % LASTING_ROUNDS else clients.chat(name("again")),
         _soon(dice, clients.wait_for_answer(name("unstreamed"))),
         _soon(dice, clients.run(name("assistant"), "everthread")),
         _soon(dice, clients.run(name("graph"), "slow")),
@@ -85,7 +85,9 @@ def _round(clients: Clients, number: int) -> list[Work]:
 async def _kill_one(clients: Clients) -> None:
     """At some moment, or just when a client has seen something that must not be forgotten."""
     servers, dice = clients.servers, clients.dice
-    await asyncio.sleep(dice.uniform(0.1, 1.0))
+    if dice.random() < 0.8:  # else some are killed while they are still accepted
+        await clients.until_in_flight(8)
+    await asyncio.sleep(dice.uniform(0, 0.7))
     what = dice.choice(("any", "any", "accepted", "metadata", "token", "end", "end", "cancelled"))
     if what != "any":
         await servers.until_a_client_sees(what, 0.5)
@@ -100,9 +102,10 @@ async def _soon(dice: random.Random, work: Work) -> None:
 
 
 async def _chat(clients: Clients, conversation: str) -> None:
-    """Asks once more where there is time."""
-    await clients.chat(conversation)
-    await clients.chat(conversation)
+    """Asks again and again until the server dies."""
+    before = clients.servers.kills
+    while clients.servers.kills == before:
+        await clients.chat(conversation)
 
 
 async def _busy(clients: Clients, conversation: str, when_busy: str) -> None:
@@ -122,12 +125,6 @@ async def _cancelled(clients: Clients, conversation: str, work: Work) -> None:
     await asyncio.sleep(clients.dice.uniform(0.1, 0.8))
     running = [run for run in _runs_in(clients, conversation) if not run.is_over]
     await asyncio.gather(asking, *map(clients.cancel, running))
-
-
-async def _again(clients: Clients, conversation: str) -> None:
-    """An answer, and the same question answered again."""
-    if await clients.chat(conversation) is not None:
-        await clients.regenerate(conversation)
 
 
 async def _watch(clients: Clients) -> None:

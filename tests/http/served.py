@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -56,12 +56,14 @@ async def listening(app: FastAPI) -> AsyncIterator[str]:
 
 @contextmanager
 def starting(
-    forkserver: ForkServer, database: str, *options: str, **environment: str
+    forkserver: ForkServer, database: str, *options: str, needs: Sequence[str] = (), **environment: str
 ) -> Iterator[tuple[Child, TextIO]]:
-    """`everthread serve` as a process of its own, and what it says: one line of JSON once it listens."""
+    """`everthread serve` as a process of its own, and what it says: one line of JSON once it listens. What else it
+    `needs` is imported before."""
     command = ("-m", "everthread", "serve", "--database", database, "--port", "0", "--json", *options)
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
-    with forkserver.talking_program(*command, folder=ROOT, env=kept | environment, needs=SERVING) as started:
+    modules = (*SERVING, *needs)
+    with forkserver.talking_program(*command, folder=ROOT, env=kept | environment, needs=modules) as started:
         yield started
 
 
