@@ -452,7 +452,7 @@ class Clients:
         run.state = stands.get("state") or stands.get("status")
 
     async def _messages(self, conversation: str) -> tuple[str, list[dict[str, Any]]]:
-        """Of all branches, each once."""
+        """Of all branches, each once; of a graph's thread also those that only a checkpoint holds."""
         server = await self.servers.one()
         place = f"{server.address}{API}/conversations/{conversation}"
         messages: dict[str, dict[str, Any]] = {}
@@ -465,6 +465,13 @@ class Clients:
                 if not page["has_newer"]:
                     break
                 after = page["items"][-1]["seq"]
+        if "graph" in conversation:
+            everything = (await self.http.get(f"{server.address}/threads/{conversation}/full-history")).json()
+            for message in everything["values"]["messages"]:
+                id = message.get("id") or str(message["content"])  # what a graph was given may have none yet
+                is_user = "human" in message.values() or message.get("role") == "user"
+                role = "user" if is_user else "assistant"
+                messages.setdefault(id, {"id": id, "role": role, "text": message["content"]})
         return conversation, list(messages.values())
 
     async def conclude(self) -> str:

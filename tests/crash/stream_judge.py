@@ -7,8 +7,8 @@ The *whole* of a run is what a reader gets who follows it from the beginning onc
   ascending, nothing left out or added (`order`, `gap`);
 - a stream that ends by itself ends with the run's only end event, and is empty when its reader had that (`end`);
 - the text that was streamed is the text that is stored (`text`), under a state that is final (`state`);
-- a question that was acknowledged is in its conversation (`lost`), and not `twice`; that of a user's graph once it was
-  shown in the graph's state.
+- a question that was acknowledged is in its conversation (`lost`), and not `twice`; that of a user's graph is in its
+  thread once a reader saw it in the graph's state (`unsaved`).
 
 What a client found before it could be judged is counted too: no end within its patience (`waited`), an answer that is
 an error (`refused`).
@@ -153,8 +153,10 @@ def _questions(run: Run) -> Iterator[Violation]:
     times = run.questions.count(run.question)
     if times > 1:
         yield Violation("twice", f"{run.question!r} is in {run.conversation} {times} times")
-    elif not times and (not run.is_graph or _has_shown_its_input(run)):
+    elif not times and not run.is_graph:
         yield Violation("lost", f"{run.question!r} is not in {run.conversation}")
+    elif not times and _has_shown_its_input(run):
+        yield Violation("unsaved", f"{run.question!r} was shown in the state of {run.conversation}, and is not there")
 
 
 def _has_shown_its_input(run: Run) -> bool:
