@@ -31,18 +31,28 @@ class Server:
     port: int
 
     def cpu_seconds(self) -> float:
-        """Of all its threads, since it began."""
-        spent = psutil.Process(self.pid).cpu_times()
-        return float(spent.user + spent.system)
+        """Of all its threads and processes, since it began."""
+        return processes_cpu_seconds(self.pid)
+
+
+def processes_cpu_seconds(pid: int) -> float:
+    """Of a process and all below it."""
+    first = psutil.Process(pid)
+    spent = [process.cpu_times() for process in (first, *first.children(recursive=True))]
+    return float(sum(times.user + times.system for times in spent))
 
 
 @contextmanager
-def serving(folder: Path, *, text: str, pace_seconds: float = 0.0) -> Iterator[Server]:
-    """`everthread serve` on a database in this folder, with a model that says this text each time, at this pace."""
+def serving(
+    folder: Path, *options: str, text: str, pace_seconds: float = 0.0, database: str | None = None
+) -> Iterator[Server]:
+    """`everthread serve` on a database, one in this folder by default, with a model that says this text each time, at
+    this pace."""
     script = folder / "script.json"
     script.write_text(json.dumps({"steps": [{"text": text, "pace_seconds": pace_seconds}], "repeat": True}))
-    command = (sys.executable, "-m", "everthread", "serve", "--database", f"sqlite:///{folder}/et.db", "--port", "0")
-    with _listening((*command, "--json"), EVERTHREAD_MODEL=f"scripted:{script}") as server:
+    place = database or f"sqlite:///{folder}/et.db"
+    command = (sys.executable, "-m", "everthread", "serve", "--database", place, "--port", "0", "--json", *options)
+    with _listening(command, EVERTHREAD_MODEL=f"scripted:{script}") as server:
         yield server
 
 
@@ -50,6 +60,13 @@ def serving(folder: Path, *, text: str, pace_seconds: float = 0.0) -> Iterator[S
 def bare(*, tokens: int, pace_seconds: float) -> Iterator[Server]:
     """What streams as many events and does nothing else."""
     with _listening((sys.executable, "-m", "benchmarks.bare", str(tokens), str(pace_seconds))) as server:
+        yield server
+
+
+@contextmanager
+def bare_sse(*, tokens: int) -> Iterator[Server]:
+    """An app of sse-starlette that streams the same events and keeps nothing."""
+    with _listening((sys.executable, "-m", "benchmarks.bare_sse", str(tokens))) as server:
         yield server
 
 
@@ -98,6 +115,10 @@ class Stream(asyncio.Protocol):
                 return moment - self.began
         raise ValueError(f"no event in {seen[:200]!r}")
 
+    def whole_seconds(self) -> float:
+        """From the request to its end."""
+        return self.arrived[-1][0] - self.began
+
     def gaps_seconds(self) -> list[float]:
         """Between one arrival of tokens and the next."""
         moments = [moment for moment, data in self.arrived if _TOKEN in data]
@@ -113,15 +134,16 @@ class Stream(asyncio.Protocol):
 
 def asking(server: Server, conversation: str) -> bytes:
     """The request that begins a turn and follows it."""
-    return _written(server, "POST", CHAT, json.dumps({"message": "Go on.", "conversation_id": conversation}).encode())
+    return written(server, "POST", CHAT, json.dumps({"message": "Go on.", "conversation_id": conversation}).encode())
 
 
 def reading(server: Server, path: str) -> bytes:
     """A request that reads."""
-    return _written(server, "GET", path, b"")
+    return written(server, "GET", path, b"")
 
 
-def _written(server: Server, method: str, path: str, body: bytes) -> bytes:
+def written(server: Server, method: str, path: str, body: bytes) -> bytes:
+    """A request as it goes over the wire."""
     head = f"{method} {path} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\nContent-Type: application/json\r\n"
     return head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
