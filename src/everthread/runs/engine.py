@@ -229,9 +229,7 @@ class RunEngine:
             return None
         await self._writer.settle(log)
         ending = await run.ending(turn, state, problem)
-        waiting = (
-            [] if isinstance(problem, Erased) else unpack_messages(turn)
-        )  # its question is in the log once it runs
+        waiting = [] if isinstance(problem, Erased) else unpack_messages(turn)  # nothing once its question is logged
         intent = FinishTurn(
             turn_id=turn.id,
             holder=self.holder,
@@ -347,8 +345,14 @@ class RunEngine:
     async def close_dead(self) -> list[Turn]:
         """Close the runs of processes that died, whoever owns them, and return them."""
         closed = []
+        now = self._clock()
         for ref, turn in await self._store.turns.unfinished():
-            if turn.id not in self._unwritten_ends and is_dead(turn, self._clock()):
+            if turn.id in self.live or turn.id in self._unwritten_ends:
+                continue
+            # One of this process's that it knows nothing of: its end could not be written. A moment is left to those
+            # that are just being begun.
+            is_abandoned = turn.holder == self.holder and turn.received_at < now - timedelta(seconds=LEASE_SECONDS)
+            if is_abandoned or is_dead(turn, now):
                 closed.append(await self._close_one(ref, turn))
         return [turn for turn in closed if turn is not None]
 
