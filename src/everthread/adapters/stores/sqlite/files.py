@@ -68,6 +68,10 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             return
 
 
+_LEAST_PAGE_BYTES = 512
+"""Every size of a page is a multiple of it."""
+
+
 def prepare(path: Path) -> None:
     """Make the folder, and bring the tables up to date."""
     try:
@@ -94,11 +98,13 @@ def _refuse_cut_off(path: Path) -> None:
         size = path.stat().st_size
     except OSError:  # which SQLite will tell
         return
-    with closing(_connect(path)) as connection:
-        try:
-            (page_bytes,) = connection.execute(sql.PAGE_BYTES).fetchone()
-        except DAMAGE as problem:
-            raise translated(problem) from problem
+    page_bytes = _LEAST_PAGE_BYTES
+    if not size % page_bytes:  # else the cut may be within the schema, without which SQLite tells no size of a page
+        with closing(_connect(path)) as connection:
+            try:
+                (page_bytes,) = connection.execute(sql.PAGE_BYTES).fetchone()
+            except DAMAGE as problem:
+                raise translated(problem) from problem
     if size % page_bytes:
         raise StoreDamaged("the file ends within a page: its end was cut off; restore a backup")
 
