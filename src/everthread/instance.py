@@ -220,6 +220,13 @@ def _ref(conversation: Conversation | None) -> Ref | None:
     return Ref(conversation.owner, conversation.id)
 
 
+def _watch_timings(runtime: Runtime) -> None:
+    watch, jobs = runtime.listener.watch, runtime.job_timings
+    watch("append_seconds", "From a write to the log until it was durable.", lambda: {(): runtime.appends})
+    watch("database_wait_seconds", "How long calls waited for the database.", lambda: {(): runtime.store.waits})
+    watch("job_seconds", "How long background jobs took, by kind and outcome.", jobs.read, jobs.labels)
+
+
 class Everthread:
     """An open database of conversations: what `everthread.open` returns. Use it as an async context manager.
 
@@ -236,7 +243,10 @@ class Everthread:
         self._store = runtime.store
         self._blobs = runtime.blobs
         self._clock = runtime.clock
-        self._worker = None if pace is None else Worker(runtime.store.jobs, job_handlers(runtime), pace)
+        self._worker = (
+            None if pace is None else Worker(runtime.store.jobs, job_handlers(runtime), pace, runtime.job_timings)
+        )
+        _watch_timings(runtime)
         self._door = asyncio.Lock()
         """Opening and closing take turns, so that each happens once however many tasks ask for it."""
         port = runtime.workspaces

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TypeVar
 
 from everthread.compaction.driver import CompactionDriver
@@ -21,6 +22,7 @@ from everthread.core.events import Listener, NoListener
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
+from everthread.core.timings import Timings, TimingsByLabel
 from everthread.core.workspaces import Workspaces
 from everthread.history import intents
 from everthread.history.titles import Titler
@@ -62,6 +64,10 @@ class Runtime:
     """Where vectors are kept."""
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     """How the old is looked for."""
+    appends: Timings = field(default_factory=Timings)
+    """How long writes to the log took, from the call until they were durable."""
+    job_timings: TimingsByLabel = field(default_factory=lambda: TimingsByLabel("kind", "outcome"))
+    """How long background jobs took in this process."""
 
     @property
     def meaning(self) -> SemanticIndex | None:
@@ -100,9 +106,12 @@ class Runtime:
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         """Commit what an intent decides; when it made the conversation long enough, have a compaction checked for."""
-        return await self.store.log.write(
+        started = perf_counter()
+        result = await self.store.log.write(
             ref, intents.CheckCompaction(intent=intent, first_check_at=self.first_check_at)
         )
+        self.appends.observe(perf_counter() - started)
+        return result
 
     def summariser_for(self, policy: CompactionPolicy) -> Summariser | None:
         """Who writes summaries under this policy; None while the model is left alone, or when there is none."""

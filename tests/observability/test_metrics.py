@@ -12,14 +12,15 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
 import everthread
-from everthread import CompactionPolicy, Everthread
+from everthread import CompactionPolicy, Everthread, Pace
 from everthread.adapters.observability.metrics import PrometheusMetrics
 from everthread.compaction.policy import Trigger
 from everthread.http.middleware import RequestMetrics
-from everthread.testing import ScriptedModel
+from everthread.testing import FakeEmbedder, ScriptedModel
 from everthread.turn import run_turn
 from everthread.turn.agent import TurnLimits
 from tests.context.views.hostile import Hostile
+from tests.contracts.job_helpers import settled
 from tests.contracts.views import tell, tight
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -100,7 +101,47 @@ def test_every_metric_and_label_is_documented_and_exists() -> None:
     for one in collectors:
         (family,) = one.describe()
         known[family.name + "_total" * (family.type == "counter")] = (family.type, frozenset(one._labelnames))
+    et = everthread.open("memory://", worker=False)
+    et.runtime.job_timings.observe(0.5, "compact", "done")
+    assert isinstance(et.metrics, PrometheusMetrics)
+    for family in et.metrics.registry.collect():
+        if family.name not in known and family.type == "histogram":
+            labels = {label for sample in family.samples for label in sample.labels}
+            known[family.name] = (family.type, frozenset(labels - {"le"}))
     assert documented == known
+
+
+async def test_appends_and_waits_for_the_database_are_timed(url: str) -> None:
+    async with everthread.open(url, worker=False) as et:
+        conv = await et.conversations.create()
+        before = et.metrics.values()
+        for number in range(3):
+            await conv.append({"role": "user", "content": f"{number}"})
+        after = et.metrics.values()
+    counted = {
+        name: after[f"everthread_{name}_count"] - before[f"everthread_{name}_count"]
+        for name in ("append_seconds", "database_wait_seconds")
+    }
+    assert counted["append_seconds"] == 3
+    assert after["everthread_append_seconds_sum"] > 0
+    assert counted["database_wait_seconds"] == 0 if url.startswith("memory") else counted["database_wait_seconds"] >= 3
+    assert after['everthread_append_seconds_bucket{le="+Inf"}'] == 3
+
+
+async def test_jobs_are_timed_by_kind_and_by_what_became_of_them() -> None:
+    pace = Pace(most_attempts=2, pause_seconds=0.01, poll_seconds=0.05)
+    embedder = FakeEmbedder()
+    embedder.fails = OSError("away")
+    async with everthread.open("memory://", worker=pace, embedder=embedder) as et:
+        conv = await et.conversations.create()
+        await conv.append({"role": "user", "content": "Where to?"})
+        await conv.request_title()
+        await settled(et)
+        found = et.metrics.values()
+    assert found['everthread_job_seconds_count{kind="title",outcome="done"}'] == 1
+    assert found['everthread_job_seconds_count{kind="embed",outcome="retried"}'] == 1
+    assert found['everthread_job_seconds_count{kind="embed",outcome="dead"}'] == 1
+    assert found['everthread_job_seconds_sum{kind="embed",outcome="dead"}'] > 0
 
 
 async def test_turns_their_tokens_and_what_they_recall_are_counted() -> None:

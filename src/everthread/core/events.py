@@ -5,10 +5,12 @@ A conversation passes each event to a `Listener`, which logs and counts it. `nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Literal, Protocol
+
+from everthread.core.timings import Timings
 
 Level = Literal["info", "warning", "error"]
 
@@ -203,6 +205,10 @@ Event = (
 )
 
 
+TimingsReader = Callable[[], Mapping[tuple[str, ...], Timings]]
+"""Gives timings by the values of their labels; without labels, by the empty tuple."""
+
+
 class Metrics(Protocol):
     """Counters since the database was opened in this process: `et.metrics`.
 
@@ -225,6 +231,9 @@ class Listener(Protocol):
     def on_event(self, event: Event) -> None:
         """Log and count an event. Never raises, never waits."""
 
+    def watch(self, name: str, meaning: str, read: TimingsReader, labels: Sequence[str] = ()) -> None:
+        """Show timings among the metrics; they are read when the metrics are."""
+
     @property
     def metrics(self) -> Metrics: ...
 
@@ -238,6 +247,9 @@ class NoListener:
 
     def on_event(self, event: Event) -> None:
         """Ignore the event."""
+
+    def watch(self, name: str, meaning: str, read: TimingsReader, labels: Sequence[str] = ()) -> None:
+        """There is nothing to show them in."""
 
     @property
     def metrics(self) -> NoListener:

@@ -29,6 +29,7 @@ from everthread.core.notes import Note, NoteChange, NoteQuery, NotesFound, UseCo
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.queries import Query, Term
 from everthread.core.replies import Replies
+from everthread.core.timings import Timings
 from everthread.core.turns import Turns
 
 R = TypeVar("R")
@@ -448,6 +449,11 @@ class Store(Protocol):
 
     @property
     def maintenance(self) -> Maintenance: ...
+
+    @property
+    def waits(self) -> Timings:
+        """How long calls of this process waited before the database served them: SQLite's writes for its one writer,
+        PostgreSQL's calls for a connection."""
 
     async def open(self) -> None: ...
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 
 from everthread.core.cancellation import cancel_count
 from everthread.core.errors import EverthreadError, StoreError
 from everthread.core.jobs import Job, JobHandler, JobQueue, Jobs, Pace, error_text, pause_before_next
+from everthread.core.timings import TimingsByLabel
 
 _LOG = logging.getLogger("everthread.worker")
 
@@ -24,9 +26,9 @@ _RESTART_SECONDS = 1.0
 class Worker:
     """The background worker of one open database. It starts with the first job, so that opening stays cheap."""
 
-    def __init__(self, jobs: Jobs, work: Mapping[str, JobHandler], pace: Pace) -> None:
+    def __init__(self, jobs: Jobs, work: Mapping[str, JobHandler], pace: Pace, timings: TimingsByLabel) -> None:
         self._jobs = jobs
-        self._work = work
+        self._work = {kind: _timed(do, pace, timings) for kind, do in work.items()}
         self._pace = pace
         self._stop: asyncio.Event | None = None
         self._running: asyncio.Task[None] | None = None
@@ -54,6 +56,22 @@ class Worker:
         if stop is not None and running is not None:
             stop.set()
             await running
+
+
+def _timed(do: JobHandler, pace: Pace, timings: TimingsByLabel) -> JobHandler:
+    """A handler whose time is counted, by what becomes of the job; one that is given back is not."""
+
+    async def do_timed(job: Job) -> None:
+        started = time.perf_counter()
+        try:
+            await do(job)
+        except Exception:
+            outcome = "dead" if pause_before_next(job.attempts, pace) is None else "retried"
+            timings.observe(time.perf_counter() - started, job.kind, outcome)
+            raise
+        timings.observe(time.perf_counter() - started, job.kind, "done")
+
+    return do_timed
 
 
 async def run_jobs(

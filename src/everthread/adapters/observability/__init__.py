@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import MissingExtra
-from everthread.core.events import Event
+from everthread.core.events import Event, TimingsReader
 
 if TYPE_CHECKING:
     from everthread.adapters.observability.metrics import PrometheusMetrics
@@ -31,6 +31,7 @@ class LogsAndMetrics:
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
         self._recent: deque[tuple[datetime, Event]] = deque(maxlen=MAX_RECENT)
+        self._watched: list[tuple[str, str, TimingsReader, Sequence[str]]] = []
         self._is_counting = find_spec("prometheus_client") is not None
 
     def on_event(self, event: Event) -> None:
@@ -40,6 +41,9 @@ class LogsAndMetrics:
         if self._is_counting:
             self.metrics.count(event)
         log(event)
+
+    def watch(self, name: str, meaning: str, read: TimingsReader, labels: Sequence[str] = ()) -> None:
+        self._watched.append((name, meaning, read, labels))
 
     @property
     def recent(self) -> Sequence[tuple[datetime, Event]]:
@@ -53,4 +57,4 @@ class LogsAndMetrics:
             raise MissingExtra("metrics need an extra: pip install 'everthread[metrics]'")
         from everthread.adapters.observability.metrics import PrometheusMetrics  # noqa: PLC0415 - startup
 
-        return PrometheusMetrics()
+        return PrometheusMetrics(self._watched)

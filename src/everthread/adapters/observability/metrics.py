@@ -6,23 +6,33 @@ process never mix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from everthread.core import events
-from everthread.core.events import Event
+from everthread.core.events import Event, TimingsReader
+from everthread.core.timings import BOUNDS_SECONDS
 
 SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 """Buckets: extraction takes tens of milliseconds, a model seconds; its time limit is thirty."""
 
 
+Watched = tuple[str, str, TimingsReader, Sequence[str]]
+"""Name, meaning, where to read them, labels."""
+
+
 class PrometheusMetrics:
     """Counts the events it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, watched: Sequence[Watched] = ()) -> None:
         self.registry = CollectorRegistry()
         """For programs that expose it together with metrics of their own."""
+        self.registry.register(_WatchedTimings(watched))
 
         self._triggers = self._counter("compaction_triggers", "Compactions begun, by what set them off.", "trigger")
         self._completed = self._counter(
@@ -128,6 +138,22 @@ class PrometheusMetrics:
             for sample in family.samples
             if not sample.name.endswith("_created")
         }
+
+
+class _WatchedTimings(Collector):
+    """Timings that are counted elsewhere, as histograms; read when somebody looks."""
+
+    def __init__(self, watched: Sequence[Watched]) -> None:
+        self._watched = watched
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        for name, meaning, read, labels in self._watched:
+            family = HistogramMetricFamily(f"everthread_{name}", meaning, labels=labels)
+            for values, timings in sorted(read().items()):
+                counts, total_seconds = timings.read()
+                bounds = [*map(floatToGoString, BOUNDS_SECONDS), "+Inf"]
+                family.add_metric(values, list(zip(bounds, accumulate(counts), strict=True)), total_seconds)
+            yield family
 
 
 def _total(counter: Counter) -> float:

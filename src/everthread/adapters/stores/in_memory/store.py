@@ -21,6 +21,7 @@ from everthread.adapters.stores.in_memory.turns import InMemoryTurns
 from everthread.adapters.stores.in_memory.views import InMemoryCalibrations, InMemoryViews
 from everthread.adapters.vectors.in_memory import InMemoryVectors
 from everthread.core.clock import Clock, system_clock
+from everthread.core.timings import Timings
 
 R = TypeVar("R")
 
@@ -55,6 +56,11 @@ class InMemoryStore:
             api_keys=self.api_keys,
             replies=self.replies,
         )
+
+    @property
+    def waits(self) -> Timings:
+        """Nobody waits."""
+        return Timings()
 
     async def open(self) -> None:
         self._database.is_open = True

@@ -8,6 +8,7 @@ and the caller is told so. So a restart of the server costs at most the calls in
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
 from everthread.core.errors import Invalid, StoreError
 from everthread.core.failpoints import reach
+from everthread.core.timings import Timings
 
 R = TypeVar("R")
 Row = Sequence[Any]
@@ -77,6 +79,8 @@ class Pool:
         self._begin = sql.BEGIN
         self._starting = asyncio.Lock()
         self._is_started = False
+        self.waits = Timings()
+        """How long calls waited for a connection."""
         self._connections = asyncpg.create_pool(
             min_size=0,
             max_size=address.pool_size,
@@ -144,7 +148,9 @@ class Pool:
             raise errors.translated(problem, self.address) from problem
 
     async def _once(self, work: Work[R]) -> R:
+        asked_at = time.perf_counter()
         async with self._connections.acquire() as connection:
+            self.waits.observe(time.perf_counter() - asked_at)
             try:
                 return await work(connection)
             except errors.UNREADABLE as problem:

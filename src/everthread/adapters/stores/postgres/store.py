@@ -22,6 +22,7 @@ from everthread.adapters.stores.postgres.views import PostgresCalibrations, Post
 from everthread.adapters.vectors.postgres import PostgresVectors
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, system_clock
+from everthread.core.timings import Timings
 
 R = TypeVar("R")
 
@@ -47,6 +48,10 @@ class PostgresStore:
         self.api_keys = PostgresApiKeys(database)
         self.replies = PostgresReplies(database)
         self.maintenance = PostgresMaintenance(database)
+
+    @property
+    def waits(self) -> Timings:
+        return self._database.pool.waits if self._database.is_open else Timings()
 
     async def open(self) -> None:
         if self._database.is_open:

@@ -17,11 +17,12 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -36,6 +37,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
 from everthread.core.errors import EverthreadError, StoreError
 from everthread.core.failpoints import reach
+from everthread.core.timings import Timings
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], R]
@@ -60,6 +62,7 @@ class _Request:
     error: BaseException | None = None
     is_done: bool = False
     """… which sees this when it holds the write lock."""
+    submitted_at: float = field(default_factory=time.perf_counter)
 
     def finish(self) -> None:
         """Runs in the caller's loop, if it has one."""
@@ -114,6 +117,8 @@ class Engine:
         self.signals = ChangeSignals()
         self.unindexed_count = 0
         """Entries written here since the last batch was indexed; touched only under the write lock."""
+        self.waits = Timings()
+        """How long writes waited for the writer."""
         prepare(path)
         self._writer_connection = connect(path, lambda: self.blobs)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
@@ -281,6 +286,9 @@ class Engine:
                 self._undo()
 
     def _run(self, group: list[_Request]) -> None:
+        now = time.perf_counter()
+        for request in group:
+            self.waits.observe(now - request.submitted_at)
         try:
             if group[0].in_transaction:
                 _commit_together(self._writer_connection, group)

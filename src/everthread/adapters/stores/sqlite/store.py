@@ -21,6 +21,7 @@ from everthread.adapters.stores.sqlite.views import SqliteCalibrations, SqliteVi
 from everthread.adapters.vectors.sqlite import SqliteVectors
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, system_clock
+from everthread.core.timings import Timings
 
 R = TypeVar("R")
 
@@ -46,6 +47,10 @@ class SqliteStore:
         self.api_keys = SqliteApiKeys(database)
         self.replies = SqliteReplies(database)
         self.maintenance = SqliteMaintenance(database)
+
+    @property
+    def waits(self) -> Timings:
+        return self._database.engine.waits if self._database.is_open else Timings()
 
     async def open(self) -> None:
         if not self._database.is_open:
