@@ -55,7 +55,7 @@ from everthread.core.workspaces import CleanReport, FileInfo, Upload, Workspace,
 from everthread.workspaces.conversation_workspaces import ConversationWorkspaces
 
 # Turns and jobs
-from everthread.core.jobs import Job, JobReport, JobState, Pace
+from everthread.core.jobs import Job, JobReport, JobState, Pace, Priority
 from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 
@@ -180,6 +180,7 @@ __all__ = [
     # Proof, archives and erasing
     "Head",
     "VerifyReport",
+    "Priority",
     "Problem",
     "EraseReport",
     "ImportReport",

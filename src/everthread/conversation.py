@@ -36,7 +36,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
 from everthread.core.ids import check_id, check_text, new_id
-from everthread.core.jobs import EMBED, REMEMBER, TITLE, NewJob
+from everthread.core.jobs import EMBED, REMEMBER, TITLE, NewJob, Priority, rounds_behind
 from everthread.core.log import BranchName, BranchRow, CompactionQuery
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Page, Receipt, Ref
@@ -57,9 +57,11 @@ from everthread.recall.policy import Scope, check_scope
 from everthread.recall.search import RecallHits, active_path, recall, search_by_meaning
 from everthread.runtime import Runtime
 
-TO_EMBED: Final = (NewJob(kind=EMBED, gather_seconds=1.0),)
+TO_EMBED: Final = NewJob(kind=EMBED, priority=Priority.WHEN_IDLE, gather_seconds=1.0)
 """A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
 together, and until then its words find it."""
+MISSED_VECTORS: Final = (replace(TO_EMBED, priority=Priority.IN_USE),)
+"""Somebody looked for what has no vectors yet."""
 _PAGE: Final = 200
 MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
@@ -217,7 +219,7 @@ class Conversation:
             branch=check_branch(branch),
             expected_head=expected_head,
             idempotency_key=idempotency_key,
-            jobs=(*self._to_remember(prepared), *self._to_embed()),
+            jobs=(*self._to_remember(prepared), *self._to_embed(len(prepared))),
         )
         return await self._runtime.write(self._ref, intent) if intent.messages else []
 
@@ -229,15 +231,17 @@ class Conversation:
         has_model = self._runtime.summariser is not None or policy.summary_model is not None
         said = (payloads.text(one.payload) for one in messages if one.role == "user")
         is_worth_it = any(may_hold_memories(text) if has_model else extract_by_rules(text) for text in said)
-        return (NewJob(kind=REMEMBER),) if is_worth_it else ()
+        return (NewJob(kind=REMEMBER, size=len(messages)),) if is_worth_it else ()
 
-    def _to_embed(self) -> Sequence[NewJob]:
+    def _to_embed(self, count: int) -> Sequence[NewJob]:
         """A job that makes vectors of what is said; one waits, however much is said until it is done."""
-        return TO_EMBED if self._runtime.meaning is not None and not self.off_record else ()
+        if self._runtime.meaning is None or self.off_record:
+            return ()
+        return (replace(TO_EMBED, size=count) if rounds_behind(count) else TO_EMBED,)
 
     async def request_title(self) -> None:
         """Ask for a title, made in the background from the first question. An existing title stays."""
-        await self._store.log.write(self._ref, intents.PutJobs(jobs=(NewJob(kind=TITLE),)))
+        await self._store.log.write(self._ref, intents.PutJobs(jobs=(NewJob(kind=TITLE, priority=Priority.IN_USE),)))
 
     async def _prepared(self, messages: object) -> list[ingest.Prepared]:
         batch = ingest.as_batch(messages)
@@ -534,16 +538,20 @@ class Conversation:
         )
         made = render(view)
         due = due_trigger(view, made, room)
-        if due == "hard_limit":
-            return await self._runtime.compaction.compact_to_fit(self._ref, view, path, compaction, room, render)
         if due is None:
             return made
+        priority, size = Priority.IN_USE, view.uncovered
+        if due == "hard_limit":
+            made, size = await self._runtime.compaction.compact_to_fit(self._ref, view, path, compaction, room, render)
+            if not size:
+                return made
+            priority = Priority.WAITED_FOR
         system_tokens = message_tokens({"role": "system", "content": system}) if system else 0
         memory_tokens = sum(part.tokens for part in made.parts if part.kind == "memory")
         found = DueCompaction(
             budget=room, system_tokens=system_tokens + memory_tokens, branch=path, compaction=compaction
         )
-        jobs = (found.as_job(),)
+        jobs = (found.as_job(priority, size),)
         if not to_keep:
             await self._put_jobs_if_possible(jobs)
         return replace(made, _jobs=jobs)
@@ -560,7 +568,7 @@ class Conversation:
             if query:
                 recalled, is_behind = await for_context.recall_episodes(runtime.recall_services, self._ref, view, query)
                 if is_behind:
-                    await self._put_jobs_if_possible(TO_EMBED)
+                    await self._put_jobs_if_possible(MISSED_VECTORS)
             if not view.policy.memory_max_tokens:
                 return view, recalled, None
             known = await memories_for_context(self._store, self._ref, self.info.created_at, query, runtime.embedder)
@@ -769,7 +777,7 @@ class Conversation:
             at_least=limit,
         )
         if result.is_behind:
-            await self._put_jobs_if_possible(TO_EMBED)
+            await self._put_jobs_if_possible(MISSED_VECTORS)
         return result.hits(limit, max_tokens)
 
 

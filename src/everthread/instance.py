@@ -24,7 +24,7 @@ from everthread.core.embeddings import Embedder, Vectors
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.events import Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
-from everthread.core.jobs import JobReport, Pace
+from everthread.core.jobs import JobReport, JobState, Pace
 from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
 from everthread.history import archive as archiving
@@ -328,13 +328,32 @@ class Everthread:
             raise Conflict("it was opened without a worker; open it with worker=True")
         self._worker.start()
 
-    async def jobs(self, *, limit: int = 100) -> JobReport:
-        """Report the background jobs: which wait, which run, and which were given up with what error."""
-        return await self._store.jobs.report(check_count(limit, "limit", most=MAX_PAGE))
+    async def jobs(self, *, limit: int = 100, state: JobState | None = None) -> JobReport:
+        """Report the background jobs: which wait, which run, and which were given up with what error.
+
+        With a `state`, `jobs` of the report are only those in it; the counts are of all.
+        """
+        if state is not None and not isinstance(state, JobState):
+            raise Invalid(f"must be a JobState, not {state!r}", field="state")
+        return await self._store.jobs.report(check_count(limit, "limit", most=MAX_PAGE), state)
 
     async def retry_job(self, id: int) -> None:
-        """Let a job that was given up run again. Raises NotFound when there is none with this id."""
+        """Let a job that was given up run again, before all automatic ones.
+
+        Raises NotFound when there is none with this id.
+        """
         await self._store.jobs.retry(check_count(id, "id"))
+
+    async def retry_dead_jobs(self) -> int:
+        """Let all jobs that were given up run again, each with the priority it had, and return how many there were."""
+        return await self._store.jobs.retry_all()
+
+    async def discard_job(self, id: int) -> None:
+        """Delete a job that was given up. What it was to do is done by the next job of its kind and conversation.
+
+        Raises NotFound when there is none with this id.
+        """
+        await self._store.jobs.discard(check_count(id, "id"))
 
     async def search(
         self,

@@ -17,7 +17,7 @@ from everthread.context.message_format import Provider
 from everthread.context.read_view import SeenContext
 from everthread.core.compactions import Compaction
 from everthread.core.ids import LOCAL
-from everthread.core.jobs import JobReport
+from everthread.core.jobs import JobReport, JobState
 from everthread.core.log import BranchName
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
 from everthread.core.nouns import (
@@ -284,9 +284,13 @@ class EverthreadProtocol(Protocol):
 
     async def close(self) -> None: ...
 
-    async def jobs(self, *, limit: int = 100) -> JobReport: ...
+    async def jobs(self, *, limit: int = 100, state: JobState | None = None) -> JobReport: ...
 
     async def retry_job(self, id: int) -> None: ...
+
+    async def retry_dead_jobs(self) -> int: ...
+
+    async def discard_job(self, id: int) -> None: ...
 
     async def search(
         self, text: str, *, owner: str = LOCAL, conversation: str | None = None, limit: int = 20, meaning: bool = False

@@ -42,18 +42,46 @@ def test_jobs_are_listed_and_a_dead_one_is_tried_again(shell: Shell, quick: Quic
     assert "1 given up" in quick("doctor").out
     again = quick("jobs", "--retry", str(job["id"]), "--json").json
     assert (again["waiting"], again["dead"]) == (1, 0)
+    assert again["oldest_waiting_seconds"] >= 0
+    assert again["jobs"][0]["priority"] == "manual"
+    assert "1 waiting, the oldest for 0 s" in quick("doctor").out
     assert quick("jobs", "--retry", "4711").code == 3
 
 
-async def _fail(url: str) -> None:
+def test_dead_jobs_alone_are_listed_retried_all_at_once_and_discarded(shell: Shell, quick: Quick) -> None:
+    assert shell.database is not None
+    asyncio.run(_fail(shell.database, "a", "b"))
+    asyncio.run(_wait(shell.database, "c"))
+    dead = quick("jobs", "--dead", "--json").json
+    assert (dead["waiting"], dead["dead"]) == (1, 2)
+    assert [(job["kind"], job["conversation"], job["state"]) for job in dead["jobs"]] == [
+        ("test", "a", "dead"),
+        ("test", "b", "dead"),
+    ]
+    assert all(job["died_at"] >= job["put_at"] for job in dead["jobs"])
+    left = quick("jobs", "--dead", "--discard", str(dead["jobs"][0]["id"]), "--json").json
+    assert [job["conversation"] for job in left["jobs"]] == ["b"]
+    assert quick("jobs", "--discard", str(dead["jobs"][0]["id"])).code == 3
+    assert "1 requeued" in quick("jobs", "--retry-all").err
+    assert quick("jobs", "--dead", "--json").json["dead"] == 0
+    assert quick("jobs", "--json").json["waiting"] == 2
+
+
+async def _wait(url: str, id: str) -> None:
+    async with everthread.open(url, worker=False) as et:
+        await put(et, await et.conversations.create(id=id))
+
+
+async def _fail(url: str, *ids: str) -> None:
     async def refuse(_: Job) -> None:
         raise OSError("no such tram")
 
     async with everthread.open(url, worker=False) as et:
-        await put(et, await et.conversations.create(id="c"))
+        for id in ids or ("c",):
+            await put(et, await et.conversations.create(id=id))
         async with working(et, Pace(most_attempts=1), test=refuse):
 
             async def is_dead() -> bool:
-                return (await et.jobs()).dead == 1
+                return (await et.jobs()).dead == max(1, len(ids))
 
             await until(is_dead)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from everthread import Conversation, Everthread, Job, Pace
+from everthread import Conversation, Everthread, Job, Pace, Priority
 from everthread.core.jobs import JobHandler, NewJob
 from everthread.core.nouns import Ref
 from everthread.history.intents import PutJobs
@@ -21,12 +21,13 @@ async def put(
     conv: Conversation,
     kind: str = "test",
     *,
-    priority: int = 0,
+    priority: int = Priority.AUTOMATIC,
+    size: int = 1,
     details: Mapping[str, Any] | None = None,
     gather_seconds: float = 0.0,
 ) -> None:
     """Write a job of this conversation."""
-    job = NewJob(kind=kind, priority=priority, details=details or {}, gather_seconds=gather_seconds)
+    job = NewJob(kind=kind, priority=priority, size=size, details=details or {}, gather_seconds=gather_seconds)
     await et.store.log.write(Ref(conv.owner, conv.id), PutJobs(jobs=[job]))
 
 
@@ -63,6 +64,11 @@ async def the_job(et: Everthread) -> Job:
     """The only one there is."""
     (job,) = (await et.jobs()).jobs
     return job
+
+
+async def refuse(job: Job) -> None:
+    """A chore that cannot be done."""
+    raise RuntimeError(f"cannot do {job.kind}")
 
 
 class Diary:

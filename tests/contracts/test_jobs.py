@@ -10,18 +10,14 @@ from dataclasses import replace
 import pytest
 
 import everthread
-from everthread import Conversation, Everthread, HeadMoved, Job, JobState, NotFound, Pace
+from everthread import Conversation, Everthread, HeadMoved, Job, JobState, Pace, Priority
 from everthread.compaction.policy import CompactionPolicy
 from everthread.core.jobs import COMPACT, NewJob, WakeFilter, pause_before_next
-from tests.contracts.job_helpers import QUICK, Diary, put, settled, the_job, until, working
+from tests.contracts.job_helpers import QUICK, Diary, put, refuse, settled, the_job, until, working
 from tests.contracts.message_helpers import appended, says
 
 FIRST_LOOK = CompactionPolicy().message_mark + 1
 ONE_LANE = replace(QUICK, concurrency=1, most_attempts=2)
-
-
-async def refuse(job: Job) -> None:
-    raise RuntimeError(f"cannot do {job.kind}")
 
 
 # -- written with what caused them -------------------------------------------------------------------------------------
@@ -102,10 +98,10 @@ async def test_of_one_kind_and_conversation_one_waits(et: Everthread, conv: Conv
 
 async def test_the_one_that_waits_learns_from_the_one_that_comes(et: Everthread, conv: Conversation) -> None:
     await put(et, conv)
-    await put(et, conv, priority=3, details={"tokens": 7})
-    await put(et, conv, priority=1, details={"tokens": 8})
+    await put(et, conv, priority=Priority.WAITED_FOR, details={"tokens": 7})
+    await put(et, conv, priority=Priority.IN_USE, details={"tokens": 8})
     job = await the_job(et)
-    assert (job.priority, job.details) == (3, {"tokens": 7})
+    assert (job.priority, job.details) == (Priority.WAITED_FOR, {"tokens": 7})
 
 
 async def test_a_job_can_wait_behind_the_one_that_runs(et: Everthread, conv: Conversation) -> None:
@@ -178,7 +174,8 @@ async def _is(state: bool) -> bool:
 
 async def test_the_highest_priority_is_taken_first_and_equals_in_their_order(et: Everthread) -> None:
     talks = [await et.conversations.create(id=f"c{number}") for number in range(4)]
-    for talk, priority in zip(talks, (0, 5, 0, 9), strict=True):
+    levels = (Priority.AUTOMATIC, Priority.IN_USE, Priority.AUTOMATIC, Priority.MANUAL)
+    for talk, priority in zip(talks, levels, strict=True):
         await put(et, talk, priority=priority)
     diary = Diary()
     async with working(et, Pace(concurrency=1), test=diary.do):
@@ -304,27 +301,6 @@ async def test_while_a_job_waits_to_be_tried_again_a_new_one_is_not_needed(et: E
 async def _has_failed(et: Everthread) -> bool:
     jobs = (await et.jobs()).jobs
     return [(job.state, job.error is None) for job in jobs] == [(JobState.WAITING, False)]
-
-
-async def test_a_dead_job_is_revived_by_hand(et: Everthread, conv: Conversation) -> None:
-    await put(et, conv, details={"tokens": 7})
-    async with working(et, test=refuse):
-        await settled(et)
-    dead = await the_job(et)
-    await et.retry_job(dead.id)
-    job = await the_job(et)
-    assert (job.state, job.attempts, job.error, job.details) == (JobState.WAITING, 0, None, {"tokens": 7})
-    diary = Diary()
-    async with working(et, test=diary.do):
-        await settled(et)
-    assert diary.done == [conv.id]
-
-
-async def test_only_a_dead_job_can_be_revived(et: Everthread, conv: Conversation) -> None:
-    await put(et, conv)
-    for id in (4711, (await the_job(et)).id):
-        with pytest.raises(NotFound):
-            await et.retry_job(id)
 
 
 async def test_of_a_kind_and_conversation_one_dead_job_is_kept_until_one_succeeds(

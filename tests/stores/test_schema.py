@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 import everthread
-from everthread import StoreError
+from everthread import Priority, StoreError
 from everthread.adapters.stores import schema
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.tables import migrate
@@ -23,6 +23,7 @@ from everthread.adapters.stores.schema import Database
 from everthread.adapters.stores.sqlite import files
 from everthread.adapters.stores.sqlite.statements import PAGE
 from everthread.langgraph import EverthreadSaver
+from tests.contracts.job_helpers import Diary, put, settled, working
 from tests.postgres import Server
 from tests.stores.older import make_older
 
@@ -203,6 +204,28 @@ async def test_another_programs_alembic_is_none_of_ours(empty: str) -> None:
     async with everthread.open(empty, worker=False) as et:
         await et.conversations.create(id="c")
     assert run(empty, "SELECT version_num FROM alembic_version") == [("ae1027a6acf",)]
+
+
+async def test_jobs_of_version_1_are_done_by_their_owners_turn(empty: str, database: Database) -> None:
+    """Before version 2 jobs knew no owner and waited in one line."""
+    async with everthread.open(empty, worker=False) as et:
+        for owner in ("anna", "bert"):
+            await put(et, await et.conversations.create(owner=owner, id=owner))
+    if database == "postgres":
+        run(empty, "UPDATE everthread_jobs.procrastinate_jobs SET priority = 0, args = args - 'level' - 'round'")
+    run(empty, *schema.MIGRATIONS[1].downgrade(database), "UPDATE schema_version SET version = 1")
+    assert await bring_up_to_date(empty) == [2]
+    async with everthread.open(empty, worker=False) as et:
+        assert [(job.ref.owner, job.priority, job.died_at) for job in (await et.jobs()).jobs] == [
+            ("anna", Priority.AUTOMATIC, None),
+            ("bert", Priority.AUTOMATIC, None),
+        ]
+        await put(et, await et.conversations.create(owner="anna", id="urgent"), priority=Priority.WAITED_FOR)
+        await put(et, await et.conversations.create(owner="anna", id="later"))
+        diary = Diary()
+        async with working(et, everthread.Pace(concurrency=1), test=diary.do):
+            await settled(et)
+    assert diary.done == ["urgent", "anna", "bert", "later"]
 
 
 # -- what the last version before left ---------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -17,7 +18,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode
 from everthread.cli.invocation import Invocation, is_postgres, require_postgres
-from everthread.cli.output import format_bytes
+from everthread.cli.output import format_age, format_bytes
 from everthread.core.errors import EverthreadError
 
 if TYPE_CHECKING:
@@ -198,10 +199,12 @@ def check_erasures(unfinished: int) -> Check:
     return Check(name="erasures", state=CheckState.OK, found="all finished")
 
 
-def check_jobs(*, waiting: int, dead: int) -> Check:
-    """Dead jobs stay until somebody looks."""
-    found = f"{waiting:,} waiting, {dead:,} given up"
-    advice = "everthread jobs shows their errors; everthread jobs --retry ID tries again"
+def check_jobs(*, waiting: int, dead: int, oldest_at: int | None) -> Check:
+    """Dead jobs stay until somebody looks; `oldest_at` is when the oldest was put that waits."""
+    age_seconds = 0.0 if oldest_at is None else max(0.0, time.time() - oldest_at / 1e6)
+    oldest = "" if oldest_at is None else f", the oldest for {format_age(age_seconds)}"
+    found = f"{waiting:,} waiting{oldest}, {dead:,} given up"
+    advice = "everthread jobs --dead shows their errors; everthread jobs --retry ID or --retry-all tries again"
     return Check(
         name="jobs", state=CheckState.WARN if dead else CheckState.OK, found=found, advice=advice if dead else ""
     )

@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator
 from itertools import cycle, islice
 
+from everthread.adapters.jobs.postgres_statements import OLDEST_WAITING
 from everthread.adapters.stores import schema
 from everthread.adapters.stores.layout import words_of
 from everthread.adapters.stores.postgres import errors, tables
@@ -91,7 +92,7 @@ async def _check_connected(connection: Connection) -> AsyncIterator[Check]:
     if tables_check.state is CheckState.OK:
         yield check_erasures(len(await connection.fetch(sql.UNFINISHED_ERASURES)))
         counts = {name: await connection.fetchval(sql.STATS[f"jobs_{name}"]) for name in ("waiting", "dead")}
-        yield check_jobs(**counts)
+        yield check_jobs(**counts, oldest_at=await connection.fetchval(OLDEST_WAITING))
         yield await _check_vectors(connection)
         ((indexed, wanted),) = await connection.fetch(COUNTS)
         yield check_index(indexed=indexed, wanted=wanted)

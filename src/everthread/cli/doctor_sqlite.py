@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
+from everthread.adapters.jobs.sqlite import OLDEST_WAITING
 from everthread.adapters.stores import schema
 from everthread.adapters.stores.layout import words_of
 from everthread.adapters.stores.restore import unfinished
@@ -104,7 +105,7 @@ def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]
     if tables_check.state is CheckState.OK:
         yield check_erasures(connection.execute(sql.UNFINISHED_ERASURES).fetchone()[0])
         counts = {name: connection.execute(sql.STATS[f"jobs_{name}"]).fetchone()[0] for name in ("waiting", "dead")}
-        yield check_jobs(**counts)
+        yield check_jobs(**counts, oldest_at=connection.execute(OLDEST_WAITING).fetchone()[0])
         connection.execute("BEGIN")
         yield _check_vectors(connection)
         yield _check_count(connection)

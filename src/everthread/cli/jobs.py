@@ -11,8 +11,8 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import format_time
-from everthread.core.jobs import Job, Pace
+from everthread.cli.output import format_age, format_time
+from everthread.core.jobs import Job, JobState, Pace, priority_name
 
 _STOP_SECONDS = 10.0
 """Process managers send SIGKILL after 10 to 30 seconds."""
@@ -41,25 +41,45 @@ async def worker(
 async def jobs(
     cli: Invocation,
     limit: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="The maximum number.")] = 50,
+    dead: Annotated[bool, typer.Option("--dead", help="Only jobs that were given up.")] = False,
     retry: Annotated[int | None, typer.Option(metavar="ID", help="First requeue this dead job.")] = None,
+    retry_all: Annotated[bool, typer.Option("--retry-all", help="First requeue all dead jobs.")] = False,
+    discard: Annotated[int | None, typer.Option(metavar="ID", help="First delete this dead job.")] = None,
 ) -> None:
     """List waiting, running and dead jobs of all owners, with the errors of the dead."""
     async with cli.open() as et:
         if retry is not None:
             await et.retry_job(retry)
-        found = await et.jobs(limit=limit)
+        if discard is not None:
+            await et.discard_job(discard)
+        if retry_all:
+            cli.out.note(f"{await et.retry_dead_jobs()} requeued")
+        found = await et.jobs(limit=limit, state=JobState.DEAD if dead else None)
+        now = et.runtime.clock()
+    age_seconds = None if found.oldest_put_at is None else max(0.0, (now - found.oldest_put_at).total_seconds())
     if cli.out.json:
         counts = {"waiting": found.waiting, "running": found.running, "dead": found.dead}
-        cli.out.document({**counts, "jobs": [_as_json(job) for job in found.jobs]})
+        shown = [_as_json(job) for job in found.jobs]
+        cli.out.document({**counts, "oldest_waiting_seconds": age_seconds, "jobs": shown})
         return
     cli.out.table(
-        (">id", "state", "kind", "owner", "conversation", ">tries", "due", "error"),
+        (">id", "state", "kind", "priority", "owner", "conversation", ">tries", "due or died", "error"),
         [
-            (job.id, job.state, job.kind, *job.ref, job.attempts, format_time(job.due_at), job.error or "")
+            (
+                job.id,
+                job.state,
+                job.kind,
+                priority_name(job.priority),
+                *job.ref,
+                job.attempts,
+                format_time(job.died_at or job.due_at),
+                job.error or "",
+            )
             for job in found.jobs
         ],
     )
-    cli.out.note(f"{found.waiting} waiting, {found.running} running, {found.dead} dead")
+    oldest = "" if age_seconds is None else f", the oldest for {format_age(age_seconds)}"
+    cli.out.note(f"{found.waiting} waiting{oldest}, {found.running} running, {found.dead} dead")
 
 
 @command(app)
@@ -84,4 +104,4 @@ async def reindex(
 
 def _as_json(job: Job) -> dict[str, Any]:
     shown = {field.name: getattr(job, field.name) for field in fields(job) if field.name not in ("ref", "token")}
-    return {**shown, "owner": job.ref.owner, "conversation": job.ref.id}
+    return {**shown, "priority": priority_name(job.priority), "owner": job.ref.owner, "conversation": job.ref.id}

@@ -46,6 +46,14 @@ def format_time(at: datetime | None) -> str:
     return "" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
 
 
+def format_age(seconds: float) -> str:
+    """How long something lasts, for people."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def format_bytes(count: int) -> str:
     """A number of bytes for people."""
     amount = float(count)

@@ -103,9 +103,10 @@ class CompactionDriver:
         overrides: Mapping[str, Any] | None,
         budget: Budget,
         render: Callable[[View], Context],
-    ) -> Context:
-        """The request of a view that is over the hard mark, after its oldest part was summarised here and now."""
-        first, made, may_ask = view, render(view), True
+    ) -> tuple[Context, int]:
+        """The request of a view that is over the hard mark, after its oldest part was summarised here and now; and how
+        many messages are left to summarise where one turn may not take the time for all."""
+        first, made, may_ask, left = view, render(view), True, 0
         self.listener.on_event(events.truncation_begun(ref, view, made))
         for _ in range(_MOST_IN_A_TURN):
             if due_trigger(view, made, budget) != "hard_limit":
@@ -120,8 +121,10 @@ class CompactionDriver:
             may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
             view = await self.view(ref, branch, overrides)
             made = render(view)
+        else:
+            left = view.uncovered if due_trigger(view, made, budget) == "hard_limit" else 0
         self.listener.on_event(events.truncation_done(ref, first, made))
-        return made
+        return made, left
 
     async def _compact_while(
         self,

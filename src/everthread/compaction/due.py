@@ -11,7 +11,7 @@ from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.context.message_format import is_user_turn
 from everthread.context.read_view import View
-from everthread.core.jobs import COMPACT, NewJob
+from everthread.core.jobs import COMPACT, NewJob, Priority
 from everthread.core.log import BranchName
 
 UNLIMITED = Budget(window=100_000_000, output_reserve=0)
@@ -33,8 +33,9 @@ class DueCompaction:
     def known_budget(self) -> Budget | None:
         return None if self.budget == UNLIMITED else self.budget
 
-    def as_job(self) -> NewJob:
-        return NewJob(kind=COMPACT, details=asdict(self))
+    def as_job(self, priority: Priority, size: int) -> NewJob:
+        """The job of making it later, where `size` messages are in no summary."""
+        return NewJob(kind=COMPACT, priority=priority, size=size, details=asdict(self))
 
     @classmethod
     def of(cls, details: Mapping[str, Any]) -> DueCompaction:

@@ -4,6 +4,7 @@ waits in the database, and is done by whichever process takes it first.
 - Of one kind and conversation at most one waits; of one conversation at most one runs.
 - A job belongs to its worker for the time of a lease, which the worker renews. When it dies, another takes the job.
 - One that fails is tried again after a pause that doubles; after the last attempt it is *dead* and keeps its error.
+- What is taken next: the highest `Priority`; within it owners take turns (`next_round`); small jobs before large ones.
 
 So a job may be begun more than once. What it does must be there once all the same: a compaction is, by its span.
 """
@@ -15,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Protocol
 
 from everthread.core.errors import Invalid
@@ -39,6 +40,49 @@ LOST = "its worker died, or lost the database, each time it was tried"
 _ERROR_CHARACTERS = 2000
 
 
+class Priority(IntEnum):
+    """How urgent a job is: no job is taken while one of a higher level could be.
+
+    A job that waits is raised to the level of a later one of its kind and conversation, and never lowered.
+
+    ```python
+    urgent = [job for job in (await et.jobs()).jobs if job.priority >= everthread.Priority.WAITED_FOR]
+    ```
+    """
+
+    MANUAL = 30
+    """A person asked for just this job, such as a dead one that is retried."""
+    WAITED_FOR = 20
+    """Somebody waits: a turn of the conversation is open, or its context was still over the hard limit."""
+    IN_USE = 10
+    """The next request will want it: a context over its threshold, vectors that a recall missed, a title."""
+    AUTOMATIC = 0
+    """Nobody waits: a compaction that an append made due, memories to extract."""
+    WHEN_IDLE = -10
+    """Nobody notices: vectors of new messages, which are found by their words until then."""
+
+
+def priority_name(priority: int) -> str:
+    """The name of a level, such as `waited_for`; of one that is not ours, its number."""
+    return Priority(priority).name.lower() if priority in Priority.__members__.values() else str(priority)
+
+
+_MESSAGES_IN_A_SMALL_JOB = 100
+_MOST_ROUNDS_BEHIND = 8
+
+
+def next_round(passed: int, of_owner: int) -> int:
+    """The round of a new job. In each round of a level every owner has one job, so that one with many does not keep
+    the others waiting: `passed` is the round that the level has come to, `of_owner` that of the owner's last job."""
+    return max(passed, of_owner) + 1
+
+
+def rounds_behind(size: int) -> int:
+    """By how many rounds a large job comes later: by one for each doubling from 100 messages on, and so by few enough
+    that a stream of small ones never keeps it waiting for ever."""
+    return min(_MOST_ROUNDS_BEHIND, (size // _MESSAGES_IN_A_SMALL_JOB).bit_length())
+
+
 class JobState(StrEnum):
     """The state of a job: `waiting`, `running`, or `dead` after its last attempt. A finished job is deleted.
 
@@ -57,8 +101,10 @@ class NewJob:
     """A job to be added: work to do later for one conversation."""
 
     kind: str
-    priority: int = 0
-    """Jobs with a higher priority run first, equal ones in order of arrival."""
+    priority: int = Priority.AUTOMATIC
+    """One of `Priority`; a number, so that jobs of a later version with other levels are done in their place."""
+    size: int = 1
+    """About how many messages it has to read. Of equally urgent jobs small ones run first."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Arguments as JSON values. Of two equal waiting jobs one is kept, with the details of whichever has some."""
     gather_seconds: float = 0.0
@@ -88,6 +134,8 @@ class Job:
     due_at: datetime | None
     """When it may run next; None for at once."""
     put_at: datetime
+    died_at: datetime | None = None
+    """When it was given up; None unless it is dead."""
     token: str = field(default="", repr=False)
     """Identifies the worker that holds it; others cannot report on it."""
 
@@ -97,9 +145,9 @@ class JobReport:
     """How many jobs wait, run and were given up, and the jobs themselves.
 
     ```python
-    report = await et.jobs()
-    for job in report.jobs[: report.dead]:  # dead ones come first
-        await et.retry_job(job.id)
+    report = await et.jobs(state=everthread.JobState.DEAD)
+    for job in report.jobs:
+        print(job.kind, job.ref.owner, job.ref.id, job.attempts, job.error, job.died_at)
     ```
     """
 
@@ -108,6 +156,27 @@ class JobReport:
     dead: int
     jobs: Sequence[Job]
     """Dead ones first, then running, then waiting ones, each group in the order of execution."""
+    oldest_put_at: datetime | None = None
+    """Since when the oldest of those that wait has been waiting; None when none does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJobs:
+    """The waiting jobs of one kind and priority."""
+
+    kind: str
+    priority: int
+    count: int
+    oldest_put_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What waits, for metrics."""
+
+    waiting: Sequence[WaitingJobs]
+    unsummarised_messages: int
+    """Messages that no summary covers, in conversations whose compaction waits."""
 
 
 JobHandler = Callable[[Job], Awaitable[None]]
@@ -196,11 +265,21 @@ class Jobs(Protocol):
     async def run(self, work: Mapping[str, JobHandler], pace: Pace, stop: asyncio.Event) -> None:
         """Claim and run jobs of these kinds until `stop` is set. Jobs running then have `stop_seconds` to end."""
 
-    async def report(self, limit: int) -> JobReport:
-        """Return how many jobs wait, run and are dead, with up to `limit` of them."""
+    async def report(self, limit: int, state: JobState | None = None) -> JobReport:
+        """Return how many jobs wait, run and are dead, with up to `limit` of them, all or those in one state."""
+
+    async def backlog(self) -> Backlog:
+        """Return what waits, by kind and priority."""
 
     async def retry(self, id: int) -> None:
-        """Return a dead job to the queue as if it were new. Raises NotFound when there is no dead job with this id."""
+        """Return a dead job to the queue as if it were new, before all automatic ones. Raises NotFound when there is
+        no dead job with this id."""
+
+    async def retry_all(self) -> int:
+        """Do that with every dead job, and return how many there were. They are not more urgent than others."""
+
+    async def discard(self, id: int) -> None:
+        """Delete a dead job. Raises NotFound when there is no dead job with this id."""
 
 
 class JobQueue(Protocol):

@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
-from everthread.core.jobs import COMPACT, NewJob
+from everthread.core.jobs import COMPACT, NewJob, Priority
 from everthread.core.log import BranchName, BranchRow, Decision, IdempotencyRecord, Intent, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.entry_writer import EntryWriter, add, revise
@@ -37,7 +37,6 @@ _MARKS = {
     Mark.UNPINNED: (Flag.NONE, Flag.PINNED),
 }
 """Which flag a mark sets and which it clears."""
-_COMPACT = (NewJob(kind=COMPACT),)
 _NEVER_CHECKED = 0
 """The mark was of the branch that was active before."""
 
@@ -351,9 +350,19 @@ class CheckCompaction(Generic[R]):
             return decision
         # The mark moves on at once, so that one job is written and not one for each append until it is done; the job
         # then sets it to where it belongs.
-        return decision._replace(
-            jobs=(*_COMPACT, *decision.jobs), compaction_check_at=grown.leaf_depth + self.first_check_at
+        covered = max(0, head.compaction_check_at - self.first_check_at)  # about: what the last job left behind
+        job = NewJob(
+            kind=COMPACT,
+            priority=Priority.WAITED_FOR if _has_open_turn(seen, decision) else Priority.AUTOMATIC,
+            size=max(1, grown.leaf_depth - covered),
         )
+        return decision._replace(jobs=(job, *decision.jobs), compaction_check_at=grown.leaf_depth + self.first_check_at)
+
+
+def _has_open_turn(seen: Seen, decision: Decision[R]) -> bool:
+    """Whether somebody waits for an answer in this conversation once the decision is written."""
+    turns = {turn.id: turn for turn in (*seen.turns, *decision.turns)}
+    return any(not turn.state.is_final for turn in turns.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

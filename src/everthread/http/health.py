@@ -47,9 +47,9 @@ async def readyz(et: EverthreadDep, request: Request) -> Response:
 
 @router.get("/metrics", tags=["health"], response_class=PlainTextResponse, responses=COMMON_PROBLEMS)
 async def metrics(et: EverthreadDep, request: Request) -> Response:
-    """Metrics in Prometheus' text format: requests, compactions, and background jobs."""
+    """Metrics in Prometheus' text format: requests, compactions, background jobs, and waits."""
     requests: RequestMetrics = request.app.state.metrics
-    requests.set_jobs(await et.jobs(limit=0))
+    requests.set_jobs(await et.jobs(limit=0), await et.store.jobs.backlog(), et.runtime.clock())
     text = et.metrics.text() + requests.text()
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import quote, unquote
 
 from opentelemetry import propagate, trace
@@ -23,7 +24,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from everthread.core.ids import new_id
-from everthread.core.jobs import JobReport
+from everthread.core.jobs import Backlog, JobReport, priority_name
 from everthread.http.errors import HttpProblem, internal_error_response
 
 _LOG = logging.getLogger("everthread.http")
@@ -59,11 +60,38 @@ class RequestMetrics:
             "everthread_http_requests_running", "Requests that are being answered.", registry=self.registry
         )
         self._jobs = Gauge("everthread_jobs", "Work in the background, by state.", ("state",), registry=self.registry)
+        self._waiting = Gauge(
+            "everthread_jobs_waiting",
+            "Jobs that wait, by kind and priority.",
+            ("kind", "priority"),
+            registry=self.registry,
+        )
+        self._oldest = Gauge(
+            "everthread_job_oldest_seconds",
+            "How long the oldest job that waits has been waiting, by kind.",
+            ("kind",),
+            registry=self.registry,
+        )
+        self._unsummarised = Gauge(
+            "everthread_unsummarised_messages",
+            "Messages that no summary covers, in conversations whose compaction waits.",
+            registry=self.registry,
+        )
 
-    def set_jobs(self, report: JobReport) -> None:
-        """How many jobs wait, run and were given up, right now."""
+    def set_jobs(self, report: JobReport, backlog: Backlog, now: datetime) -> None:
+        """How many jobs wait, run and were given up, and what waits, right now."""
         for state in ("waiting", "running", "dead"):
             self._jobs.labels(state).set(getattr(report, state))
+        self._waiting.clear()
+        self._oldest.clear()
+        oldest: dict[str, float] = {}
+        for one in backlog.waiting:
+            self._waiting.labels(one.kind, priority_name(one.priority)).set(one.count)
+            age_seconds = max(0.0, (now - one.oldest_put_at).total_seconds())
+            oldest[one.kind] = max(oldest.get(one.kind, 0.0), age_seconds)
+        for kind, age_seconds in oldest.items():
+            self._oldest.labels(kind).set(age_seconds)
+        self._unsummarised.set(backlog.unsummarised_messages)
 
     @contextmanager
     def running(self) -> Iterator[None]:

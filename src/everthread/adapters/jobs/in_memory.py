@@ -8,10 +8,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from everthread.core.clock import from_micros
+from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import NotFound
 from everthread.core.ids import new_id
-from everthread.core.jobs import LOST, Job, JobHandler, JobReport, JobState, NewJob, Pace, WakeFilter
+from everthread.core.jobs import (
+    COMPACT,
+    LOST,
+    Backlog,
+    Job,
+    JobHandler,
+    JobReport,
+    JobState,
+    NewJob,
+    Pace,
+    Priority,
+    WaitingJobs,
+    WakeFilter,
+    next_round,
+    rounds_behind,
+)
 from everthread.core.nouns import Ref
 from everthread.jobs.worker import run_jobs
 
@@ -21,14 +36,23 @@ _ORDER = (JobState.DEAD, JobState.RUNNING, JobState.WAITING)
 @dataclass(slots=True)
 class _Kept:
     job: Job
+    round: int
+    rank: int
+    """Its place in the order of its level: its round, and those that it lets go first because it is large."""
     due: float = 0.0
     leased_until: float = 0.0
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return -self.job.priority, self.rank, self.job.id
 
 
 @dataclass(slots=True)
 class InMemoryJobs:
     """The jobs of one store. Everything runs between two awaits."""
 
+    unsummarised: Callable[[Ref], int]
+    """How many messages of a conversation no summary covers."""
     _kept: dict[int, _Kept] = field(default_factory=dict)
     _count: int = 0
     _wakeup: asyncio.Event | None = None
@@ -48,6 +72,8 @@ class InMemoryJobs:
         waiting = self._find(ref, new.kind, JobState.WAITING)
         if waiting is not None:
             job = waiting.job
+            if new.priority > job.priority:
+                waiting.round, waiting.rank = self._place(ref.owner, new.priority, new.size)
             waiting.job = replace(
                 job, priority=max(job.priority, new.priority), details=job.details or dict(new.details)
             )
@@ -65,9 +91,20 @@ class InMemoryJobs:
             due_at=None,
             put_at=from_micros(now),
         )
-        self._kept[job.id] = _Kept(job)
+        self._kept[job.id] = _Kept(job, *self._place(ref.owner, job.priority, new.size))
         if new.gather_seconds:
             self._wait_until(self._kept[job.id], job, time.time() + new.gather_seconds)
+
+    def _place(self, owner: str, priority: int, size: int) -> tuple[int, int]:
+        """The round and rank of a job that is put now."""
+        level = [kept for kept in self._kept.values() if kept.job.priority == priority]
+        waiting = [kept for kept in level if kept.job.state is JobState.WAITING]
+        running = [kept for kept in level if kept.job.state is JobState.RUNNING]
+        first = min(waiting, key=lambda kept: kept.order, default=None)
+        passed = max([0 if first is None else first.round - 1, *(kept.rank for kept in running)])
+        of_owner = max([0, *(kept.round for kept in (*waiting, *running) if kept.job.ref.owner == owner)])
+        round = next_round(passed, of_owner)
+        return round, round + rounds_behind(size)
 
     def ring(self, jobs: Sequence[NewJob] = ()) -> None:
         """Jobs were committed."""
@@ -99,24 +136,61 @@ class InMemoryJobs:
         self._wakeup = asyncio.Event()
         await run_jobs(self, work, pace, stop, self._wakeup)
 
-    async def report(self, limit: int) -> JobReport:
-        jobs = sorted(
-            (kept.job for kept in self._kept.values()), key=lambda job: (_ORDER.index(job.state), -job.priority, job.id)
-        )
-        count = {state: sum(job.state is state for job in jobs) for state in JobState}
+    async def report(self, limit: int, state: JobState | None = None) -> JobReport:
+        kept = sorted(self._kept.values(), key=lambda one: (_ORDER.index(one.job.state), *one.order))
+        count = {state: sum(one.job.state is state for one in kept) for state in JobState}
+        wanted = [one.job for one in kept if state in (None, one.job.state)]
+        waiting_since = (one.job.put_at for one in kept if one.job.state is JobState.WAITING)
         return JobReport(
             waiting=count[JobState.WAITING],
             running=count[JobState.RUNNING],
             dead=count[JobState.DEAD],
-            jobs=jobs[:limit],
+            jobs=wanted[:limit],
+            oldest_put_at=min(waiting_since, default=None),
+        )
+
+    async def backlog(self) -> Backlog:
+        waiting = [kept.job for kept in self._kept.values() if kept.job.state is JobState.WAITING]
+        groups: dict[tuple[str, int], list[Job]] = {}
+        for job in waiting:
+            groups.setdefault((job.kind, job.priority), []).append(job)
+        return Backlog(
+            waiting=[
+                WaitingJobs(
+                    kind=kind, priority=priority, count=len(jobs), oldest_put_at=min(job.put_at for job in jobs)
+                )
+                for (kind, priority), jobs in sorted(groups.items())
+            ],
+            unsummarised_messages=sum(self.unsummarised(job.ref) for job in waiting if job.kind == COMPACT),
         )
 
     async def retry(self, id: int) -> None:
+        self._revive(self._dead(id), Priority.MANUAL)
+        self.ring()
+
+    async def retry_all(self) -> int:
+        dead = [kept for kept in self._kept.values() if kept.job.state is JobState.DEAD]
+        for kept in dead:
+            self._revive(kept, kept.job.priority)
+        if dead:
+            self.ring()
+        return len(dead)
+
+    async def discard(self, id: int) -> None:
+        del self._kept[self._dead(id).job.id]
+
+    def _dead(self, id: int) -> _Kept:
         kept = self._kept.get(id)
         if kept is None or kept.job.state is not JobState.DEAD:
             raise NotFound(f"no dead job {id}")
-        self._wait_again(kept, replace(kept.job, attempts=0, error=None), 0.0)
-        self.ring()
+        return kept
+
+    def _revive(self, kept: _Kept, priority: int) -> None:
+        """As if it were put now: where one like it waits, that one is raised."""
+        del self._kept[kept.job.id]
+        job = kept.job
+        new = NewJob(kind=job.kind, priority=priority, details=job.details)
+        self.put(job.ref, new, to_micros(system_clock()))
 
     # -- the queue -----------------------------------------------------------------------------------------
 
@@ -138,7 +212,7 @@ class InMemoryJobs:
         ]
         if not free:
             return None
-        kept = min(free, key=lambda one: (-one.job.priority, one.job.id))
+        kept = min(free, key=lambda one: one.order)
         kept.job = replace(kept.job, state=JobState.RUNNING, attempts=kept.job.attempts + 1, token=new_id())
         kept.leased_until = now + pace.lease_seconds
         return kept.job
@@ -157,7 +231,7 @@ class InMemoryJobs:
             failed = replace(kept.job, error=error)
             if again_in is None:
                 self._bury(job)
-                kept.job = replace(failed, state=JobState.DEAD, token="")
+                kept.job = replace(failed, state=JobState.DEAD, token="", due_at=None, died_at=system_clock())
             else:
                 self._wait_again(kept, failed, time.time() + again_in)
 

@@ -19,10 +19,22 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from everthread.adapters.jobs import postgres_statements as sql
-from everthread.core.clock import from_micros
+from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
-from everthread.core.jobs import Job, JobHandler, JobReport, JobState, NewJob, Pace
+from everthread.core.jobs import (
+    Backlog,
+    Job,
+    JobHandler,
+    JobReport,
+    JobState,
+    NewJob,
+    Pace,
+    Priority,
+    WaitingJobs,
+    next_round,
+    rounds_behind,
+)
 from everthread.core.nouns import Ref
 from everthread.jobs.worker import MAX_PAUSE_SECONDS
 
@@ -38,10 +50,33 @@ async def put(connection: Connection, conversation: int, ref: Ref, jobs: Sequenc
     """Write jobs, in the transaction that caused them. Those that would gather begin at once: for what is due later
     procrastinate looks every `poll_seconds` only, and here nobody waits for a single writer."""
     for job in jobs:
-        arguments = {"owner": ref.owner, "id": ref.id, "details": dict(job.details), "put_at": now}
-        if not await connection.fetchval(sql.LEARN, job.kind, conversation, job.priority, json.dumps(job.details)):
-            await defer(connection, job.kind, conversation, job.priority, arguments)
+        await _put(connection, conversation, ref, job, now)
         reach("job.written")
+
+
+async def _put(connection: Connection, conversation: int, ref: Ref, job: NewJob, now: int) -> None:
+    """One like it that waits may learn from a new one, and is written only then."""
+    while (waiting := await connection.fetchrow(sql.WAITING, job.kind, conversation)) is None:
+        round, priority = await _place(connection, ref.owner, job.priority, job.size)
+        place = {"level": job.priority, "round": round}
+        arguments = {"owner": ref.owner, "id": ref.id, "details": dict(job.details), "put_at": now, **place}
+        if await defer(connection, job.kind, conversation, priority, arguments):
+            return
+    id, level, is_untold = waiting
+    if job.priority > level:
+        round, priority = await _place(connection, ref.owner, job.priority, job.size)
+        await connection.execute(sql.RAISE, id, priority, job.priority, round)
+    if is_untold and job.details:
+        await connection.execute(sql.TELL, id, json.dumps(dict(job.details)))
+
+
+async def _place(connection: Connection, owner: str, level: int, size: int) -> tuple[int, int]:
+    """The round of a job that is put now, and the priority by which procrastinate takes it in its place."""
+    found = await connection.fetchrow(sql.PLACE, owner, level)
+    assert found is not None
+    round = next_round(*found)
+    rank = min(round + rounds_behind(size), sql.RANKS - 1)
+    return round, level * sql.RANKS - rank
 
 
 async def defer(
@@ -51,14 +86,22 @@ async def defer(
     priority: int,
     arguments: Mapping[str, Any],
     at: datetime | None = None,
-) -> None:
-    """Let a job wait, unless one like it does: a worker may have put it back since we looked."""
+) -> bool:
+    """Let a job wait, unless one like it does: a worker may have put it back since we looked. Gives whether it does."""
     await connection.execute("SAVEPOINT job")
+    is_first = True
     try:
         await connection.execute(sql.DEFER, kind, conversation, priority, json.dumps(arguments), at)
     except asyncpg.UniqueViolationError:
+        is_first = False
         await connection.execute("ROLLBACK TO job")
     await connection.execute("RELEASE job")
+    return is_first
+
+
+def level_of(priority: int) -> int:
+    """Our priority, from procrastinate's."""
+    return -(-priority // sql.RANKS)
 
 
 class PostgresJobs:
@@ -94,41 +137,79 @@ class PostgresJobs:
                 async with asyncio.timeout(min(MAX_PAUSE_SECONDS, 2.0**failures / 10)):
                     await stop.wait()
 
-    async def report(self, limit: int) -> JobReport:
+    async def report(self, limit: int, state: JobState | None = None) -> JobReport:
+        wanted = [status for status, one in _STATES.items() if state in (None, one)]
+
         async def work(connection: Connection) -> JobReport:
-            counts = {_STATES[row[0]]: row[1] for row in await connection.fetch(sql.COUNTS)}
-            jobs = [_job(row) for row in await connection.fetch(sql.LISTING, limit)]
-            waiting, running, dead = (counts.get(state, 0) for state in _STATES.values())
-            return JobReport(waiting=waiting, running=running, dead=dead, jobs=jobs)
+            counts = {_STATES[row[0]]: row[1:] for row in await connection.fetch(sql.COUNTS)}
+            jobs = [_job(row) for row in await connection.fetch(sql.LISTING, limit, wanted)]
+            (waiting, oldest), (running, _), (dead, _) = (counts.get(one, (0, None)) for one in _STATES.values())
+            oldest_put_at = None if oldest is None else from_micros(oldest)
+            return JobReport(waiting=waiting, running=running, dead=dead, jobs=jobs, oldest_put_at=oldest_put_at)
+
+        return await self._pool().read(work)
+
+    async def backlog(self) -> Backlog:
+        async def work(connection: Connection) -> Backlog:
+            waiting = [
+                WaitingJobs(kind=kind, priority=level, count=count, oldest_put_at=from_micros(oldest))
+                for kind, level, count, oldest in await connection.fetch(sql.BACKLOG)
+            ]
+            return Backlog(waiting=waiting, unsummarised_messages=await connection.fetchval(sql.UNSUMMARISED))
 
         return await self._pool().read(work)
 
     async def retry(self, id: int) -> None:
-        async def work(connection: Connection) -> None:
-            row = await connection.fetchrow(sql.LOCK_DEAD, id)
-            if row is None:
-                raise NotFound(f"no dead job {id}")
-            kind, conversation, priority, arguments = row
-            fresh = {name: value for name, value in json.loads(arguments).items() if name not in ("attempts", "error")}
-            await connection.execute(sql.DELETE, id)
-            await defer(connection, kind, conversation, priority, fresh)
-
-        await self._pool().write(work)
+        await self._pool().write(lambda c: _revive(c, id, Priority.MANUAL))
         self.ring()
+
+    async def retry_all(self) -> int:
+        async def work(connection: Connection) -> int:
+            count = 0
+            for (id,) in await connection.fetch(sql.ALL_DEAD):
+                with suppress(NotFound):  # another process came first
+                    await _revive(connection, id, Priority.WHEN_IDLE)
+                    count += 1
+            return count
+
+        count = await self._pool().write(work)
+        if count:
+            self.ring()
+        return count
+
+    async def discard(self, id: int) -> None:
+        await self._pool().write(lambda c: _take_out_dead(c, id))
+
+
+async def _take_out_dead(connection: Connection, id: int) -> Row:
+    row = await connection.fetchrow(sql.LOCK_DEAD, id)
+    if row is None:
+        raise NotFound(f"no dead job {id}")
+    await connection.execute(sql.DELETE, id)
+    return row
+
+
+async def _revive(connection: Connection, id: int, at_least: int) -> None:
+    """As if it were put now: where one like it waits, that one is raised."""
+    kind, conversation, level, arguments = await _take_out_dead(connection, id)
+    known = json.loads(arguments)
+    job = NewJob(kind=kind, priority=max(level, at_least), details=known["details"])
+    await _put(connection, conversation, Ref(known["owner"], known["id"]), job, to_micros(system_clock()))
 
 
 def _job(row: Row) -> Job:
-    id, kind, priority, status, attempts, scheduled_at, arguments = row
+    id, kind, level, status, attempts, scheduled_at, arguments = row
     known = json.loads(arguments)
     return Job(
         id=id,
         kind=kind,
         ref=Ref(known["owner"], known["id"]),
-        priority=priority,
+        priority=level,
         details=known["details"],
         state=_STATES[status],
         attempts=attempts + known.get("attempts", 0),
         error=known.get("error"),
         due_at=scheduled_at,
         put_at=from_micros(known["put_at"]),
+        died_at=from_micros(known["died_at"]) if "died_at" in known else None,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from everthread.core.jobs import COMPACT
+
 SCHEMA = "everthread_jobs"
 
 HOME = "left(md5(current_schema()), 8)"
@@ -14,21 +16,47 @@ _OURS = f"j.queue_name LIKE '%@' || {HOME}"
 WHICH_HOME = f"SELECT {HOME}"
 """What our queues are named after."""
 
-LEARN = f"""
-WITH waiting AS (
-    SELECT j.id FROM {SCHEMA}.procrastinate_jobs j
-    WHERE j.queueing_lock = {HOME} || ':' || $1::text || ':' || $2::bigint AND j.status = 'todo' FOR UPDATE
-), learnt AS (
-    UPDATE {SCHEMA}.procrastinate_jobs j
-    SET priority = greatest(j.priority, $3::int),
-        args = CASE WHEN j.args -> 'details' = '{{}}' THEN jsonb_set(j.args, '{{details}}', $4::text::jsonb)
-            ELSE j.args END
-    FROM waiting
-    WHERE j.id = waiting.id
-      AND ($3::int > j.priority OR j.args -> 'details' = '{{}}' AND $4::text::jsonb <> '{{}}')
-)
-SELECT EXISTS (SELECT 1 FROM waiting)"""
-"""Whether a job like it waits, which may learn from the new one."""
+RANKS = 1 << 24
+"""Procrastinate takes the highest priority, and of equal ones the oldest. So its priority says both our level and our
+rank in it: level * RANKS - rank. It is a number of 32 bits, so ranks end here; jobs beyond wait in order of arrival."""
+_LEVEL = f"ceil(j.priority / {RANKS}.0)::int"
+
+INDEX_ROUNDS = f"""
+CREATE INDEX IF NOT EXISTS everthread_rounds ON {SCHEMA}.procrastinate_jobs
+    ((args ->> 'owner'), ((args ->> 'level')::int), ((args ->> 'round')::int)) WHERE status IN ('todo', 'doing')"""
+"""An index of ours on procrastinate's table, by which the last round of an owner is found."""
+
+DROP_ROUNDS = f"DROP INDEX IF EXISTS {SCHEMA}.everthread_rounds"
+
+_IN_LEVEL = f"j.priority > ($2::int - 1) * {RANKS} AND j.priority <= $2::int * {RANKS} AND {_OURS}"
+
+PLACE = f"""
+SELECT greatest(
+    0,
+    (SELECT $2::int * {RANKS} - min(j.priority) FROM {SCHEMA}.procrastinate_jobs j
+     WHERE j.status = 'doing' AND {_IN_LEVEL}),
+    (SELECT coalesce((j.args ->> 'round')::int, 1) - 1 FROM {SCHEMA}.procrastinate_jobs j
+     WHERE j.status = 'todo' AND {_IN_LEVEL} ORDER BY j.priority DESC, j.id LIMIT 1)
+), coalesce((
+    SELECT max((j.args ->> 'round')::int) FROM {SCHEMA}.procrastinate_jobs j
+    WHERE j.status IN ('todo', 'doing') AND j.args ->> 'owner' = $1::text AND (j.args ->> 'level')::int = $2::int
+      AND {_OURS}
+), 0)"""
+"""The round that a level has come to, and that of an owner's last job in it."""
+
+WAITING = f"""
+SELECT j.id, {_LEVEL}, j.args -> 'details' = '{{}}' FROM {SCHEMA}.procrastinate_jobs j
+WHERE j.queueing_lock = {HOME} || ':' || $1::text || ':' || $2::bigint AND j.status = 'todo' FOR UPDATE"""
+"""The job of a kind and conversation that waits, and whether it could be told more."""
+
+RAISE = f"""
+UPDATE {SCHEMA}.procrastinate_jobs
+SET priority = $2::int, args = args || jsonb_build_object('level', $3::int, 'round', $4::int) WHERE id = $1"""
+"""Let a job that waits be as urgent as the one that was put after it."""
+
+TELL = f"""
+UPDATE {SCHEMA}.procrastinate_jobs SET args = jsonb_set(args, '{{details}}', $2::text::jsonb) WHERE id = $1"""
+"""Let a job that waits know what the one knew that was put after it."""
 
 DEFER = f"""
 SELECT {SCHEMA}.procrastinate_defer_jobs_v1(ARRAY[ROW(
@@ -42,31 +70,56 @@ SELECT EXISTS (SELECT 1 FROM {SCHEMA}.procrastinate_jobs j WHERE j.status IN ('t
 """Whether one waits or runs."""
 
 COUNTS = f"""
-SELECT j.status::text, count(*) FROM {SCHEMA}.procrastinate_jobs j
+SELECT j.status::text, count(*), min((j.args ->> 'put_at')::bigint) FROM {SCHEMA}.procrastinate_jobs j
 WHERE j.status IN ('todo', 'doing', 'failed') AND {_OURS} GROUP BY j.status"""
-"""How many there are."""
+"""How many there are, and since when."""
+
+OLDEST_WAITING = f"""
+SELECT min((j.args ->> 'put_at')::bigint) FROM {SCHEMA}.procrastinate_jobs j WHERE j.status = 'todo' AND {_OURS}"""
+"""Since when the oldest has been waiting."""
+
+BACKLOG = f"""
+SELECT {_KIND}, {_LEVEL}, count(*), min((j.args ->> 'put_at')::bigint) FROM {SCHEMA}.procrastinate_jobs j
+WHERE j.status = 'todo' AND {_OURS} GROUP BY 1, 2 ORDER BY 1, 2"""
+"""What waits."""
+
+UNSUMMARISED = f"""
+SELECT coalesce(sum(greatest(0, c.leaf_depth - coalesce((
+    SELECT e.depth FROM compactions s
+    JOIN entries e ON e.owner = s.owner AND e.conversation = s.conversation AND e.seq = s.last_seq
+    WHERE s.owner = c.owner AND s.conversation = c.number AND s.undone_at IS NULL AND s.invalid_at IS NULL
+    ORDER BY s.last_seq DESC LIMIT 1), 0))), 0)::bigint
+FROM {SCHEMA}.procrastinate_jobs j
+JOIN conversations c ON c.owner = j.args ->> 'owner' AND c.number = {_CONVERSATION}
+WHERE j.status = 'todo' AND j.queue_name = '{COMPACT}@' || {HOME}"""
+"""How many messages are in no summary, where a compaction waits; after a fork, what any branch has summed up counts."""
 
 JOBS_IN_STATE = f"""
 SELECT count(*) FROM {SCHEMA}.procrastinate_jobs j WHERE j.status = '{{status}}' AND {_OURS}"""
 """How many there are in one of procrastinate's states, whose name comes from here."""
 
 LISTING = f"""
-SELECT j.id, {_KIND}, j.priority, j.status::text, j.attempts + (j.status = 'doing')::int, j.scheduled_at, j.args::text
-FROM {SCHEMA}.procrastinate_jobs j WHERE j.status IN ('todo', 'doing', 'failed') AND {_OURS}
+SELECT j.id, {_KIND}, {_LEVEL}, j.status::text, j.attempts + (j.status = 'doing')::int, j.scheduled_at, j.args::text
+FROM {SCHEMA}.procrastinate_jobs j WHERE j.status::text = ANY($2::text[]) AND {_OURS}
 ORDER BY j.status DESC, j.priority DESC, j.id LIMIT $1"""
 """The dead ones, those that run, those that wait: such is the order of procrastinate's states."""
 
 LOCK_DEAD = f"""
-SELECT {_KIND}, {_CONVERSATION}, j.priority, j.args::text
+SELECT {_KIND}, {_CONVERSATION}, {_LEVEL}, j.args::text
 FROM {SCHEMA}.procrastinate_jobs j WHERE j.id = $1 AND j.status = 'failed' AND {_OURS} FOR UPDATE"""
 """One that was given up."""
+
+ALL_DEAD = f"""
+SELECT j.id FROM {SCHEMA}.procrastinate_jobs j WHERE j.status = 'failed' AND {_OURS} ORDER BY j.priority DESC, j.id"""
+"""Those that were given up."""
 
 DELETE = f"DELETE FROM {SCHEMA}.procrastinate_jobs WHERE id = $1"
 """Remove a job."""
 
 NOTE_ERROR = f"""
-UPDATE {SCHEMA}.procrastinate_jobs SET args = args || jsonb_build_object('error', $2::text) WHERE id = $1"""
-"""What a job was given up for."""
+UPDATE {SCHEMA}.procrastinate_jobs
+SET args = args || jsonb_build_object('error', $2::text, 'died_at', $3::bigint) WHERE id = $1"""
+"""What a job was given up for, and when."""
 
 BURY = f"DELETE FROM {SCHEMA}.procrastinate_jobs j WHERE j.queueing_lock = $1 AND j.status = 'failed'"
 """What died before is made up for, or dies again."""

@@ -24,11 +24,11 @@ from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.worker import Worker
 
 from everthread.adapters.jobs import postgres_statements as sql
-from everthread.adapters.jobs.postgres import defer
+from everthread.adapters.jobs.postgres import defer, level_of
 from everthread.adapters.stores.postgres.address import Address
 from everthread.adapters.stores.postgres.pool import Connection, Pool
 from everthread.core.cancellation import cancel_count
-from everthread.core.clock import from_micros, system_clock
+from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.jobs import LOST, Job, JobHandler, JobState, Pace, error_text, pause_before_next
 from everthread.core.nouns import Ref
 
@@ -108,7 +108,7 @@ class _Worker(Worker):
         lost = await connection.fetch(sql.LOCK_LOST, self._pace.lease_seconds, self.worker_id, list(self._running_ids))
         for id, queueing_lock, attempts in lost:
             if pause_before_next(attempts, self._pace) is None:
-                await connection.execute(sql.NOTE_ERROR, id, LOST)
+                await connection.execute(sql.NOTE_ERROR, id, LOST, to_micros(system_clock()))
                 await connection.execute(sql.BURY, queueing_lock)
                 await connection.execute(sql.GIVE_UP, id)
             else:
@@ -171,7 +171,7 @@ class _JobTask:
 
         async def work(connection: Connection) -> None:
             await connection.execute(sql.BURY, context.job.queueing_lock)
-            await connection.execute(sql.NOTE_ERROR, job.id, error)
+            await connection.execute(sql.NOTE_ERROR, job.id, error, to_micros(system_clock()))
 
         await self.pool.write(work)
         raise JobDead(error)
@@ -187,7 +187,7 @@ class _JobTask:
             id=context.job.id,
             kind=self.kind,
             ref=Ref(arguments["owner"], arguments["id"]),
-            priority=context.job.priority,
+            priority=level_of(context.job.priority),
             details=arguments["details"],
             state=JobState.RUNNING,
             attempts=context.job.attempts + arguments.get("attempts", 0) + 1,

@@ -12,11 +12,27 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from everthread.adapters.stores.layout import SEQ_BITS
 from everthread.core.clock import from_micros
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.ids import new_id
-from everthread.core.jobs import LOST, Job, JobHandler, JobReport, JobState, NewJob, Pace, WakeFilter
+from everthread.core.jobs import (
+    COMPACT,
+    LOST,
+    Backlog,
+    Job,
+    JobHandler,
+    JobReport,
+    JobState,
+    NewJob,
+    Pace,
+    Priority,
+    WaitingJobs,
+    WakeFilter,
+    next_round,
+    rounds_behind,
+)
 from everthread.core.nouns import Ref
 from everthread.jobs.worker import run_jobs
 
@@ -26,13 +42,29 @@ if TYPE_CHECKING:
 _STATES = (JobState.WAITING, JobState.RUNNING, JobState.DEAD)
 """By their numbers in the table."""
 
+_PASSED = """max(
+    coalesce((SELECT max(rank) FROM jobs WHERE state = 1 AND priority = :priority), 0),
+    coalesce((SELECT round - 1 FROM jobs WHERE state = 0 AND priority = :priority ORDER BY rank, number LIMIT 1), 0))"""
+_OF_OWNER = """
+coalesce((SELECT max(round) FROM jobs WHERE state < 2 AND owner = :owner AND priority = :priority), 0)"""
+
+PLACE = f"SELECT {_PASSED}, {_OF_OWNER}"
+"""The round that a level has come to, and that of an owner's last job in it."""
+
+WAITING = "SELECT number, priority, details = '{}' FROM jobs WHERE conversation = ? AND kind = ? AND state = 0"
+"""The job of a kind and conversation that waits, and whether it could be told more."""
+
 PUT = """
-INSERT INTO jobs (conversation, kind, priority, details, state, attempts, due_at, leased_until, put_at)
-VALUES (?, ?, ?, ?, 0, 0, ?, 0, ?)
-ON CONFLICT (conversation, kind) WHERE state = 0 DO UPDATE
-SET priority = max(priority, excluded.priority), details = iif(details = '{}', excluded.details, details)
-WHERE excluded.priority > priority OR details = '{}' AND excluded.details <> '{}'"""
-"""Let a job wait; the one that waits already may learn from it, and is written only then."""
+INSERT INTO jobs
+    (conversation, owner, kind, priority, round, rank, details, state, attempts, due_at, leased_until, put_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, 0, ?)"""
+"""Let a job wait."""
+
+RAISE = "UPDATE jobs SET priority = ?, round = ?, rank = ? WHERE number = ?"
+"""Let a job that waits be as urgent as the one that was put after it."""
+
+TELL = "UPDATE jobs SET details = ? WHERE number = ?"
+"""Let a job that waits know what the one knew that was put after it."""
 
 FORGET = "DELETE FROM jobs WHERE conversation = ?"
 """Take out the jobs of an erased conversation."""
@@ -43,19 +75,44 @@ FORGET_ERRORS = "UPDATE jobs SET error = NULL WHERE conversation = ? AND error I
 IS_ANY_LEFT = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state < 2)"
 """Whether one waits or runs."""
 
-IS_ANY_DUE = """
-SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 0 AND due_at <= :now OR state = 1 AND leased_until < :now)"""
+_NEXT = """
+SELECT j.number FROM jobs j
+WHERE j.state = 0 AND j.due_at <= :now AND j.kind IN (SELECT value FROM json_each(:kinds))
+  AND NOT EXISTS (SELECT 1 FROM jobs r WHERE r.conversation = j.conversation AND r.state = 1)
+ORDER BY j.priority DESC, j.rank, j.number LIMIT 1"""
+"""Read in the order of the index, so that it costs the same however many wait."""
+
+IS_ANY_DUE = f"""
+SELECT EXISTS ({_NEXT}) OR EXISTS (SELECT 1 FROM jobs WHERE state = 1 AND leased_until < :now)"""
 """Whether one can be taken, or taken back."""
 
-COUNTS = "SELECT state, count(*) FROM jobs GROUP BY state"
-"""How many there are."""
+COUNTS = "SELECT state, count(*), min(put_at) FROM jobs GROUP BY state"
+"""How many there are, and since when."""
+
+OLDEST_WAITING = "SELECT min(put_at) FROM jobs WHERE state = 0"
+"""Since when the oldest has been waiting."""
+
+BACKLOG = "SELECT kind, priority, count(*), min(put_at) FROM jobs WHERE state = 0 GROUP BY kind, priority ORDER BY 1, 2"
+"""What waits."""
+
+UNSUMMARISED = f"""
+SELECT coalesce(sum(max(0, c.leaf_depth - coalesce((
+    SELECT e.depth FROM compactions s CROSS JOIN entries e
+    ON e.key = s.conversation << {SEQ_BITS} | s.last_seq
+    WHERE s.conversation = c.number AND s.undone_at IS NULL AND s.invalid_at IS NULL
+    ORDER BY s.last_seq DESC LIMIT 1), 0))), 0)
+FROM jobs j CROSS JOIN conversations c ON c.number = j.conversation WHERE j.state = 0 AND j.kind = '{COMPACT}'"""
+"""How many messages are in no summary, where a compaction waits; after a fork, what any branch has summed up counts."""
 
 _JOB = (
-    "j.number, j.kind, c.owner, c.id, j.priority, j.details, j.state, j.attempts, j.error, j.due_at, j.put_at, j.token"
+    "j.number, j.kind, c.owner, c.id, j.priority, j.details, j.state, j.attempts, j.error, "
+    "j.due_at, j.put_at, j.died_at, j.token"
 )
 _JOBS = f"SELECT {_JOB} FROM jobs j JOIN conversations c ON c.number = j.conversation"
 
-LISTING = f"{_JOBS} ORDER BY j.state DESC, j.priority DESC, j.number LIMIT ?"
+LISTING = f"""
+{_JOBS} WHERE j.state IN (SELECT value FROM json_each(?))
+ORDER BY j.state DESC, j.priority DESC, j.rank, j.number LIMIT ?"""
 """The dead ones, those that run, those that wait."""
 
 ONE = f"{_JOBS} WHERE j.number = ?"
@@ -65,7 +122,8 @@ _LIKE_IT_WAITS = """
 EXISTS (SELECT 1 FROM jobs w WHERE w.conversation = jobs.conversation AND w.kind = jobs.kind AND w.state = 0)"""
 
 GIVE_UP_LOST = (
-    "UPDATE jobs SET state = 2, error = ?, token = NULL WHERE state = 1 AND leased_until < ? AND attempts >= ?"
+    "UPDATE jobs SET state = 2, error = ?, token = NULL, died_at = ? "
+    "WHERE state = 1 AND leased_until < ? AND attempts >= ?"
 )
 """A job that outlived so many workers is not given to another."""
 
@@ -75,14 +133,9 @@ DROP_LOST = f"DELETE FROM jobs WHERE state = 1 AND leased_until < ? AND {_LIKE_I
 TAKE_BACK_LOST = "UPDATE jobs SET state = 0, token = NULL, due_at = 0 WHERE state = 1 AND leased_until < ?"
 """Let the other jobs of dead workers wait again."""
 
-CLAIM = """
-UPDATE jobs SET state = 1, attempts = attempts + 1, token = ?, leased_until = ?
-WHERE number = (
-    SELECT j.number FROM jobs j
-    WHERE j.state = 0 AND j.due_at <= ? AND j.kind IN (SELECT value FROM json_each(?))
-      AND NOT EXISTS (SELECT 1 FROM jobs r WHERE r.conversation = j.conversation AND r.state = 1)
-    ORDER BY j.priority DESC, j.number LIMIT 1)
-RETURNING number"""
+CLAIM = f"""
+UPDATE jobs SET state = 1, attempts = attempts + 1, token = :token, leased_until = :until
+WHERE number = ({_NEXT}) RETURNING number"""
 """Take the next job whose conversation has none running."""
 
 HEARTBEAT = "UPDATE jobs SET leased_until = ? WHERE number = ? AND token = ?"
@@ -97,7 +150,7 @@ BURY = "DELETE FROM jobs WHERE conversation = ? AND kind = ? AND state = 2"
 HELD = "SELECT conversation, kind FROM jobs WHERE number = ? AND token = ?"
 """Whose a job is, while we hold it."""
 
-DIE = "UPDATE jobs SET state = 2, error = ?, token = NULL WHERE number = ?"
+DIE = "UPDATE jobs SET state = 2, error = ?, token = NULL, due_at = 0, died_at = ? WHERE number = ?"
 """Give it up."""
 
 DROP_IF_LIKE_IT_WAITS = f"DELETE FROM jobs WHERE number = ? AND {_LIKE_IT_WAITS}"
@@ -108,8 +161,11 @@ UPDATE jobs SET state = 0, error = coalesce(?, error), due_at = ?, attempts = at
 WHERE number = ?"""
 """Let it wait until a time."""
 
-REVIVE = "UPDATE jobs SET state = 0, error = NULL, due_at = 0, attempts = 0 WHERE number = ? AND state = 2"
-"""Let a dead one wait again."""
+TAKE_OUT_DEAD = "DELETE FROM jobs WHERE state = 2 AND number = ? RETURNING conversation, owner, kind, priority, details"
+"""Take out one that was given up."""
+
+ALL_DEAD = "SELECT number FROM jobs WHERE state = 2 ORDER BY priority DESC, rank, number"
+"""Those that were given up."""
 
 NEXT_DUE = """
 SELECT min(at) FROM (
@@ -119,12 +175,31 @@ SELECT min(at) FROM (
 """When the next pause or lease is over. Those of a busy conversation are looked at when what runs has ended."""
 
 
-def put(connection: sqlite3.Connection, conversation: int, jobs: Sequence[NewJob], now: int) -> None:
-    """Write jobs, in the transaction that caused them."""
+def put(connection: sqlite3.Connection, conversation: int, owner: str, jobs: Sequence[NewJob], now: int) -> None:
+    """Write jobs, in the transaction that caused them. One like it that waits may learn from a new one, and is written
+    only then."""
     for job in jobs:
-        due = _micros(job.gather_seconds) if job.gather_seconds else 0
-        connection.execute(PUT, (conversation, job.kind, job.priority, json.dumps(dict(job.details)), due, now))
+        details = json.dumps(dict(job.details))
+        waiting = connection.execute(WAITING, (conversation, job.kind)).fetchone()
+        if waiting is None:
+            due = _micros(job.gather_seconds) if job.gather_seconds else 0
+            place = _place(connection, owner, job.priority, job.size)
+            values = (conversation, owner, job.kind, job.priority, *place, details, due, now)
+            connection.execute(PUT, values)
+        else:
+            number, priority, is_untold = waiting
+            if job.priority > priority:
+                place = _place(connection, owner, job.priority, job.size)
+                connection.execute(RAISE, (job.priority, *place, number))
+            if is_untold and job.details:
+                connection.execute(TELL, (details, number))
         reach("job.written")
+
+
+def _place(connection: sqlite3.Connection, owner: str, priority: int, size: int) -> tuple[int, int]:
+    """The round and rank of a job that is put now."""
+    round = next_round(*connection.execute(PLACE, {"owner": owner, "priority": priority}).fetchone())
+    return round, round + rounds_behind(size)
 
 
 class SqliteJobs:
@@ -155,17 +230,29 @@ class SqliteJobs:
         self._wakeup = asyncio.Event()
         await run_jobs(self, work, pace, stop, self._wakeup)
 
-    async def report(self, limit: int) -> JobReport:
-        return await self._engine().read(lambda c: _report(c, limit))
+    async def report(self, limit: int, state: JobState | None = None) -> JobReport:
+        return await self._engine().read(lambda c: _report(c, limit, state))
+
+    async def backlog(self) -> Backlog:
+        return await self._engine().read(_backlog)
 
     async def retry(self, id: int) -> None:
-        await self._engine().write(lambda c: _revive(c, id))
+        await self._engine().write(lambda c: _revive(c, id, Priority.MANUAL))
         self.ring()
+
+    async def retry_all(self) -> int:
+        count = await self._engine().write(_revive_all)
+        if count:
+            self.ring()
+        return count
+
+    async def discard(self, id: int) -> None:
+        await self._engine().write(lambda c: _take_out_dead(c, id))
 
     # -- the queue -----------------------------------------------------------------------------------------
 
     async def claim(self, kinds: Sequence[str], pace: Pace) -> Job | None:
-        due = {"now": _micros()}
+        due = {"now": _micros(), "kinds": json.dumps(list(kinds))}
         if not await self._engine().read(lambda c: c.execute(IS_ANY_DUE, due).fetchone()[0]):
             return None  # the writer is for those who have something to write
         return await self._engine().write(lambda c: _claim(c, kinds, pace))
@@ -194,10 +281,11 @@ def _micros(after_seconds: float = 0.0) -> int:
 
 def _claim(connection: sqlite3.Connection, kinds: Sequence[str], pace: Pace) -> Job | None:
     now = _micros()
-    connection.execute(GIVE_UP_LOST, (LOST, now, pace.most_attempts))
+    connection.execute(GIVE_UP_LOST, (LOST, now, now, pace.most_attempts))
     connection.execute(DROP_LOST, (now,))
     connection.execute(TAKE_BACK_LOST, (now,))
-    values = (new_id(), _micros(pace.lease_seconds), now, json.dumps(list(kinds)))
+    until = _micros(pace.lease_seconds)
+    values = {"token": new_id(), "until": until, "now": now, "kinds": json.dumps(list(kinds))}
     claimed = connection.execute(CLAIM, values).fetchall()
     return _job(connection.execute(ONE, claimed[0]).fetchone()) if claimed else None
 
@@ -213,7 +301,7 @@ def _fail(connection: sqlite3.Connection, job: Job, error: str, again_in: float 
         return
     for row in connection.execute(HELD, (job.id, job.token)).fetchall():
         connection.execute(BURY, row)
-        connection.execute(DIE, (error, job.id))
+        connection.execute(DIE, (error, _micros(), job.id))
 
 
 def _wait_again(connection: sqlite3.Connection, job: Job, error: str | None, due: int, begun: int) -> None:
@@ -223,23 +311,51 @@ def _wait_again(connection: sqlite3.Connection, job: Job, error: str | None, due
         connection.execute(WAIT_AGAIN, (error, due, begun, job.id))
 
 
-def _revive(connection: sqlite3.Connection, id: int) -> None:
-    row = connection.execute(ONE, (id,)).fetchone()
-    if row is None or _STATES[row[6]] is not JobState.DEAD:
+def _take_out_dead(connection: sqlite3.Connection, id: int) -> Sequence[Any]:
+    found = connection.execute(TAKE_OUT_DEAD, (id,)).fetchall()
+    if not found:
         raise NotFound(f"no dead job {id}")
-    if not connection.execute(DROP_IF_LIKE_IT_WAITS, (id,)).rowcount:
-        connection.execute(REVIVE, (id,))
+    row: Sequence[Any] = found[0]
+    return row
 
 
-def _report(connection: sqlite3.Connection, limit: int) -> JobReport:
-    counts = dict(connection.execute(COUNTS).fetchall())
-    waiting, running, dead = (counts.get(number, 0) for number in range(len(_STATES)))
-    jobs = [_job(row) for row in connection.execute(LISTING, (limit,))]
-    return JobReport(waiting=waiting, running=running, dead=dead, jobs=jobs)
+def _revive(connection: sqlite3.Connection, id: int, at_least: int) -> None:
+    """As if it were put now: where one like it waits, that one is raised."""
+    conversation, owner, kind, priority, details = _take_out_dead(connection, id)
+    job = NewJob(kind=kind, priority=max(priority, at_least), details=json.loads(details))
+    put(connection, conversation, owner, [job], _micros())
+
+
+def _revive_all(connection: sqlite3.Connection) -> int:
+    dead = connection.execute(ALL_DEAD).fetchall()
+    for (id,) in dead:
+        _revive(connection, id, Priority.WHEN_IDLE)
+    return len(dead)
+
+
+def _report(connection: sqlite3.Connection, limit: int, state: JobState | None) -> JobReport:
+    counts = {number: (count, oldest) for number, count, oldest in connection.execute(COUNTS)}
+    (waiting, oldest), (running, _), (dead, _) = (counts.get(number, (0, None)) for number in range(len(_STATES)))
+    states = [number for number, one in enumerate(_STATES) if state in (None, one)]
+    return JobReport(
+        waiting=waiting,
+        running=running,
+        dead=dead,
+        jobs=[_job(row) for row in connection.execute(LISTING, (json.dumps(states), limit))],
+        oldest_put_at=None if oldest is None else from_micros(oldest),
+    )
+
+
+def _backlog(connection: sqlite3.Connection) -> Backlog:
+    waiting = [
+        WaitingJobs(kind=kind, priority=priority, count=count, oldest_put_at=from_micros(oldest))
+        for kind, priority, count, oldest in connection.execute(BACKLOG)
+    ]
+    return Backlog(waiting=waiting, unsummarised_messages=connection.execute(UNSUMMARISED).fetchone()[0])
 
 
 def _job(row: Sequence[Any]) -> Job:
-    number, kind, owner, id, priority, details, state, attempts, error, due_at, put_at, token = row
+    number, kind, owner, id, priority, details, state, attempts, error, due_at, put_at, died_at, token = row
     return Job(
         id=number,
         kind=kind,
@@ -251,5 +367,6 @@ def _job(row: Sequence[Any]) -> Job:
         error=error,
         due_at=datetime.fromtimestamp(due_at / 1e6, UTC) if due_at else None,
         put_at=from_micros(put_at),
+        died_at=None if died_at is None else from_micros(died_at),
         token=token or "",
     )

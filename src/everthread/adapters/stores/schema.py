@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
+from everthread.adapters.jobs.postgres_statements import DROP_ROUNDS, INDEX_ROUNDS
 from everthread.core.errors import StoreError
 
 Database = Literal["sqlite", "postgres"]
@@ -27,6 +28,7 @@ BEFORE_FIRST = 0
 
 _CREATE = re.compile(r"CREATE (?:UNIQUE |VIRTUAL )?(?:TABLE|INDEX|VIEW) ")
 _TABLE = re.compile(r"CREATE (?:VIRTUAL )?TABLE (\w+)")
+_OF_JOBS = re.compile(r"\b(?:TABLE|ON) jobs\b")
 _VIEW = re.compile(r"CREATE VIEW (\w+)")
 
 
@@ -71,13 +73,44 @@ class Migration(NamedTuple):
 
 def _first_from_0021(database: Database) -> Sequence[str]:
     """Rename the old tables that changed, create the new ones, and copy the rows over."""
-    missing = [_CREATE.sub(r"\g<0>IF NOT EXISTS ", statement, count=1) for statement in create(database)]
+    missing = [
+        _CREATE.sub(r"\g<0>IF NOT EXISTS ", statement, count=1)
+        for statement in create(database)
+        if _OF_JOBS.search(statement) is None  # revision 0021 has this table, as it was before version 2
+    ]
     steps = _render(f"migrations/from_0021_{database}.sql", database)
     place = steps.index("CREATE MISSING TABLES")
     return [*steps[:place], *missing, *steps[place + 1 :]]
 
 
-MIGRATIONS = (Migration(version=1, upgrade=_first_from_0021, downgrade=drop),)
+def _let_owners_take_turns(database: Database) -> Sequence[str]:
+    """Jobs know their owner, their place in the order (`core/jobs.py`) and when they died."""
+    if database == "postgres":
+        return [INDEX_ROUNDS]
+    columns = ("owner TEXT NOT NULL DEFAULT ''", "round INTEGER NOT NULL DEFAULT 0", "rank INTEGER NOT NULL DEFAULT 0")
+    return [
+        *(f"ALTER TABLE jobs ADD COLUMN {column}" for column in (*columns, "died_at BIGINT")),
+        "UPDATE jobs SET owner = (SELECT c.owner FROM conversations c WHERE c.number = jobs.conversation)",
+        "DROP INDEX jobs_in_order",
+        *(statement for statement in create(database) if re.search(r"INDEX jobs_by_", statement)),
+    ]
+
+
+def _let_jobs_wait_in_one_line(database: Database) -> Sequence[str]:
+    if database == "postgres":
+        return [DROP_ROUNDS]
+    return [
+        "DROP INDEX jobs_by_rank",
+        "DROP INDEX jobs_by_owner",
+        *(f"ALTER TABLE jobs DROP COLUMN {column}" for column in ("owner", "round", "rank", "died_at")),
+        "CREATE INDEX jobs_in_order ON jobs (state, priority DESC, number)",
+    ]
+
+
+MIGRATIONS = (
+    Migration(version=1, upgrade=_first_from_0021, downgrade=drop),
+    Migration(version=2, upgrade=_let_owners_take_turns, downgrade=_let_jobs_wait_in_one_line),
+)
 """Every step, oldest first. A new one comes with the same change in `schema.sql`: a test compares what both make."""
 
 VERSION = MIGRATIONS[-1].version

@@ -462,10 +462,11 @@ CREATE TABLE model_usage (
 ) WITHOUT ROWID;
 
 -- On PostgreSQL jobs are procrastinate's, in a schema of their own.
-CREATE TABLE jobs (number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, conversation BIGINT NOT NULL, kind TEXT NOT NULL, priority INTEGER NOT NULL, details TEXT NOT NULL, state SMALLINT NOT NULL, attempts INTEGER NOT NULL, due_at BIGINT NOT NULL, leased_until BIGINT NOT NULL, token TEXT, error TEXT, put_at BIGINT NOT NULL);  --sqlite
+CREATE TABLE jobs (number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, conversation BIGINT NOT NULL, kind TEXT NOT NULL, priority INTEGER NOT NULL, details TEXT NOT NULL, state SMALLINT NOT NULL, attempts INTEGER NOT NULL, due_at BIGINT NOT NULL, leased_until BIGINT NOT NULL, token TEXT, error TEXT, put_at BIGINT NOT NULL, owner TEXT NOT NULL DEFAULT '', round INTEGER NOT NULL DEFAULT 0, rank INTEGER NOT NULL DEFAULT 0, died_at BIGINT);  --sqlite
 CREATE UNIQUE INDEX jobs_waiting ON jobs (conversation, kind) WHERE state = 0;  --sqlite
 CREATE UNIQUE INDEX jobs_running ON jobs (conversation) WHERE state = 1;  --sqlite
-CREATE INDEX jobs_in_order ON jobs (state, priority DESC, number);  --sqlite
+CREATE INDEX jobs_by_rank ON jobs (state, priority DESC, rank, number);  --sqlite
+CREATE INDEX jobs_by_owner ON jobs (owner, priority, round) WHERE state < 2;  --sqlite
 
 -- -- imports ----------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Maintenance: counts, the log of compactions, verification, and erasing for good."""
+"""Maintenance: counts, background jobs, the log of compactions, verification, and erasing for good."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -16,13 +16,23 @@ from everthread.core.compactions import Compaction
 from everthread.core.errors import Invalid
 from everthread.core.events import CompactionCompleted, Event, Recalled, TurnEnded
 from everthread.core.ids import MAX_ID_CHARACTERS
-from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, Limit, PathId, RequestModel
+from everthread.core.jobs import Job, JobState, priority_name
+from everthread.http.dependencies import (
+    AdminDep,
+    CallerDep,
+    ConversationDep,
+    EverthreadDep,
+    Limit,
+    PathId,
+    RequestModel,
+)
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import EraseOut, erase_out
 from everthread.instance import Everthread
 
 router = APIRouter(tags=["maintenance"])
 _PAGE = 1000
+JobId = Annotated[int, Path(ge=0, le=2**63 - 1)]
 _ADDRESS_FIELDS = ("owner", "conversation_id")
 
 
@@ -36,6 +46,38 @@ class Stats(BaseModel):
         description="Counts and bytes of the whole database; null without an admin key."
     )
     jobs: dict[str, int] | None
+
+
+class JobOut(BaseModel):
+    """A background job of a conversation."""
+
+    id: int
+    kind: str
+    owner: str
+    conversation_id: str
+    state: JobState
+    priority: str = Field(description="`manual`, `waited_for`, `in_use`, `automatic` or `when_idle`.")
+    attempts: int
+    error: str | None = Field(description="Of the last attempt.")
+    put_at: datetime
+    due_at: datetime | None
+    died_at: datetime | None = Field(description="When it was given up; null unless it is dead.")
+
+
+class JobsOut(BaseModel):
+    """Background jobs of all owners: dead ones first, then running, then waiting ones in the order of execution."""
+
+    waiting: int
+    running: int
+    dead: int
+    oldest_put_at: datetime | None = Field(description="Since when the oldest of those that wait has been waiting.")
+    items: list[JobOut]
+
+
+class JobsRetried(BaseModel):
+    """How many jobs were put back."""
+
+    retried: int
 
 
 class LoggedEvent(BaseModel):
@@ -96,6 +138,51 @@ async def stats(et: EverthreadDep, caller: CallerDep) -> Response:
             "jobs": report and {"waiting": report.waiting, "running": report.running, "dead": report.dead},
         }
     )
+
+
+@router.get("/jobs", response_model=JobsOut)
+async def list_jobs(et: EverthreadDep, admin: AdminDep, state: JobState | None = None, limit: Limit = 100) -> Response:
+    """The background jobs of all owners, or those in one state: `dead` ones were given up after their last attempt."""
+    report = await et.jobs(limit=limit, state=state)
+    return JsonResponse(
+        {
+            "waiting": report.waiting,
+            "running": report.running,
+            "dead": report.dead,
+            "oldest_put_at": report.oldest_put_at,
+            "items": [_job_out(job) for job in report.jobs],
+        }
+    )
+
+
+def _job_out(job: Job) -> dict[str, Any]:
+    names = ("id", "kind", "state", "attempts", "error", "put_at", "due_at", "died_at")
+    return {
+        **{name: getattr(job, name) for name in names},
+        "owner": job.ref.owner,
+        "conversation_id": job.ref.id,
+        "priority": priority_name(job.priority),
+    }
+
+
+@router.post("/jobs/retry", response_model=JobsRetried)
+async def retry_dead_jobs(et: EverthreadDep, admin: AdminDep) -> Response:
+    """Let all dead jobs run again, each with the priority it had."""
+    return JsonResponse({"retried": await et.retry_dead_jobs()})
+
+
+@router.post("/jobs/{job_id}/retry", response_model=JobsRetried)
+async def retry_job(job_id: JobId, et: EverthreadDep, admin: AdminDep) -> Response:
+    """Let a dead job run again, before all automatic ones."""
+    await et.retry_job(job_id)
+    return JsonResponse({"retried": 1})
+
+
+@router.delete("/jobs/{job_id}", status_code=204)
+async def discard_job(job_id: JobId, et: EverthreadDep, admin: AdminDep) -> Response:
+    """Delete a dead job."""
+    await et.discard_job(job_id)
+    return Response(status_code=204)
 
 
 async def _count(et: Everthread, owner: str) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from everthread.adapters.stores.in_memory.notes import InMemoryNotes
 from everthread.adapters.stores.in_memory.rows import InMemoryDatabase
 from everthread.adapters.stores.in_memory.search import InMemorySearch
 from everthread.adapters.stores.in_memory.turns import InMemoryTurns
-from everthread.adapters.stores.in_memory.views import InMemoryCalibrations, InMemoryViews
+from everthread.adapters.stores.in_memory.views import InMemoryCalibrations, InMemoryViews, unsummarised
 from everthread.adapters.vectors.in_memory import InMemoryVectors
 from everthread.core.clock import Clock, system_clock
 from everthread.core.timings import Timings
@@ -33,7 +33,7 @@ class InMemoryStore:
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._database = database = InMemoryDatabase(clock)
-        self.jobs = InMemoryJobs()
+        self.jobs = InMemoryJobs(lambda ref: unsummarised(database, ref))
         self.vectors = InMemoryVectors(database.erased_seqs)
         self.turns = InMemoryTurns(database)
         self.conversations = InMemoryConversations(database)

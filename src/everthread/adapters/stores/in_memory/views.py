@@ -98,3 +98,12 @@ class InMemoryCalibrations:
 
     async def keep(self, model: str, factor: float, samples: int) -> None:
         self._calibrations[model] = factor, samples
+
+
+def unsummarised(database: InMemoryDatabase, ref: Ref) -> int:
+    """How many messages of the active branch no summary covers."""
+    row = database.row(ref)
+    found = path_segments(row.branches, row.head, None, [])
+    summaries = summary_chain(row.compactions.values(), found)
+    covered = row.entries[summaries[-1].last_seq - 1].depth if summaries else 0
+    return row.entries[found[-1].last - 1].depth - covered if found else 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from everthread.adapters.jobs.postgres_statements import INDEX_ROUNDS
 from everthread.adapters.jobs.postgres_statements import SCHEMA as JOBS
 from everthread.adapters.stores import schema
 from everthread.adapters.stores.postgres import errors
@@ -86,5 +87,6 @@ async def _jobs(connection: Connection) -> Sequence[str]:
         f"CREATE SCHEMA {JOBS}",
         f"SET LOCAL search_path = {JOBS}, pg_temp; {SchemaManager.get_schema()}; RESET search_path",
         f"ALTER TABLE {JOBS}.procrastinate_jobs ALTER COLUMN args SET STATISTICS 0",
+        INDEX_ROUNDS,
         _BIND_FUNCTIONS,
     )

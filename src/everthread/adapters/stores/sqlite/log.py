@@ -211,7 +211,7 @@ def _apply(
         connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
     turns.apply(connection, number, decision, now)
     if decision.jobs:
-        jobs.put(connection, number, decision.jobs, now)
+        jobs.put(connection, number, seen.head.owner, decision.jobs, now)
     compaction_check_at = (
         seen.head.compaction_check_at if decision.compaction_check_at is None else decision.compaction_check_at
     )

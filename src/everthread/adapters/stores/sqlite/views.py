@@ -70,7 +70,7 @@ class SqliteViews:
             for digest, text in shared.items():
                 if connection.execute(sql.USE_PROMPT, (number, digest)).rowcount:
                     connection.execute(sql.KEEP_PROMPT, (ref.owner, digest, text))
-            put(connection, number, jobs, now)
+            put(connection, number, ref.owner, jobs, now)
 
         await self._database.engine.write(work)
         if jobs:
