@@ -105,7 +105,8 @@ def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]
     if tables_check.state is CheckState.OK:
         yield check_erasures(connection.execute(sql.UNFINISHED_ERASURES).fetchone()[0])
         counts = {name: connection.execute(sql.STATS[f"jobs_{name}"]).fetchone()[0] for name in ("waiting", "dead")}
-        yield check_jobs(**counts, oldest_at=connection.execute(OLDEST_WAITING).fetchone()[0])
+        oldest = connection.execute(OLDEST_WAITING).fetchone()
+        yield check_jobs(**counts, oldest_at=None if oldest is None else oldest[0])
         connection.execute("BEGIN")
         yield _check_vectors(connection)
         yield _check_count(connection)

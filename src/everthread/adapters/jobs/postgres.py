@@ -138,11 +138,13 @@ class PostgresJobs:
                     await stop.wait()
 
     async def report(self, limit: int, state: JobState | None = None) -> JobReport:
-        wanted = [status for status, one in _STATES.items() if state in (None, one)]
-
         async def work(connection: Connection) -> JobReport:
             counts = {_STATES[row[0]]: row[1:] for row in await connection.fetch(sql.COUNTS)}
-            jobs = [_job(row) for row in await connection.fetch(sql.LISTING, limit, wanted)]
+            jobs: list[Job] = []
+            for status, one in reversed(_STATES.items()):
+                if state in (None, one):
+                    rows = await connection.fetch(sql.LISTING.format(status=status), limit - len(jobs))
+                    jobs += map(_job, rows)
             (waiting, oldest), (running, _), (dead, _) = (counts.get(one, (0, None)) for one in _STATES.values())
             oldest_put_at = None if oldest is None else from_micros(oldest)
             return JobReport(waiting=waiting, running=running, dead=dead, jobs=jobs, oldest_put_at=oldest_put_at)

@@ -6,8 +6,9 @@ from everthread.core.jobs import COMPACT
 
 SCHEMA = "everthread_jobs"
 
-HOME = "left(md5(current_schema()), 8)"
-"""Stands for the schema our tables are in: databases of ours that share one are kept apart by it."""
+HOME = """left(md5(current_schema()::text COLLATE "default"), 8)"""
+"""Stands for the schema our tables are in: databases of ours that share one are kept apart by it. A schema's name has a
+collation of its own, by which procrastinate's indexes of locks cannot be read."""
 
 _KIND = "split_part(j.queue_name, '@', 1)"
 _CONVERSATION = "split_part(j.lock, ':', 2)::bigint"
@@ -100,9 +101,10 @@ SELECT count(*) FROM {SCHEMA}.procrastinate_jobs j WHERE j.status = '{{status}}'
 
 LISTING = f"""
 SELECT j.id, {_KIND}, {_LEVEL}, j.status::text, j.attempts + (j.status = 'doing')::int, j.scheduled_at, j.args::text
-FROM {SCHEMA}.procrastinate_jobs j WHERE j.status::text = ANY($2::text[]) AND {_OURS}
-ORDER BY j.status DESC, j.priority DESC, j.id LIMIT $1"""
-"""The dead ones, those that run, those that wait: such is the order of procrastinate's states."""
+FROM {SCHEMA}.procrastinate_jobs j WHERE j.status = '{{status}}' AND {_OURS}
+ORDER BY j.priority DESC, j.id LIMIT $1"""
+"""The first jobs in one of procrastinate's states, in the order of execution. The name of the state comes from here: as
+a parameter it would hide the index of those that wait."""
 
 LOCK_DEAD = f"""
 SELECT {_KIND}, {_CONVERSATION}, {_LEVEL}, j.args::text
