@@ -93,7 +93,7 @@ SELECT coalesce(sum(greatest(0, c.leaf_depth - coalesce((
 FROM {SCHEMA}.procrastinate_jobs j
 JOIN conversations c ON c.owner = j.args ->> 'owner' AND c.number = {_CONVERSATION}
 WHERE j.status = 'todo' AND j.queue_name = '{COMPACT}@' || {HOME}"""
-"""How many messages are in no summary, where a compaction waits; after a fork, what any branch has summarised counts."""
+"""How many messages are in no summary, where a compaction waits; after a fork, a summary on any branch counts."""
 
 JOBS_IN_STATE = f"""
 SELECT count(*) FROM {SCHEMA}.procrastinate_jobs j WHERE j.status = '{{status}}' AND {_OURS}"""

@@ -104,7 +104,7 @@ SELECT coalesce(sum(max(0, c.leaf_depth - coalesce((
     WHERE s.conversation = c.number AND s.undone_at IS NULL AND s.invalid_at IS NULL
     ORDER BY s.last_seq DESC LIMIT 1), 0))), 0)
 FROM jobs j CROSS JOIN conversations c ON c.number = j.conversation WHERE j.state = 0 AND j.kind = '{COMPACT}'"""
-"""How many messages are in no summary, where a compaction waits; after a fork, what any branch has summarised counts."""
+"""How many messages are in no summary, where a compaction waits; after a fork, a summary on any branch counts."""
 
 _JOB = (
     "j.number, j.kind, c.owner, c.id, j.priority, j.details, j.state, j.attempts, j.error, "
