@@ -44,7 +44,7 @@ def processes_cpu_seconds(pid: int) -> float:
 
 @contextmanager
 def serving(
-    folder: Path, *options: str, text: str, pace_seconds: float = 0.0, database: str | None = None
+    folder: Path, *options: str, text: str, pace_seconds: float = 0.0, database: str | None = None, **variables: str
 ) -> Iterator[Server]:
     """`everthread serve` on a database, one in this folder by default, with a model that says this text each time, at
     this pace."""
@@ -52,7 +52,7 @@ def serving(
     script.write_text(json.dumps({"steps": [{"text": text, "pace_seconds": pace_seconds}], "repeat": True}))
     place = database or f"sqlite:///{folder}/et.db"
     command = (sys.executable, "-m", "everthread", "serve", "--database", place, "--port", "0", "--json", *options)
-    with _listening(command, EVERTHREAD_MODEL=f"scripted:{script}") as server:
+    with _listening(command, EVERTHREAD_MODEL=f"scripted:{script}", **variables) as server:
         yield server
 
 
@@ -79,7 +79,7 @@ def _listening(command: Sequence[str], **variables: str) -> Iterator[Server]:
         address = urlsplit(json.loads(running.stdout.readline())["listening"])
         yield Server(running.pid, str(address.hostname), int(address.port or 0))
     finally:
-        running.kill()
+        running.terminate()  # processes that it started would go on without it
         running.communicate()
 
 

@@ -5,6 +5,8 @@ the first request to the last answer, by the tokens of all answers; beside a bar
 `at once` has a model that never waits, `paced` one that gives 50 tokens a second.
 `gaps`: 200 streams of 50 tokens a second: how long a reader waits for the next.
 `first`: 20 streams begun within a second: how long until the first event is there.
+`load`: 64 to 400 clients, each asking again as soon as it is answered, with and without a limit on turns at once:
+turns a second, and how long until the first event is there, the time in line included.
 `pages`: 50 messages out of 100,000, from anywhere.
 
     python -m benchmarks.service --out service.json
@@ -44,12 +46,26 @@ class Sizes:
     many_streams: int = 200
     many_tokens: int = 500
     begun: int = 20
+    clients: Sequence[int] = (64, 200, 400)
+    load_seconds: float = 15.0
+    load_tokens: int = 100
     rounds: int = 3
     messages: int = 100_000
     pages: int = 400
 
 
-SMALL = Sizes(streams=16, tokens=200, many_streams=40, many_tokens=100, begun=5, rounds=1, messages=2_000, pages=50)
+SMALL = Sizes(
+    streams=16,
+    tokens=200,
+    many_streams=40,
+    many_tokens=100,
+    begun=5,
+    clients=(8, 16),
+    load_seconds=2.0,
+    rounds=1,
+    messages=2_000,
+    pages=50,
+)
 _PACE_SECONDS = 0.02
 
 
@@ -120,6 +136,55 @@ def first(sizes: Sizes) -> Sequence[Row]:
     return [{"system": "first event", "streams within 1 s": sizes.begun, **_percentiles(waited, "ms")}]
 
 
+_LIMITS = (0, 64, 200)
+
+
+def load(sizes: Sizes) -> Sequence[Row]:
+    """What a limit on turns at once does when there are more clients than a core can serve."""
+    return [
+        _load_row(sizes, name, pace, clients, limit)
+        for pace, name in ((0.0, "at once"), (_PACE_SECONDS, "paced"))
+        for clients in sizes.clients
+        for limit in _LIMITS
+        if limit < clients
+    ]
+
+
+def _load_row(sizes: Sizes, name: str, pace_seconds: float, clients: int, limit: int) -> Row:
+    variables = {
+        "EVERTHREAD_MAX_RUNNING_TURNS": str(limit),
+        "EVERTHREAD_MAX_WAITING_TURNS": str(clients),
+        "EVERTHREAD_MAX_WAIT_SECONDS": "60",
+    }
+    with (
+        _folder() as folder,
+        serving(folder, text=PIECE * sizes.load_tokens, pace_seconds=pace_seconds, **variables) as server,
+    ):
+        asyncio.run(_all(server, 4, "warm"))
+        before, began = server.cpu_seconds(), time.perf_counter()
+        streams = asyncio.run(_asked_again_and_again(server, clients, sizes.load_seconds))
+        seconds = time.perf_counter() - began
+        share = (server.cpu_seconds() - before) / seconds
+    waited = [1e3 * stream.first_seconds() for stream in streams]
+    row = {"system": f"{name}, {clients} clients", "limit": limit or "none", "turns/s": len(streams) / seconds}
+    return {**row, **_percentiles(waited, "first ms"), "share of a core %": 100 * share}
+
+
+async def _asked_again_and_again(server: Server, clients: int, seconds: float) -> list[Stream]:
+    """Clients that ask again as soon as they are answered, each in conversations of its own."""
+    until = time.perf_counter() + seconds
+    streams: list[Stream] = []
+
+    async def ask(client: int) -> None:
+        number = 0
+        while time.perf_counter() < until:
+            streams.append(await streamed(server, f"load-{client}-{number}"))
+            number += 1
+
+    await asyncio.gather(*map(ask, range(clients)))
+    return streams
+
+
 def pages(sizes: Sizes) -> Sequence[Row]:
     """How long a page of a long conversation takes."""
     with _folder() as folder:
@@ -172,6 +237,7 @@ SCENARIOS: dict[str, Callable[[Sizes], Sequence[Row]]] = {
     "tokens": tokens,
     "gaps": gaps,
     "first": first,
+    "load": load,
     "pages": pages,
 }
 

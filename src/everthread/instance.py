@@ -328,6 +328,14 @@ class Everthread:
             raise Conflict("it was opened without a worker; open it with worker=True")
         self._worker.start()
 
+    async def stop_worker(self) -> None:
+        """Take no more jobs. Those that run may end within their time, then they go back to the queue.
+
+        Closing the database does the same; a server calls it as soon as it is told to stop.
+        """
+        if self._worker is not None:
+            await self._worker.stop()
+
     async def jobs(self, *, limit: int = 100, state: JobState | None = None) -> JobReport:
         """Report the background jobs: which wait, which run, and which were given up with what error.
 

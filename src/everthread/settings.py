@@ -182,6 +182,18 @@ class Settings(BaseSettings):
     """The address that `everthread serve` listens on."""
     port: int = Field(default=8123, ge=0, le=65535)
     """Its port; with 0 any that is free."""
+    serve_workers: int = Field(default=1, ge=1, le=256)
+    """How many processes serve it; more than one needs PostgreSQL."""
+    stop_seconds: float = Field(default=10.0, ge=0, le=3600)
+    """How long running turns may go on once the service was told to stop; then they end with what they have said."""
+    max_running_turns: int = Field(default=200, ge=0, le=100_000)
+    """How many turns may run at once in a process; others wait in line. 0: any number."""
+    max_waiting_turns: int = Field(default=256, ge=0, le=1_000_000)
+    """How many may wait in line; more are refused."""
+    max_wait_seconds: float = Field(default=10.0, ge=0, le=3600)
+    """How long one may wait before it is refused."""
+    max_streams: int = Field(default=4096, ge=0, le=1_000_000)
+    """How many event streams a process keeps open; who wants to follow one more is refused. 0: any number."""
     require_key: bool = False
     """Whether a key or token is needed on a loopback address too, as behind a reverse proxy."""
     jwt_secret: SecretStr | None = None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,22 +13,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation
+from everthread.cli.errors import ExitCode, configure_logging, exit_code, print_error, report_crash
+from everthread.cli.invocation import Invocation, is_postgres
 from everthread.cli.models import fetch_local_model, is_local_model_missing
 from everthread.cli.output import format_time
 from everthread.core.access import ApiKey, new_key
 from everthread.core.clock import system_clock
-from everthread.core.errors import MissingExtra, ModelError
+from everthread.core.errors import EverthreadError, Invalid, MissingExtra, ModelError
 from everthread.core.jobs import Pace
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from socket import socket
     from types import ModuleType
 
-    from everthread.settings import Settings
+    from everthread.http.server import OnListening
 
-
-_STOP_SECONDS = 10.0
-"""Process managers send SIGKILL after 10 to 30 seconds."""
 _HELLO = '{"message": "hello"}'
 key = typer.Typer(no_args_is_help=True, help="API keys of the service; each acts for one owner.")
 
@@ -43,6 +46,9 @@ def serve(
     langgraph: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Serve the graphs of this langgraph.json.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=256, help="Processes that serve it; several need PostgreSQL.")
+    ] = None,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Leave background jobs to `everthread worker`.")
     ] = False,
@@ -56,19 +62,84 @@ def serve(
         _fetch(cli)
     given = {
         name: value
-        for name, value in (("host", host), ("port", port), ("langgraph_config", langgraph))
+        for name, value in (
+            ("host", host),
+            ("port", port),
+            ("langgraph_config", langgraph),
+            ("serve_workers", workers),
+        )
         if value is not None
     }
-    settings = cli.settings.model_copy(update=given)
-    serving.run(_serve(cli, serving, settings, with_worker=not no_worker))
+    cli = replace(cli, settings=cli.settings.model_copy(update=given))
+    if cli.settings.serve_workers > 1:
+        _serve_with_workers(cli, serving, with_worker=not no_worker)
+    else:
+        serving.run(_serve(cli, serving, lambda server: _print_address(cli, server.address), with_worker=not no_worker))
 
 
-async def _serve(cli: Invocation, serving: ModuleType, settings: Settings, *, with_worker: bool) -> None:
-    async with cli.open(create=True, worker=Pace(stop_seconds=_STOP_SECONDS) if with_worker else False) as et:
+async def _serve(
+    cli: Invocation,
+    serving: ModuleType,
+    on_listening: OnListening,
+    *,
+    with_worker: bool,
+    sockets: Sequence[socket] | None = None,
+) -> None:
+    pace = Pace(stop_seconds=cli.settings.stop_seconds)
+    async with cli.open(create=True, worker=pace if with_worker else False) as et:
         if with_worker:
             et.start_worker()
         load_demo = import_module("everthread.demo.load").load
-        await serving.serve(et, settings, lambda address: _print_address(cli, address), load_demo=load_demo)
+        await serving.serve(et, cli.settings, on_listening, load_demo=load_demo, sockets=sockets)
+
+
+def _serve_with_workers(cli: Invocation, serving: ModuleType, *, with_worker: bool) -> None:
+    settings = cli.settings
+    if not is_postgres(cli.url):
+        raise Invalid(
+            f"{settings.serve_workers} processes need PostgreSQL: a SQLite file or memory:// is served by one process; "
+            "leave --workers out, or name a PostgreSQL database with --database",
+            field="serve_workers",
+        )
+    supervisor = import_module("everthread.http.supervisor")
+    serving.run(_prepare(cli, serving))
+    sockets = serving.listen(settings.host, settings.port)
+    supervisor.supervise(
+        partial(_serve_as_worker, cli, with_worker),
+        sockets,
+        count=settings.serve_workers,
+        stop_seconds=settings.stop_seconds,
+        on_listening=lambda: _print_address(cli, serving.address_of(sockets[0])),
+    )
+
+
+async def _prepare(cli: Invocation, serving: ModuleType) -> None:
+    """Once for all processes: create or migrate the tables, and refuse what each of them would refuse."""
+    async with cli.open(create=True) as et:
+        await serving.needs_key(et, cli.settings)
+
+
+def _serve_as_worker(cli: Invocation, with_worker: bool, sockets: Sequence[socket], pipe: Connection) -> None:
+    """All that one of several processes does."""
+    configure_logging(cli.settings)
+    serving = _import_server()
+    report_listening = import_module("everthread.http.supervisor").report_listening
+    try:
+        serving.run(
+            _serve(
+                cli,
+                serving,
+                lambda server: report_listening(pipe, server.stop),
+                with_worker=with_worker,
+                sockets=sockets,
+            )
+        )
+    except EverthreadError as problem:
+        print_error(str(problem), code=problem.code, retryable=problem.retryable, as_json=cli.out.json)
+        sys.exit(exit_code(problem))
+    except Exception as problem:  # noqa: BLE001 - the edge of a process: even a bug of ours is one line
+        report_crash(type(problem), problem, problem.__traceback__)
+        sys.exit(ExitCode.ERROR)
 
 
 def _import_server() -> ModuleType:

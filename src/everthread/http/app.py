@@ -15,12 +15,15 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from everthread.http import errors, health, page, protocol, v1
+from everthread.http.admission import Admission, AdmissionLimits
 from everthread.http.auth import AuthMiddleware, RateLimiter, TokenVerifier
 from everthread.http.idempotency import IdempotencyMiddleware
 from everthread.http.middleware import (
     BodyLimitMiddleware,
     BodyLimits,
     EncodedSlashMiddleware,
+    EventStreamMiddleware,
+    EventStreams,
     RequestLogMiddleware,
     RequestMetrics,
     SecurityHeadersMiddleware,
@@ -31,8 +34,8 @@ from everthread.http.v1.about import LoadDemo
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
-STOP_SECONDS = 5.0
-"""How long turns may go on when the app stops; then they end with what they have said."""
+_FLUSH_SECONDS = 0.5
+"""How long streams may take to deliver the ends of their turns, once these have ended; a run polls its row."""
 
 # Built once for all apps: what FastAPI works out of a route at its first request takes half a second for all of them,
 # and stays with the route.
@@ -47,6 +50,12 @@ def create_app(
     """The service over an open database. Without `needs_key`, a request without a key is the owner `local`'s: only for
     an address that no other machine reaches. `load_demo` gives the page something to show."""
     metrics = RequestMetrics()
+    limits = AdmissionLimits(
+        running=settings.max_running_turns, waiting=settings.max_waiting_turns, wait_seconds=settings.max_wait_seconds
+    )
+    admission = Admission(limits, metrics.count_admission)
+    streams = EventStreams(settings.max_streams)
+    metrics.watch(admission, streams)
     app = FastAPI(
         title="everthread",
         version=version("everthread"),
@@ -55,12 +64,15 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # its spans hold queries; ours do not
-        middleware=_middleware(et, settings, metrics, needs_key=needs_key),
+        middleware=_middleware(et, settings, metrics, streams, needs_key=needs_key),
         lifespan=_lifespan,
     )
     app.state.et = et
     app.state.settings = settings
+    app.state.admission = admission
+    app.state.streams = streams
     app.state.metrics = metrics
+    app.state.is_stopping = False
     app.state.load_demo = load_demo
     app.state.turns = turns = TurnService(et, settings)
     errors.install(app)
@@ -74,16 +86,35 @@ def create_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Watch over the runs of processes that died, clean idle workspaces, and at the end let what runs finish."""
     et: Everthread = app.state.et
+    app.state.is_stopping = False
+    app.state.admission.open()
+    app.state.streams.start()
     await et.runs.close_dead()
     et.runs.open()
     await et.workspaces.clean()
     try:
         yield
     finally:
-        await et.runs.close(STOP_SECONDS)
+        if not app.state.is_stopping:  # else the server has done it
+            await drain(app, app.state.settings.stop_seconds)
 
 
-def _middleware(et: Everthread, settings: Settings, metrics: RequestMetrics, *, needs_key: bool) -> list[Middleware]:
+async def drain(app: FastAPI, seconds: float) -> None:
+    """Start no new turns, give those that run some seconds to end, and end the others with what they have said. Then
+    end the streams: those of turns have delivered their end by now, the others never end by themselves."""
+    app.state.is_stopping = True
+    app.state.admission.close()
+    try:
+        await app.state.admission.wait_for_blocks()
+        await app.state.et.runs.close(seconds)
+        await app.state.streams.wait_for_ends(_FLUSH_SECONDS)
+    finally:
+        app.state.streams.close()
+
+
+def _middleware(
+    et: Everthread, settings: Settings, metrics: RequestMetrics, streams: EventStreams, *, needs_key: bool
+) -> list[Middleware]:
     """The outermost first."""
     tokens = TokenVerifier.from_settings(settings)
     rate_limiter = RateLimiter(settings.requests_per_minute) if settings.requests_per_minute else None
@@ -100,6 +131,7 @@ def _middleware(et: Everthread, settings: Settings, metrics: RequestMetrics, *, 
         Middleware(RequestLogMiddleware, metrics=metrics),
         Middleware(SecurityHeadersMiddleware),
         *([cors] if origins else []),
+        Middleware(EventStreamMiddleware, streams=streams, metrics=metrics),
         Middleware(
             AuthMiddleware, keys=et.store.api_keys, tokens=tokens, needs_key=needs_key, rate_limiter=rate_limiter
         ),

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
 from everthread.core.errors import StoreError
+from everthread.http.admission import stopping_problem
 from everthread.http.dependencies import COMMON_DEPENDENCIES, EverthreadDep
 from everthread.http.errors import COMMON_PROBLEMS, HttpProblem, problem_responses
 from everthread.http.middleware import RequestMetrics
@@ -32,10 +33,8 @@ async def healthz() -> Response:
 @router.get("/readyz", tags=["health"], response_model=Health, responses=problem_responses(422, 503))
 async def readyz(et: EverthreadDep, request: Request) -> Response:
     """The server can work: the database answers, and it is not about to stop."""
-    if getattr(request.app.state, "is_stopping", False):
-        raise HttpProblem(
-            503, "stopping", "the server is shutting down", next_step="Use another instance.", retryable=True
-        )
+    if request.app.state.is_stopping:
+        raise stopping_problem()
     try:
         await et.store.views.policy(None)
     except StoreError as problem:
@@ -47,7 +46,7 @@ async def readyz(et: EverthreadDep, request: Request) -> Response:
 
 @router.get("/metrics", tags=["health"], response_class=PlainTextResponse, responses=COMMON_PROBLEMS)
 async def metrics(et: EverthreadDep, request: Request) -> Response:
-    """Metrics in Prometheus' text format: requests, compactions, background jobs, and waits."""
+    """Metrics in Prometheus' text format: requests, turns, compactions, background jobs, and waits."""
     requests: RequestMetrics = request.app.state.metrics
     requests.set_jobs(await et.jobs(limit=0), await et.store.jobs.backlog(), et.runtime.clock())
     text = et.metrics.text() + requests.text()

@@ -2,17 +2,19 @@
 
 RequestLogMiddleware        the outermost: an id, a log line, metrics and a span for each request; unforeseen errors
 SecurityHeadersMiddleware   headers that keep browsers careful
+EventStreamMiddleware       how many event streams may be open, and their end when the server stops
 BodyLimitMiddleware         how large and how deep a body may be, before anything of it is parsed
 EncodedSlashMiddleware      the innermost: ids with a slash, percent-encoded in a path
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, unquote
@@ -25,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from everthread.core.ids import new_id
 from everthread.core.jobs import Backlog, JobReport, priority_name
+from everthread.http.admission import Admission, Outcome
 from everthread.http.errors import HttpProblem, internal_error_response
 
 _LOG = logging.getLogger("everthread.http")
@@ -39,7 +42,8 @@ _BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 
 
 class RequestMetrics:
-    """Metrics of requests and of the background jobs they leave; each app has its own registry."""
+    """Metrics of requests, of the turns they start and of the background jobs they leave; each app has its own
+    registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -58,6 +62,22 @@ class RequestMetrics:
         )
         self._running = Gauge(
             "everthread_http_requests_running", "Requests that are being answered.", registry=self.registry
+        )
+        self._turns_running = Gauge(
+            "everthread_http_turns_running", "Slots for turns that are taken.", registry=self.registry
+        )
+        self._turns_waiting = Gauge(
+            "everthread_http_turns_waiting", "Requests that wait for a slot.", registry=self.registry
+        )
+        self._admissions = Counter(
+            "everthread_http_turn_admissions",
+            "Requests to start a turn, by what became of them.",
+            ("outcome",),
+            registry=self.registry,
+        )
+        self._streams = Gauge("everthread_http_streams_open", "Event streams that are open.", registry=self.registry)
+        self._streams_refused = Counter(
+            "everthread_http_streams_refused", "Followers for whom there was no stream left.", registry=self.registry
         )
         self._jobs = Gauge("everthread_jobs", "Work in the background, by state.", ("state",), registry=self.registry)
         self._waiting = Gauge(
@@ -92,6 +112,18 @@ class RequestMetrics:
         for kind, age_seconds in oldest.items():
             self._oldest.labels(kind).set(age_seconds)
         self._unsummarised.set(backlog.unsummarised_messages)
+
+    def watch(self, admission: Admission, streams: EventStreams) -> None:
+        """Show how many slots and streams are in use."""
+        self._turns_running.set_function(lambda: admission.running)
+        self._turns_waiting.set_function(lambda: admission.waiting)
+        self._streams.set_function(lambda: streams.open)
+
+    def count_admission(self, outcome: Outcome) -> None:
+        self._admissions.labels(outcome).inc()
+
+    def count_refused_stream(self) -> None:
+        self._streams_refused.inc()
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -137,6 +169,9 @@ class RequestLogMiddleware:
         with self._metrics.running(), _span(scope, request_id) as span:
             try:
                 await self._app(scope, receive, send_with_id)
+            except asyncio.CancelledError:
+                if not scope["app"].state.is_stopping:  # else the server waits no longer, and would log a traceback
+                    raise
             except Exception as problem:  # noqa: BLE001 - the stream's edge: nothing of a defect reaches a client
                 _LOG.error("defect", exc_info=problem, extra={"request_id": request_id, "path": scope["path"]})
                 if not status:
@@ -214,6 +249,121 @@ class SecurityHeadersMiddleware:
             await send(message)
 
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+# -- event streams ---------------------------------------------------------------------------------------------------
+
+
+class EventStreams:
+    """The event streams that are open in this process."""
+
+    def __init__(self, max_open: int = 0) -> None:
+        self._max_open = max_open
+        self.open = 0
+        self.start()
+
+    def start(self) -> None:
+        """Forget a `close`: an app may be started more than once, each time in a loop of its own."""
+        self._closing = asyncio.Event()
+        self._one_ended = asyncio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        return 0 < self._max_open <= self.open
+
+    def add(self) -> None:
+        self.open += 1
+
+    def remove(self) -> None:
+        self.open -= 1
+        self._one_ended.set()
+
+    async def wait_for_ends(self, seconds: float) -> None:
+        """Wait until none is open, at most so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.open:
+                    self._one_ended.clear()
+                    await self._one_ended.wait()
+
+    def close(self) -> None:
+        """End every stream that is open, also those that have no end of their own."""
+        self._closing.set()
+
+    async def receive(self, receive: Receive) -> Message:
+        """What the client says next; once the streams are closed, that it has gone."""
+        message, closing = asyncio.ensure_future(receive()), asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait((message, closing), return_when=asyncio.FIRST_COMPLETED)
+            return message.result() if message.done() else {"type": "http.disconnect"}
+        finally:
+            message.cancel()
+            closing.cancel()
+
+
+class EventStreamMiddleware:
+    """Counts event streams, refuses more followers than there may be, and ends streams in good order when told to: the
+    app hears that its client has gone, and the client gets the end of the response."""
+
+    def __init__(self, app: ASGIApp, streams: EventStreams, metrics: RequestMetrics) -> None:
+        self._app = app
+        self._streams = streams
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        streams = self._streams
+        is_stream = is_refused = is_complete = False
+
+        async def counting_send(message: Message) -> None:
+            nonlocal is_stream, is_refused, is_complete
+            if message["type"] == "http.response.start" and _is_event_stream(message):
+                if streams.is_full and _is_follower(scope):
+                    is_refused = True
+                    self._metrics.count_refused_stream()
+                    await _too_many_streams().response()(scope, receive, send)
+                    return
+                is_stream = True
+                streams.add()
+            if not is_refused:
+                is_complete = not message.get("more_body", True)
+                await send(message)
+
+        async def ending_receive() -> Message:
+            if is_refused:
+                return {"type": "http.disconnect"}
+            return await (streams.receive(receive) if is_stream else receive())
+
+        try:
+            await self._app(scope, ending_receive, counting_send)
+            if is_stream and not is_complete:  # where the client has gone, this goes nowhere
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            if is_stream:
+                streams.remove()
+
+
+def _is_event_stream(start: Message) -> bool:
+    return any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in start["headers"])
+
+
+def _is_follower(scope: Scope) -> bool:
+    """Whether it only follows what runs already. Whoever starts something has been admitted, and is answered."""
+    path: str = scope["path"]
+    return scope["method"] == "GET" or path.endswith("/stream/events")
+
+
+def _too_many_streams() -> HttpProblem:
+    return HttpProblem(
+        503,
+        "too_many_streams",
+        "too many streams are open; try again",
+        next_step="Follow it later with the same Last-Event-ID, or read how it ended.",
+        retryable=True,
+        headers={"Retry-After": "5"},
+    )
 
 
 # -- bodies ----------------------------------------------------------------------------------------------------------

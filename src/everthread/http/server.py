@@ -1,8 +1,11 @@
 """`everthread serve`: the service on an address, until it is told to stop.
 
 On a loopback address a request without a key is the owner `local`'s; any other address is served only when there is a
-key or a way to verify tokens. When told to stop, it takes no new requests, gives the running ones some time to end, and
-closes the database last.
+key or a way to verify tokens.
+
+When told to stop, it says so at `/readyz` and accepts no more connections. On those it has, no new turn is started;
+running turns have `stop_seconds` to end, then they are ended with what they have said; then every stream is ended, and
+the database is closed last. All of it takes at most a second more than `stop_seconds`.
 """
 
 from __future__ import annotations
@@ -10,24 +13,32 @@ from __future__ import annotations
 import asyncio
 import gc
 import ipaddress
+import logging
+import signal
 import socket
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
+from sse_starlette.sse import AppStatus
 from uvicorn.loops.auto import auto_loop_factory
 
 from everthread.core.errors import Conflict, Invalid
-from everthread.http.app import create_app
+from everthread.http.app import create_app, drain
 from everthread.http.auth import TokenVerifier
 from everthread.http.v1.about import LoadDemo
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
-STOP_SECONDS = 10
-"""Process managers kill after 10 to 30 seconds."""
-
-
+_LOG = logging.getLogger("everthread.http")
+_BACKLOG = 2048
+"""How many connections the system keeps until they are accepted."""
+_DRAIN_SECONDS = 0.7
+"""How long it may take after `stop_seconds` until turns have written down their end and streams have delivered it."""
+_RESPOND_SECONDS = 0.1
+"""How long responses may take to end, once their turns and streams have."""
 _GC_THRESHOLDS = (20_000, 2, 60)
 """For `gc.set_threshold`. With Python's ten young collections to a middle one, the middle ones stopped a busy machine
 for 0.12 s in 64 turns of 1,000 tokens; with these for 0.04 to 0.07 s, and all collections took a quarter less."""
@@ -63,26 +74,118 @@ async def needs_key(et: Everthread, settings: Settings) -> bool:
     return True
 
 
-class _Server(uvicorn.Server):
-    """Reports its address when it listens, and tells the app when it must stop; a second Ctrl-C does not wait."""
+OnListening = Callable[["Server"], None]
+"""Called once it listens."""
 
-    def __init__(self, config: uvicorn.Config, on_listening: Callable[[str], None]) -> None:
+
+class Server(uvicorn.Server):
+    """Reports its address when it listens, and stops in the order described above; a second Ctrl-C does not wait."""
+
+    def __init__(self, config: uvicorn.Config, et: Everthread, settings: Settings, on_listening: OnListening) -> None:
         super().__init__(config)
+        assert isinstance(config.app, FastAPI)
+        self._app = config.app
+        self._et = et
+        self._stop_seconds = settings.stop_seconds
         self._on_listening = on_listening
+        self._told_at = 0.0
+        self._has_parent = False
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._has_parent = sockets is not None
+        await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         if self.started:
             tune_gc()
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            self._on_listening(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            self._on_listening(self)
+
+    @property
+    def address(self) -> str:
+        return address_of(self.servers[0].sockets[0])
+
+    def stop(self) -> None:
+        """As if there had been a SIGTERM."""
+        self.handle_exit(signal.SIGTERM, None)
+
+    def _stop_accepting(self) -> None:
+        for server in self.servers:
+            server.close()
+        self._app.state.admission.close()
 
     def handle_exit(self, sig: int, frame: object) -> None:
-        app = self.config.app
-        app.state.is_stopping = True  # type: ignore[union-attr]  # ours
+        if sig == signal.SIGINT and self._has_parent and not self.should_exit:
+            return  # Ctrl-C in a terminal: the parent gets it too, and will say so
+        if not self._told_at:
+            self._told_at = time.monotonic()
+            if self.started:  # at once, not at uvicorn's next tick
+                self._loop.call_soon_threadsafe(self._stop_accepting)
+        self._app.state.is_stopping = True
         super().handle_exit(sig, frame)  # type: ignore[arg-type]  # uvicorn names its frames' type
         if not self.force_exit:  # uvicorn would raise the signal again once all is closed: an exit code for a failure
             self._captured_signals.clear()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stop_accepting()
+        for one in sockets or ():
+            one.close()
+        until = (self._told_at or time.monotonic()) + self._stop_seconds
+        seconds = max(0.0, until - time.monotonic())
+        _LOG.info("stopping", extra={"seconds": round(seconds, 3)})
+        # Idle connections stay open meanwhile: a request on one of them gets a 503 instead of a reset.
+        draining = asyncio.gather(drain(self._app, seconds), self._et.stop_worker())
+        await self._wait_unless_forced(draining, until + _DRAIN_SECONDS)
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await self._responses_end()
+        for connection in list(self.server_state.connections):  # of clients that send or read no further
+            connection.transport.abort()
+        await self._responses_end()
+        for task in self.server_state.tasks:
+            task.cancel()
+        if not self.force_exit:
+            await self.lifespan.shutdown()
+
+    async def _responses_end(self) -> None:
+        """Wait for what is being answered, for a moment."""
+        if self.server_state.tasks and not self.force_exit:
+            await asyncio.wait(set(self.server_state.tasks), timeout=_RESPOND_SECONDS)
+
+    async def _wait_unless_forced(self, work: asyncio.Future[Any], until: float) -> None:
+        """Wait for it, until then or a second Ctrl-C."""
+        while not work.done() and not self.force_exit and time.monotonic() < until:
+            await asyncio.wait((work,), timeout=min(0.1, until - time.monotonic()))
+        if work.cancel():
+            await asyncio.wait((work,), timeout=_RESPOND_SECONDS)
+        if work.done() and not work.cancelled() and (problem := work.exception()) is not None:
+            # What could not be written down is closed by the next process.
+            _LOG.warning("stopping failed in part", exc_info=problem)
+
+
+def address_of(listener: socket.socket) -> str:
+    """Where it listens, as a browser takes it."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on every address of this host, all on one port; Conflict when it is in use."""
+    sockets: list[socket.socket] = []
+    try:
+        for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            chosen = sockets[0].getsockname()[1] if sockets else port
+            sockets.append(socket.create_server((address[0], chosen), family=family, backlog=_BACKLOG))
+    except OSError as problem:
+        for one in sockets:
+            one.close()
+        raise _in_use(host, port) from problem
+    return sockets
+
+
+def _in_use(host: str, port: int) -> Conflict:
+    return Conflict(f"cannot listen on {host}:{port}; is it in use? try --port")
 
 
 def tune_gc() -> None:
@@ -93,10 +196,15 @@ def tune_gc() -> None:
 
 
 async def serve(
-    et: Everthread, settings: Settings, on_listening: Callable[[str], None], load_demo: LoadDemo | None = None
+    et: Everthread,
+    settings: Settings,
+    on_listening: OnListening,
+    load_demo: LoadDemo | None = None,
+    sockets: Sequence[socket.socket] | None = None,
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM."""
+    """Serve until Ctrl-C or SIGTERM; on these sockets, if some listen already."""
     app = create_app(et, settings, needs_key=await needs_key(et, settings), load_demo=load_demo)
+    AppStatus.enable_automatic_graceful_drain = False  # it would break streams off as soon as there is a signal
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -104,11 +212,11 @@ async def serve(
         log_config=None,  # the command line sets up logging
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=STOP_SECONDS,
+        backlog=_BACKLOG,
         ws="none",
     )
-    server = _Server(config, on_listening)
+    server = Server(config, et, settings, on_listening)
     try:
-        await server.serve()
+        await server.serve(None if sockets is None else list(sockets))
     except SystemExit as problem:  # how uvicorn reports that the address is in use
-        raise Conflict(f"cannot listen on {settings.host}:{settings.port}; is it in use? try --port") from problem
+        raise _in_use(settings.host, settings.port) from problem

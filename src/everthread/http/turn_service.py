@@ -7,6 +7,7 @@ ended.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -54,6 +55,10 @@ class TurnService:
         if conversation.title is None and not conversation.off_record:
             await conversation.request_title()
         return begun.id
+
+    def task(self, turn_id: str) -> asyncio.Task[None] | None:
+        """What runs a turn, if that is in this process."""
+        return self._et.runs.task(turn_id)
 
     def follow_batches(
         self, conversation: Conversation, turn_id: str, *, after: int = 0

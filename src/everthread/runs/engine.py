@@ -319,11 +319,16 @@ class RunEngine:
         if (live := self.live.get(id)) is not None:
             live.stop()
 
+    def task(self, id: str) -> asyncio.Task[None] | None:
+        """What runs a run, if that is in this process."""
+        live = self.live.get(id)
+        return None if live is None else live.task
+
     # -- leases --------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Watch over the runs of others too, until `close`: for a server. Else only while something runs here."""
-        self._is_open = True
+        self._is_open, self._is_stopping = True, False
         self._start_heartbeat()
 
     async def close(self, seconds: float) -> None:

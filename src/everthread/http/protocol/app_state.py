@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
+from everthread.http.admission import Admission
 from everthread.http.protocol.builtin_assistant import NAME, BuiltinAssistant
 from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graphs import (
@@ -25,8 +26,9 @@ from everthread.settings import Settings
 class ProtocolState:
     """Created with the app, which may be before any event loop runs; what needs a loop is created on first use."""
 
-    def __init__(self, et: Everthread, catalog: GraphCatalog, turns: TurnService) -> None:
+    def __init__(self, et: Everthread, catalog: GraphCatalog, turns: TurnService, admission: Admission) -> None:
         self._et = et
+        self._admission = admission
         self._builtin = BuiltinAssistant(et, turns)
         builtin = GraphSpec(id=NAME, source=self._builtin.graph, description="Our own agent: it never forgets.")
         self._catalog = GraphCatalog(specs={NAME: builtin, **catalog.specs})
@@ -40,7 +42,7 @@ class ProtocolState:
     def graph_runs(self) -> GraphRuns:
         """The runs of this process. A graph that users named `everthread` takes the built-in assistant's place."""
         is_builtin = self._catalog.get(NAME).source == self._builtin.graph
-        return GraphRuns(self.graphs, self._builtin if is_builtin else None)
+        return GraphRuns(self.graphs, self._admission, self._builtin if is_builtin else None)
 
 
 def install(app: FastAPI, et: Everthread, settings: Settings, turns: TurnService) -> None:
@@ -48,4 +50,4 @@ def install(app: FastAPI, et: Everthread, settings: Settings, turns: TurnService
     config = settings.langgraph_config
     locations = [] if config is None else locations_in_file(config)
     catalog = load_graphs([*locations, *locations_in_settings(settings.graphs, Path.cwd())])
-    app.state.langgraph = ProtocolState(et, catalog, turns)
+    app.state.langgraph = ProtocolState(et, catalog, turns, app.state.admission)

@@ -4,6 +4,7 @@ turn of our own agent. Both are run by the same engine (`runs/engine.py`).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -14,6 +15,7 @@ from everthread.core.nouns import Ref
 from everthread.core.turn_events import END, ERROR
 from everthread.core.turns import RUN_KIND, Turn, TurnState
 from everthread.history.turn_intents import ROLLBACK, BeginTurn, HideTurn, StopMode
+from everthread.http.admission import Admission
 from everthread.http.protocol.builtin_assistant import NAME, BuiltinAssistant
 from everthread.http.protocol.graph_stream import error_body, run_graph
 from everthread.http.protocol.graphs import OpenGraphs
@@ -30,7 +32,8 @@ _STOPPED = "the server stopped while this run was running; its events up to then
 class GraphRuns:
     """Starts, follows and stops runs."""
 
-    def __init__(self, graphs: OpenGraphs, builtin: BuiltinAssistant | None = None) -> None:
+    def __init__(self, graphs: OpenGraphs, admission: Admission, builtin: BuiltinAssistant | None = None) -> None:
+        self.admission = admission
         self._graphs = graphs
         self._builtin = builtin
         self._engine = graphs.et.runs
@@ -81,6 +84,10 @@ class GraphRuns:
         """Whether a run has ended and its events are gone."""
         turn = await self._store.turns.get(ref, id)
         return turn.state.is_final and not await self._store.turns.events(ref, id, after=0, limit=1)
+
+    def task(self, id: str) -> asyncio.Task[None] | None:
+        """What runs a run, if that is in this process."""
+        return self._engine.task(id)
 
     def watched(self, ref: Ref) -> AbstractContextManager[Watch]:
         """Watch for new runs of a thread."""

@@ -20,6 +20,7 @@ from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import END, ERROR
 from everthread.core.turns import RUN_KIND, Turn, TurnQuery, TurnState
+from everthread.http.admission import Slot
 from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.middleware import quote_id
 from everthread.http.protocol import assistants, thread_state, threads
@@ -59,31 +60,40 @@ async def start_run(
     request = parse_run_request(
         body, await assistants.find_assistant(graphs, owner, body.assistant_id), version=version
     )
-    try:
-        thread = await find_thread(graphs, owner, id)
-    except NotFound:
-        if body.if_not_exists == "reject":
-            raise
-        thread = await threads.create_or_restore(graphs, owner, id, {})
-    return await _start_on(graph_runs, thread, request)
+    async with graph_runs.admission.slot(owner, id) as slot:
+        try:
+            thread = await find_thread(graphs, owner, id)
+        except NotFound:
+            if body.if_not_exists == "reject":
+                raise
+            thread = await threads.create_or_restore(graphs, owner, id, {})
+        return await _start_on(graph_runs, thread, request, slot)
 
 
-async def _start_on(graph_runs: GraphRuns, thread: Conversation, request: RunRequest) -> Turn:
+async def _start_on(graph_runs: GraphRuns, thread: Conversation, request: RunRequest, slot: Slot) -> Turn:
     """The thread remembers which graph last ran on it: its state is read with that graph."""
     names = {"graph_id": request.graph_id, "assistant_id": request.assistant_id}
     if any(thread.metadata.get(name) != value for name, value in names.items()):
         await thread.update(metadata={**thread.metadata, **names})
-    return await graph_runs.begin(Ref(thread.owner, thread.id), request)
+    turn = await graph_runs.begin(Ref(thread.owner, thread.id), request)
+    slot.hold(graph_runs.task(turn.id))
+    return turn
 
 
 async def _start_stateless(graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, body: RunBody) -> Turn:
-    """Start a run on a thread of its own, which is off the record and hidden unless it is to be kept."""
+    """Start a run on a thread of its own."""
+    async with graph_runs.admission.slot(owner, None) as slot:
+        return await _start_in_slot(graphs, graph_runs, owner, body, slot)
+
+
+async def _start_in_slot(graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, body: RunBody, slot: Slot) -> Turn:
+    """The run's thread is off the record and hidden unless it is to be kept."""
     is_temporary = body.on_completion == "delete"
     request = parse_run_request(
         body, await assistants.find_assistant(graphs, owner, body.assistant_id), is_temporary=is_temporary
     )
     thread = await threads.create_or_restore(graphs, owner, None, {}, off_record=is_temporary)
-    return await _start_on(graph_runs, thread, request)
+    return await _start_on(graph_runs, thread, request, slot)
 
 
 def _headers(turn: Turn, last: str | None = None) -> dict[str, str]:
@@ -145,7 +155,10 @@ async def create_batch(
     body: Annotated[list[RunBody], Field(max_length=100)], graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep
 ) -> Response:
     """Start several runs, each on a thread of its own."""
-    return LangGraphResponse([run_out(await _start_stateless(graphs, graph_runs, owner, one)) for one in body])
+    async with graph_runs.admission.slot(
+        owner, None
+    ) as slot:  # one for all, so that none is refused after others began
+        return LangGraphResponse([run_out(await _start_in_slot(graphs, graph_runs, owner, one, slot)) for one in body])
 
 
 # -- following -------------------------------------------------------------------------------------------------------

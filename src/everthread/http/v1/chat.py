@@ -16,6 +16,7 @@ from everthread.core.errors import Conflict, EverthreadError, Invalid, NotFound
 from everthread.core.ids import MAX_ID_CHARACTERS, new_id
 from everthread.core.nouns import Message
 from everthread.core.turn_events import Failed
+from everthread.http.admission import Admission
 from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, RequestModel, TurnServiceDep
 from everthread.http.errors import PROBLEM_TYPES, HttpProblem, problem_responses
 from everthread.http.middleware import quote_id
@@ -178,9 +179,11 @@ async def regenerate(
 ) -> Response:
     """Answer the same question again, on a new branch; the former answer stays on its own."""
     options = _options(how, request, caller.owner)
-    if options.turn_id is None or not await _has_turn(conversation, options.turn_id):
-        await conversation.fork(await _question_seq(conversation, how.message_id), activate=True)
-    turn_id = await turns.begin(conversation, None, options)
+    async with _admission(request).slot(caller.owner, conversation.id) as slot:
+        if options.turn_id is None or not await _has_turn(conversation, options.turn_id):
+            await conversation.fork(await _question_seq(conversation, how.message_id), activate=True)
+        turn_id = await turns.begin(conversation, None, options)
+        slot.hold(turns.task(turn_id))
     if how.stream:
         return stream_response(turns, conversation, turn_id)
     return await answer_response(turns, conversation, turn_id)
@@ -200,15 +203,23 @@ async def _begin(
         or question.session_id
         or (new_id() if key is None else id_from_key(owner, key, "chat"))
     )
-    conversation = await et.conversations.ensure(id, owner)
-    request.state.conversation = conversation.id
     options = _options(question, request, owner, files=question.files)
     message: object = question.message
     if not isinstance(message, dict):
         if not message:
             raise Invalid("must not be empty", field="message")
         message = {"role": "user", "content": message}
-    return conversation, await turns.begin(conversation, message, options)
+    async with _admission(request).slot(owner, id) as slot:  # before anything is stored
+        conversation = await et.conversations.ensure(id, owner)
+        request.state.conversation = conversation.id
+        turn_id = await turns.begin(conversation, message, options)
+        slot.hold(turns.task(turn_id))
+    return conversation, turn_id
+
+
+def _admission(request: Request) -> Admission:
+    admission: Admission = request.app.state.admission
+    return admission
 
 
 def _idempotency_key(request: Request) -> str | None:
