@@ -80,6 +80,17 @@ async def test_what_a_request_finds_due_is_in_use(et: Everthread, conv: Conversa
     assert job.priority == Priority.IN_USE
 
 
+async def test_what_a_request_at_the_hard_limit_has_no_time_for_is_waited_for(
+    et: Everthread, conv: Conversation
+) -> None:
+    await tell(conv, 120)
+    (before,) = (await et.jobs()).jobs
+    assert before.priority == Priority.AUTOMATIC
+    await conv.context(budget=tight(900))
+    (job,) = [job for job in (await et.jobs()).jobs if job.kind == COMPACT]
+    assert (job.id, job.priority) == (before.id, Priority.WAITED_FOR)
+
+
 async def test_a_title_is_in_use(et: Everthread, conv: Conversation) -> None:
     await conv.request_title()
     job = await the_job(et)
