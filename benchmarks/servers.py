@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import re
 import signal
 import tempfile
@@ -39,6 +40,8 @@ PACE_SECONDS = 0.02
 _EVENT = re.compile(rb"id: (\d+)\nevent: (\w+)\n")
 _TURN = re.compile(rb"content-location: (\S+)/stream\r\n", re.IGNORECASE)
 _SOON_SECONDS = 0.005
+LONGEST_SECONDS = 60.0
+"""A turn whose server is dead and that is not closed by then is counted as not closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +128,12 @@ def _is_begun(event: Arrived) -> bool:
     return event.kind != "accepted"
 
 
+def _some() -> int:
+    """So many tokens, a different number each time: what a server looks for every so often, it must not always see at
+    the same moment of its turn."""
+    return random.randint(5, 45)
+
+
 async def _place(stream: Stream) -> str:
     """Where the turn is."""
     await _until(stream, lambda _: True)
@@ -151,7 +160,7 @@ async def follow(pair: Pair, name: str) -> dict[str, list[float]]:
 async def cancel(pair: Pair, name: str) -> dict[str, list[float]]:
     async with _chat(pair.a, name) as own:
         place = await _place(own)
-        await _until(own, _is_token, 5)
+        await _until(own, _is_token, _some())
         asked_at = time.perf_counter()
         async with _requested(pair.b, "POST", f"{place}/cancel", {}):
             end = await _until(own, _is_end)
@@ -170,7 +179,7 @@ async def next_turn(pair: Pair, name: str) -> dict[str, list[float]]:
 
 async def interrupt(pair: Pair, name: str) -> dict[str, list[float]]:
     async with _chat(pair.a, name) as own:
-        await _until(own, _is_token, 5)
+        await _until(own, _is_token, _some())
         asked_at = time.perf_counter()
         async with _chat(pair.b, name, when_busy="interrupt") as other:
             end = await _until(own, _is_end)
@@ -183,10 +192,14 @@ async def death(pair: Pair, name: str) -> dict[str, list[float]]:
     async with _chat(pair.a, name) as own:
         place = await _place(own)
         async with _requested(pair.b, "GET", f"{place}/stream") as other:
-            await _until(other, _is_token, 5)
+            await _until(other, _is_token, _some())
             killed_at = time.perf_counter()
             os.kill(pair.a.pid, signal.SIGKILL)
-            end = await _until(other, _is_end)
+            try:
+                async with asyncio.timeout(LONGEST_SECONDS):
+                    end = await _until(other, _is_end)
+            except TimeoutError:
+                return {"death": []}
     return {"death": [end.at - killed_at]}
 
 
@@ -196,7 +209,7 @@ SAMPLES: dict[str, tuple[Sample, int]] = {
     "follow": (follow, 50),
     "cancel": (cancel, 400),
     "next": (next_turn, 20),
-    "interrupt": (interrupt, 60),
+    "interrupt": (interrupt, 100),
     "death": (death, 2_000),
 }
 """How a sample is made, and how many tokens a model says for it: enough not to be done before."""
@@ -212,8 +225,9 @@ def measure(name: str, sizes: Sizes, postgres: OwnServer) -> Sequence[Row]:
                 serving(Path(folder), text=PIECE * tokens, pace_seconds=PACE_SECONDS, database=url)
             )
 
-        found = asyncio.run(_deaths(start, sizes) if name == "death" else _samples(start, sample, sizes))
-    return [_row(what, values) for what, values in found.items()]
+        if name == "death":
+            return asyncio.run(_deaths(start, sizes))
+        return [_row(what, values) for what, values in asyncio.run(_samples(start, sample, sizes)).items()]
 
 
 async def _samples(start: Callable[[], Server], sample: Sample, sizes: Sizes) -> dict[str, list[float]]:
@@ -235,16 +249,17 @@ async def _samples(start: Callable[[], Server], sample: Sample, sizes: Sizes) ->
     return found
 
 
-async def _deaths(start: Callable[[], Server], sizes: Sizes) -> dict[str, list[float]]:
+async def _deaths(start: Callable[[], Server], sizes: Sizes) -> list[Row]:
     """Some servers beside each other, each killed once, and one that lives and is asked."""
     living = start()
     found: list[float] = []
-    while len(found) < sizes.deaths:
-        mortal = [await asyncio.to_thread(start) for _ in range(min(sizes.at_a_time, sizes.deaths - len(found)))]
-        pairs = [(Pair(server, living), f"death{len(found)}-{place}") for place, server in enumerate(mortal)]
-        for sample in await asyncio.gather(*(death(pair, name) for pair, name in pairs)):
-            found += sample["death"]
-    return {"death": found}
+    for first in range(0, sizes.deaths, sizes.at_a_time):
+        numbers = range(first, min(first + sizes.at_a_time, sizes.deaths))
+        pairs = [Pair(await asyncio.to_thread(start), living) for _ in numbers]
+        samples = await asyncio.gather(*(death(pair, f"death{n}") for pair, n in zip(pairs, numbers, strict=True)))
+        found += [seconds for sample in samples for seconds in sample["death"]]
+    never = {f"not closed in {LONGEST_SECONDS:.0f} s": sizes.deaths - len(found)}
+    return [{**(_row("death", found) if found else {"system": "death", "samples": 0}), **never}]
 
 
 def _row(what: str, values: Sequence[float]) -> Row:

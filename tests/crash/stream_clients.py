@@ -255,6 +255,9 @@ class Clients:
         server = await self.servers.one()
         try:
             await self.http.post(server.address + run.path.removesuffix("/stream") + "/cancel", json={})
+        except httpx.TimeoutException as late:
+            run.found.append(Violation("waited", f"a cancel was not answered: {late!r}"))
+            return
         except httpx.TransportError:
             return
         self.servers.saw("cancelled")
@@ -266,6 +269,9 @@ class Clients:
         body = {"message": question, "conversation_id": conversation}
         try:
             answer = await self.http.post(f"{server.address}{API}/chat", json=body)
+        except httpx.TimeoutException as late:
+            self._complain(conversation, Violation("waited", f"no answer to {body}: {late!r}"))
+            return
         except httpx.TransportError:
             return
         turn = answer.headers.get("content-location", "").rpartition("/")[2]  # of a problem
@@ -309,7 +315,10 @@ class Clients:
             server = await self.servers.one()
             run, refusal, reading = None, None, Reading()
             try:
-                async with self.http.stream("POST", server.address + path, json=body, headers=key) as answer:
+                async with (
+                    asyncio.timeout(PATIENCE_SECONDS),
+                    self.http.stream("POST", server.address + path, json=body, headers=key) as answer,
+                ):
                     if answer.status_code == 200:
                         place = answer.headers.get("location") or answer.headers["content-location"]
                         run = self._begin(place, conversation, question, server)
@@ -319,6 +328,13 @@ class Clients:
                         refusal = answer
             except httpx.TransportError:
                 pass  # the reading says so
+            except TimeoutError:
+                what = Violation("waited", f"{path} had no end in {PATIENCE_SECONDS} s; {body}; {reading.events[-2:]}")
+                if run is None:
+                    self._complain(conversation, what)
+                else:
+                    run.found.append(what)
+                return run
             if run is not None:
                 if reading.ending is not Ending.ENDED and not any(map(run.is_end, reading.events)):
                     self.tally.resumed += 1
