@@ -67,7 +67,7 @@ class Measured:
 
     def row(self, system: str, tokens: int) -> Row:
         cpu = statistics.median(self.cpu_seconds) / self.turns
-        database = {}
+        database: Row = {}
         if self.database_cpu_seconds:
             database = {"database CPU ms a turn": 1e3 * statistics.median(self.database_cpu_seconds) / self.turns}
         return {
@@ -75,12 +75,10 @@ class Measured:
             "turns a round": self.turns,
             "turns/s": self.turns / statistics.median(self.seconds),
             "CPU ms a turn": 1e3 * cpu,
-            "least CPU ms a turn": 1e3 * min(self.cpu_seconds) / self.turns,
             "CPU us a token": 1e6 * cpu / tokens,
             **database,
             "first p50 ms": 1e3 * _share(self.firsts, 0.5),
             "first p99 ms": 1e3 * _share(self.firsts, 0.99),
-            "answer p50 ms": 1e3 * _share(self.wholes, 0.5),
             "answer p99 ms": 1e3 * _share(self.wholes, 0.99),
             "syncs a turn": self.syncs,
         }
@@ -103,7 +101,7 @@ def conversations(sizes: Sizes) -> Sequence[Row]:
                 for system, server in systems.items():
                     _round(server, measured[system], count, _turns_each(sizes, count), f"c{count}-{number}")
             measured["everthread"].syncs = _syncs_a_turn(ours, count, _turns_each(sizes, count), folder / "syncs")
-            rows += [{**one.row(system, sizes.tokens), "at a time": count} for system, one in measured.items()]
+            rows += [{"at a time": count, **one.row(system, sizes.tokens)} for system, one in measured.items()]
     return rows
 
 
@@ -127,8 +125,8 @@ def processes(sizes: Sizes) -> Sequence[Row]:
                 measured = Measured()
                 for number in range(sizes.rounds):
                     _round(server, measured, sizes.at_processes, each, f"p{number}", database=postgres)
-            row = measured.row(f"everthread on PostgreSQL, {count} processes", sizes.tokens)
-            rows.append({**row, "at a time": sizes.at_processes, "processes": count})
+            at = {"processes": count, "at a time": sizes.at_processes}
+            rows.append({**at, **measured.row("everthread", sizes.tokens)})
     return rows
 
 

@@ -168,6 +168,13 @@ class Servers:
         await server.until_it_listens()
         self.back_at = time.monotonic()
 
+    def kill_for_good(self, server: KilledServer) -> None:
+        """Kill one that never comes back; the others are all there is."""
+        server.kill()
+        self.kills += 1
+        self.all = [other for other in self.all if other is not server]
+        self.back_at = time.monotonic()
+
     def end(self) -> None:
         for server in self.all:
             if server.is_up.is_set():

@@ -198,6 +198,26 @@ async def test_whoever_comes_back_after_many_deaths_of_servers_gets_exactly_the_
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("store", ["postgres"])
+async def test_the_runs_of_a_server_that_never_comes_back_are_ended_by_another(
+    store: str, forkserver: ForkServer, new_url: NewUrl, tmp_path: Path
+) -> None:
+    async with clients_of(forkserver, new_url(migrated=True), tmp_path, servers=4, seed=SEED) as clients:
+        for number in range(3):
+            async with asyncio.TaskGroup() as working:
+                for work in _round(clients, number):
+                    working.create_task(work)
+                await clients.until_in_flight(8)
+                dying = clients.dice.choice(clients.servers.all)
+                clients.count_in_flight(dying)
+                clients.servers.kill_for_good(dying)
+            await clients.judge_all()
+        report = await clients.conclude()
+        print(report)
+        assert not clients.tally.violations, report
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(("store", "servers"), [("sqlite", 1), ("postgres", 1), ("postgres", 2)])
 async def test_a_thousand_readers_that_come_and_go_get_everything_once(
     store: str, servers: int, forkserver: ForkServer, new_url: NewUrl, tmp_path: Path
