@@ -185,7 +185,8 @@ class Settings(BaseSettings):
     serve_workers: int = Field(default=1, ge=1, le=256)
     """How many processes serve it; more than one needs PostgreSQL."""
     stop_seconds: float = Field(default=10.0, ge=0, le=3600)
-    """How long running turns may go on once the service was told to stop; then they end with what they have said."""
+    """How long it may take to stop: for nine tenths of it running turns go on, then they end with what they have
+    said."""
     max_running_turns: int = Field(default=200, ge=0, le=100_000)
     """How many turns may run at once in a process; others wait in line. 0: any number."""
     max_waiting_turns: int = Field(default=256, ge=0, le=1_000_000)

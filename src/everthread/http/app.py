@@ -6,8 +6,10 @@ that was answered before, gets the same response again; only then a route sees i
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
@@ -100,13 +102,18 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def drain(app: FastAPI, seconds: float) -> None:
-    """Start no new turns, give those that run some seconds to end, and end the others with what they have said. Then
-    end the streams: those of turns have delivered their end by now, the others never end by themselves."""
+    """Start no new turns, let those that run go on for nine tenths of the time, and end the others with what they have
+    said: the rest is for writing that down. Then end the streams: those of turns have delivered their end by now, the
+    others never end by themselves."""
     app.state.is_stopping = True
     app.state.admission.close()
     try:
-        await app.state.admission.wait_for_blocks()
-        await app.state.et.runs.close(seconds)
+        until = time.monotonic() + 0.9 * seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.9 * seconds):
+                await app.state.admission.wait_for_blocks()
+        left = max(0.0, until - time.monotonic())
+        await app.state.et.runs.close(left)
         await app.state.streams.wait_for_ends(_FLUSH_SECONDS)
     finally:
         app.state.streams.close()

@@ -4,8 +4,8 @@ On a loopback address a request without a key is the owner `local`'s; any other 
 key or a way to verify tokens.
 
 When told to stop, it says so at `/readyz` and accepts no more connections. On those it has, no new turn is started;
-running turns have `stop_seconds` to end, then they are ended with what they have said; then every stream is ended, and
-the database is closed last. All of it takes at most a second more than `stop_seconds`.
+running turns may go on for nine tenths of `stop_seconds`, then they are ended with what they have said; then every
+stream is ended, and the database is closed last. All of it takes at most a second more than `stop_seconds`.
 """
 
 from __future__ import annotations
@@ -159,9 +159,10 @@ class Server(uvicorn.Server):
             await asyncio.wait((work,), timeout=min(0.1, until - time.monotonic()))
         if work.cancel():
             await asyncio.wait((work,), timeout=_RESPOND_SECONDS)
-        if work.done() and not work.cancelled() and (problem := work.exception()) is not None:
-            # What could not be written down is closed by the next process.
-            _LOG.warning("stopping failed in part", exc_info=problem)
+        problem = None if not work.done() or work.cancelled() else work.exception()
+        if problem is not None:  # what could not be written down is closed by the next process
+            why = "it took too long" if isinstance(problem, asyncio.CancelledError) else problem
+            _LOG.warning("not every turn wrote down its end: %s", why)
 
 
 def address_of(listener: socket.socket) -> str:

@@ -157,7 +157,8 @@ def supervise(
             if not is_told and all(worker.is_listening for worker in workers):
                 is_told = True
                 on_listening()
-        _stop(workers, wakeup, received, stop_seconds)
+        if not _stop(workers, wakeup, received, stop_seconds):
+            problem = problem or EverthreadError("a server process did not stop in time and was killed")
     if problem is not None:
         raise problem
     if received.count(signal.SIGINT) > 1:
@@ -200,8 +201,10 @@ def _look_after(worker: _Worker, *, is_first_start: bool) -> EverthreadError | N
 
 def _stop(
     workers: Sequence[_Worker], wakeup: socket.socket, received: list[signal.Signals], stop_seconds: float
-) -> None:
-    """Tell every process to stop and wait for them; a second Ctrl-C is passed on; who takes too long is killed."""
+) -> bool:
+    """Tell every process to stop and wait for them; a second Ctrl-C is passed on; who takes too long is killed. Whether
+    none had to be."""
+    is_clean = True
     until = time.monotonic() + stop_seconds + _KILL_SECONDS
     for worker in workers:
         worker.send(signal.SIGTERM)
@@ -218,9 +221,10 @@ def _stop(
             if worker.process is not None and not worker.process.is_alive():
                 worker.bury()
             elif time.monotonic() >= until:
-                _LOG.error("a server process did not stop in time and is killed")
                 worker.send(signal.SIGKILL)
                 worker.bury()
+                is_clean = False
+    return is_clean
 
 
 @contextmanager
