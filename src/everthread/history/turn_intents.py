@@ -339,7 +339,10 @@ def _closed(
 ) -> Decision[Turn]:
     """End a turn that does not run here, with the event that ends its stream: nobody has seen its number."""
     said = Append(messages=messages).decide(seen, now)
-    ended = _ended(turn, state, now, error)
+    question_seq = turn.question_seq
+    if question := unpack_messages(turn):  # it waited until now
+        question_seq = said.result[len(question) - 1].seq
+    ended = replace(_ended(turn, state, now, error), question_seq=question_seq)
     batch = end_events(ended, state, first=turn.reserved_events + 1, text=text, error=error)
     return _with(said, ended)._replace(turns=[ended], events=[batch])
 

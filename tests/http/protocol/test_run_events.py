@@ -8,7 +8,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.http.protocol.run_events import DeltaCodec
+from everthread.runs.delta_codec import DeltaCodec
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(0, 2) | st.text(max_size=3)
 JSON = st.recursive(

@@ -89,7 +89,8 @@ class BuiltinAssistant:
             for event in encoder.select(batch):
                 frames = list(encoder.frames(event))
                 if isinstance(event, Done) and encoder.wants_state:
-                    frames.append(encoder.state_frame(await _values_after(conversation, turn, event)))
+                    values = await _values_after(conversation, turn.id, event)
+                    frames += [] if values is None else [encoder.state_frame(values)]
                 for frame in frames:
                     # Where one event makes several frames, each has a number of its own: a reader may have only some.
                     number = number + 1 if encoder.counts_frames else event.number
@@ -102,15 +103,17 @@ class BuiltinAssistant:
             yield [RunEvent(number + 1, END, b"null")]
 
 
-async def _values_after(conversation: Conversation, turn: Turn, done: Done) -> JsonObject:
-    """The thread's state as the turn left it, whenever it is asked for."""
-    last_seq = turn.question_seq
+async def _values_after(conversation: Conversation, turn_id: str, done: Done) -> JsonObject | None:
+    """The thread's state as the turn left it: the same whenever it is asked for, and whatever was said or edited since.
+    None for a turn that left nothing."""
+    last_seq = (await conversation.turn(turn_id)).question_seq
     if done.answer_id is not None:
         with suppress(NotFound):
             last_seq = (await conversation.message(done.answer_id)).seq
-    cursor = None if last_seq is None else str(last_seq + 1)
-    values: JsonObject = (await state_from_log(conversation, cursor))["values"]
-    return values
+    if last_seq is None:
+        return None
+    newest = await conversation.tail(STATE_MESSAGES, branch=last_seq)
+    return {"messages": [_langchain_message(message) for message in newest]}
 
 
 def _question(request: RunRequest) -> object:

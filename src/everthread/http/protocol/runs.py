@@ -66,7 +66,10 @@ async def start_run(
         except NotFound:
             if body.if_not_exists == "reject":
                 raise
-            thread = await threads.create_or_restore(graphs, owner, id, {})
+            try:
+                thread = await threads.create_or_restore(graphs, owner, id, {})
+            except Conflict:  # another request has created it meanwhile
+                thread = await find_thread(graphs, owner, id)
         return await _start_on(graph_runs, thread, request, slot)
 
 
