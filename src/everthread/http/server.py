@@ -5,7 +5,7 @@ key or a way to verify tokens.
 
 When told to stop, it says so at `/readyz` and accepts no more connections. On those it has, no new turn is started;
 running turns may go on for nine tenths of `stop_seconds`, then they are ended with what they have said; then every
-stream is ended, and the database is closed last. All of it takes at most a second more than `stop_seconds`.
+stream is ended, and the database is closed last. All of it should take at most a second more than `stop_seconds`.
 """
 
 from __future__ import annotations
