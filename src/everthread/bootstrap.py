@@ -271,7 +271,7 @@ def agent(
     if models is None:
         configured = named_models(known)
         models = replace(configured, default=model or configured.default, calibrations=et.store.calibrations)
-    checkpointer = saver or LogSaver(et, bridge=Bridge.here())
+    checkpointer = saver or LogSaver(et, bridge=Bridge.here(), keeps_turns=False)
     on = {name: getattr(known, f"feature_{name}") for name in agents.FEATURE_NAMES}
     return agents.Agent(
         et=et,

@@ -9,12 +9,13 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 import everthread
@@ -23,6 +24,7 @@ from everthread.core.nouns import Ref
 from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Thinking, Token, ToolCall, ToolResult
 from everthread.core.turns import EventBatch
 from everthread.history.turn_intents import FinishTurn
+from everthread.langgraph import EverthreadSaver
 from everthread.runs.event_writer import COMMIT_SECONDS
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import TurnLimits, TurnOptions, begin_turn, follow, result_metadata, run_turn
@@ -180,6 +182,48 @@ async def test_todos_and_tools_of_a_session_are_there_in_the_next_turn(et: Evert
     assert state["todos"] == [{"text": "milk", "done": False}]
     assert state["persistent_tools"] == ["note"]
     assert "messages" not in state, "what was said is in the log, and in no checkpoint"
+
+
+async def test_of_an_agents_turns_only_the_newest_checkpoint_is_kept(et: Everthread, conv: Conversation) -> None:
+    @tool
+    async def note(text: str) -> Command[Any]:
+        """Note."""
+        return Command(update={"todos": [{"text": text * 20, "done": False}]})
+
+    agent = agent_for(et, tools=[note])
+    for text in ("milk", "bread", "salt"):
+        await told(conv, text, agent, [Reply(calls=[("note", {"text": text})]), "noted"])
+    stored = await et.store.checkpoints.all(Ref(conv.owner, conv.id))
+    assert len(stored.all) == 1
+    assert not stored.writes
+    assert len(stored.digests) == 1, "its to-dos, and not those that the checkpoints before it named"
+    config = {"configurable": {"thread_id": conv.id, "everthread_owner": conv.owner}}
+    state = (await agent.graph.aget_state(config)).values  # type: ignore[arg-type]
+    assert state["todos"] == [{"text": "salt" * 20, "done": False}]
+
+
+async def test_checkpoints_of_a_users_graph_stay_when_the_agent_answers_on_its_thread(
+    et: Everthread, conv: Conversation
+) -> None:
+    class Topic(TypedDict, total=False):
+        topic: str
+
+    def talk(state: Topic) -> Topic:
+        return {"topic": state["topic"] + " and more of it, at some length, so that it is a value of its own" * 2}
+
+    builder = StateGraph(Topic)
+    builder.add_node("talk", talk)
+    builder.add_edge(START, "talk")
+    graph = builder.compile(checkpointer=EverthreadSaver(et))
+    config: Any = {"configurable": {"thread_id": conv.id}, "metadata": {"turn_id": "mine"}}
+    agent = agent_for(et)
+    await told(conv, "hello", agent)
+    await graph.ainvoke({"topic": "tea"}, config)
+    await told(conv, "and you?", agent)
+    await told(conv, "fine", agent)
+    topics = [one.values["topic"] async for one in graph.aget_state_history(config) if "topic" in one.values]
+    assert "tea" in topics, "every step of the user's graph is still there"
+    assert any("at some length" in topic for topic in topics)
 
 
 async def test_callbacks_hear_of_the_model(et: Everthread, conv: Conversation) -> None:

@@ -158,3 +158,5 @@ class CheckpointChanges:
     drop: Sequence[int] = ()
     """Numbers of checkpoints to remove, with their writes."""
     drop_blobs: Sequence[bytes] = ()
+    drop_unshared_blobs: Sequence[bytes] = ()
+    """Blobs to remove if, after all of the above, the conversation has a single checkpoint: no other can name them."""

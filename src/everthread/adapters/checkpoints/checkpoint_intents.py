@@ -9,11 +9,20 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
+import ormsgpack
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.adapters.checkpoints.held_writes import HeldMessage, HeldMessages, WriteKey, with_references
-from everthread.adapters.checkpoints.row_format import Blobs, LogRef, MessageRef, UnloggedRef, pack_blob
+from everthread.adapters.checkpoints.row_format import (
+    DELTA_COUNTERS,
+    Blobs,
+    LogRef,
+    MessageRef,
+    UnloggedRef,
+    blobs_in_body,
+    pack_blob,
+)
 from everthread.adapters.checkpoints.stored_message import SerdeBytes, StoredMessage
 from everthread.core import entries, log
 from everthread.core.checkpoints import (
@@ -29,6 +38,9 @@ from everthread.core.log import BranchRow, Decision, Needs, Seen
 from everthread.core.paths import segments
 from everthread.history.branch_writer import BranchWriter, new_branch
 from everthread.history.ingest import Prepared, says_the_same
+
+TURN_KEY = "turn_id"
+"""In the metadata of a checkpoint that a turn of our own agent made: the turn, which is its run too."""
 
 
 class StaleDraft(Conflict):
@@ -114,6 +126,8 @@ class PutCheckpoint:
     """Those writes as they are to be, where their messages went to another conversation's log."""
     with_writes: Sequence[StoredWrite] = ()
     """Writes on the parent that are stored with it."""
+    replaces_turn: bool = False
+    """Whether it takes the place of its parent, if that is the checkpoint of a turn of our own agent."""
 
     def needs(self) -> Needs:
         messages = [item.prepared for item in self.items if item.prepared is not None]
@@ -142,11 +156,23 @@ class PutCheckpoint:
         if not row.namespace:
             thread = thread._replace(tip=row.number, is_closed=False)
         changed, joined = decision.rewrite_held(refs, blobs), decision.rewrite_joined(refs, blobs)
-        return Decision(
-            result=PutResult(row, refs, decision.logged),
-            **decision.writer.written(),
-            checkpoints=CheckpointChanges(thread=thread, put=[row], blobs=blobs, settled=changed, writes=joined),
-        )
+        changes = CheckpointChanges(thread=thread, put=[row], blobs=blobs, settled=changed, writes=joined)
+        replaced = self._replaced(found)
+        if replaced is not None:
+            unshared = set(blobs_in_body(replaced.body)) - set(blobs_in_body(row.body))
+            changes = CheckpointChanges(
+                thread=thread, put=[row], blobs=blobs, drop=[replaced.number], drop_unshared_blobs=sorted(unshared)
+            )
+        return Decision(result=PutResult(row, refs, decision.logged), **decision.writer.written(), checkpoints=changes)
+
+    def _replaced(self, found: CheckpointsSeen) -> StoredCheckpoint | None:
+        """The parent, if it goes when this one comes. One that a user's graph put on the same thread stays."""
+        parent = found.parent
+        if not self.replaces_turn or parent is None or parent.state != CheckpointState.VISIBLE:
+            return None
+        metadata = self.serde.loads_typed(tuple(ormsgpack.unpackb(parent.metadata)))
+        is_of_turn = parent.run_id is not None and metadata.get(TURN_KEY) == parent.run_id
+        return parent if is_of_turn and not metadata.get(DELTA_COUNTERS) else None
 
     def _check(self, found: CheckpointsSeen) -> None:
         if (self.needs_parent or self.with_writes) and _existing_parent(found) is None:

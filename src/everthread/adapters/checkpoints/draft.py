@@ -278,6 +278,7 @@ class CheckpointDraft:
         matched: Mapping[WriteKey, MatchedWrite] | None = None,
         rewritten: Mapping[WriteKey, StoredWrite] | None = None,
         with_writes: Sequence[PutWrites] = (),
+        replaces_turn: bool = False,
     ) -> PutCheckpoint:
         """Everything together."""
         run_id = metadata.get("run_id")
@@ -304,6 +305,7 @@ class CheckpointDraft:
             rewritten=rewritten,
             with_writes=[write for one in with_writes for write in one.writes],
             is_silent=not has_history and not matched,
+            replaces_turn=replaces_turn,
         )
 
     def _body(self, refs: Sequence[MessageRef], blobs: Blobs) -> bytes:

@@ -39,8 +39,9 @@ _MAX_TRIES = 10
 class CheckpointWriter:
     """Puts to threads, one at a time for each."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: Threads, *, keeps_turns: bool = True) -> None:
         self._threads = threads
+        self._keeps_turns = keeps_turns
         self._writes: InFlight[CheckpointAddress] = InFlight()
         self._puts: InFlight[Ref] = InFlight()
         self._coalescer = WriteCoalescer()
@@ -145,7 +146,14 @@ class CheckpointWriter:
             return draft.intent(metadata, rewritten=rewritten)
         known_refs, items = draft.listed_messages()
         matched = draft.match_writes(held, known_refs, items)
-        return draft.intent(metadata, known_refs=known_refs, items=items, matched=matched, with_writes=with_writes)
+        return draft.intent(
+            metadata,
+            known_refs=known_refs,
+            items=items,
+            matched=matched,
+            with_writes=with_writes,
+            replaces_turn=not self._keeps_turns,
+        )
 
     async def _write(self, ref: Ref, intent: Intent[Any]) -> Any:
         """Write to a conversation that may not exist yet."""

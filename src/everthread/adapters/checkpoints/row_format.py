@@ -204,6 +204,11 @@ def unpack_body(packed: bytes, serde: SerializerProtocol) -> RowBody:
     return RowBody(serde.loads_typed((kind, checkpoint)), values)
 
 
+def blobs_in_body(packed: bytes) -> list[bytes]:
+    """The digests of the values that a row names, without decoding the rest of it."""
+    return [value[1] for value in ormsgpack.unpackb(packed)[2].values() if value[0] == BLOB]
+
+
 def digests_in(values: Iterable[PackedValue]) -> list[bytes]:
     """The digests that values name themselves: of bytes, and of the chunks of lists."""
     found: list[bytes] = []

@@ -42,7 +42,11 @@ STRATEGIES = ("keep_latest", "delete")
 
 
 class LogSaver(BaseCheckpointSaver[Any]):
-    """A checkpointer over an open database; `everthread.langgraph` has the one to use."""
+    """A checkpointer over an open database; `everthread.langgraph` has the one to use.
+
+    Our own agent's is made with `keeps_turns=False`: of its turns only the newest checkpoint is ever read, so each
+    takes the place of the one before.
+    """
 
     def __init__(
         self,
@@ -53,13 +57,14 @@ class LogSaver(BaseCheckpointSaver[Any]):
         allowed: Allowed = (),
         serde: SerializerProtocol | None = None,
         bridge: Bridge | None = None,
+        keeps_turns: bool = True,
     ) -> None:
         super().__init__(serde=serde or StrictSerializer(allowed))
         if on_delete not in ("keep", "erase"):
             raise Invalid(f'must be "keep" or "erase", not {on_delete!r}', field="on_delete")
         self._owner = check_id(owner, "owner")
         threads = Threads(et, on_delete)
-        self._writer, self._reader = CheckpointWriter(threads), CheckpointReader(threads)
+        self._writer, self._reader = CheckpointWriter(threads, keeps_turns=keeps_turns), CheckpointReader(threads)
         self._remover, self._copier = CheckpointRemover(threads), ThreadCopier(threads)
         self._in_flight = in_flight_puts(et)
         self._may_block = blocking.ENABLED and et.store.can_block

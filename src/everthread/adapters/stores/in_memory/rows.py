@@ -90,6 +90,8 @@ class CheckpointRows:
                 kept[write.task_id, write.idx] = write
         for write in changes.settled:
             self.writes[write.checkpoint][write.task_id, write.idx] = write
+        for digest in changes.drop_unshared_blobs if len(self.rows) == 1 else ():
+            self.blobs.pop(digest, None)
         self.thread = changes.thread or self.thread
 
     def _drop(self, number: int) -> None:

@@ -77,6 +77,8 @@ async def apply(connection: Connection, key: ConversationKey, changes: Checkpoin
         await connection.executemany(sql.KEEP_WRITE, _write_rows(key, changes.writes))
     if changes.settled:
         await connection.executemany(sql.SETTLE_WRITE, _write_rows(key, changes.settled))
+    if changes.drop_unshared_blobs:
+        await connection.execute(sql.DELETE_UNSHARED_BLOBS, *key, list(changes.drop_unshared_blobs))
     if changes.thread is not None:
         await connection.execute(sql.WRITE_THREAD, *key, *changes.thread[:3], *map(int, changes.thread[3:]))
     reach("checkpoint.written")

@@ -456,6 +456,12 @@ DELETE FROM agent_writes WHERE owner = $1 AND conversation = $2 AND checkpoint =
 DELETE_BLOBS = "DELETE FROM blobs WHERE owner = $1 AND conversation = $2 AND digest = ANY($3::bytea[])"
 """Remove bytes that nothing refers to any more."""
 
+DELETE_UNSHARED_BLOBS = f"""
+{DELETE_BLOBS}
+  AND 1 = (
+    SELECT count(*) FROM (SELECT 1 FROM agent_checkpoints WHERE owner = $1 AND conversation = $2 LIMIT 2) AS found)"""
+"""The same if the conversation has a single checkpoint."""
+
 OF_RUNS = """
 SELECT DISTINCT t.owner, t.id
 FROM agent_checkpoints c JOIN conversations t ON t.owner = c.owner AND t.number = c.conversation

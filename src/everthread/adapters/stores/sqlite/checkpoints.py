@@ -172,6 +172,8 @@ def apply(connection: sqlite3.Connection, number: int, changes: CheckpointChange
         connection.execute(sql.KEEP_WRITE, write_values(number, write))
     for write in changes.settled:
         connection.execute(sql.SETTLE_WRITE, write_values(number, write))
+    for digest in changes.drop_unshared_blobs:
+        connection.execute(sql.DELETE_UNSHARED_BLOB, (number, digest, *_span(number)))
     if changes.thread is not None:
         connection.execute(sql.WRITE_THREAD, (number, *changes.thread[:3], *map(int, changes.thread[3:])))
     reach("checkpoint.written")

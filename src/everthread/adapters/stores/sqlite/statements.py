@@ -649,6 +649,11 @@ DELETE_WRITES = "DELETE FROM agent_writes WHERE key = ?"
 DELETE_BLOB = "DELETE FROM blobs WHERE conversation = ? AND digest = ?"
 """Remove bytes that nothing refers to any more."""
 
+DELETE_UNSHARED_BLOB = f"""
+{DELETE_BLOB}
+  AND 1 = (SELECT count(*) FROM (SELECT 1 FROM agent_checkpoints WHERE key > ? AND key <= ? LIMIT 2))"""
+"""The same if the conversation has a single checkpoint."""
+
 OF_RUN = f"""
 SELECT DISTINCT t.owner, t.id FROM agent_checkpoints c JOIN conversations t ON t.number = c.key >> {SEQ_BITS}
 WHERE c.run_id = :run_id AND (:owner IS NULL OR t.owner = :owner) AND t.erased_at IS NULL"""
