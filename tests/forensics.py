@@ -1,4 +1,4 @@
-"""What can be read out of the bytes of a SQLite file by one who knows how payloads are packed."""
+"""What can be read out of the bytes of a SQLite file by one who knows how payloads and our own JSON are packed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
+from everthread.adapters.stores import packed_records
 from everthread.adapters.stores.sqlite.compression import add_compression_functions
 
 _MOST_BYTES = 1024
@@ -14,8 +15,53 @@ _MOST_BYTES = 1024
 
 
 def readable(content: bytes) -> bytes:
-    """The bytes, and each payload that lies packed anywhere among them, be it in a row, a free page or the log."""
-    return b"\n".join((content, *_payloads(content)))
+    """The bytes, and all that lies packed anywhere among them, be it in a row, a free page or the log."""
+    return b"\n".join((content, *_payloads(content), *_records(content)))
+
+
+def _records(content: bytes) -> Iterator[bytes]:
+    """Our own JSON; a long one goes on in a chain of pages, whose first number stands where the row's page ends."""
+    pages = _pages(content)
+    for page in [page for known in pages.values() for page in known]:
+        for begin in re.finditer(re.escape(packed_records.PACKED), page):
+            here = page[begin.start() :]
+            ends = [len(here), *(found.start() for found in re.finditer(rb"(?=\x00[\x00-\x0f])", here[:-3]))]
+            for end in ends:
+                rest = b"" if end == len(here) else _chain(pages, int.from_bytes(here[end : end + 4], "big"))
+                if rest is None:
+                    continue
+                found = packed_records.unpack(here[:end] + rest)
+                if found != here[:end] + rest:
+                    yield found
+
+
+def _chain(pages: dict[int, list[bytes]], number: int) -> bytes | None:
+    """What the overflow pages from this one on hold; None where there is no such chain."""
+    parts: list[bytes] = []
+    while number:
+        if number not in pages or len(parts) > 100:
+            return None
+        page = pages[number][-1]
+        parts.append(page[4:])
+        number = int.from_bytes(page[:4], "big")
+    return b"".join(parts) or None
+
+
+def _pages(content: bytes) -> dict[int, list[bytes]]:
+    """The pages of a database file, or of its write-ahead log, by number; the newest last."""
+    found: dict[int, list[bytes]] = {}
+    if content.startswith(b"SQLite format 3\x00"):
+        size = int.from_bytes(content[16:18], "big")
+        for number, start in enumerate(range(0, len(content), size), 1):
+            found[number] = [content[start : start + size]]
+    elif content[:4] in (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"):
+        size = int.from_bytes(content[8:12], "big")
+        for start in range(32, len(content) - size, 24 + size):
+            number = int.from_bytes(content[start : start + 4], "big")
+            found.setdefault(number, []).append(content[start + 24 : start + 24 + size])
+    else:
+        found[0] = [content]
+    return found
 
 
 def _payloads(content: bytes) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ digest of the rendered messages shows whether a context rendered again is what w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any
 
@@ -93,19 +93,44 @@ def text_digest(text: bytes) -> str:
 
 def dump(manifest: Manifest) -> bytes:
     """The manifest as it is stored."""
-    return orjson.dumps(manifest)
+    whole = {one.name: getattr(manifest, one.name) for one in fields(manifest)}
+    return orjson.dumps({**whole, "window": list(_runs(manifest.window))})
 
 
 def load(stored: bytes) -> Manifest:
     """The manifest as it was."""
-    fields: dict[str, Any] = orjson.loads(stored)
+    found: dict[str, Any] = orjson.loads(stored)
     for name in ("summary_ids", "live_calls", "clamped", "repairs", "memory_ids", "reminded_ids"):
-        fields[name] = tuple(fields.get(name, ()))
-    for name in ("pinned", "window", "recalled", "standing"):
-        fields[name] = tuple(map(tuple, fields.get(name, ())))
-    fields["passed_over"] = fields["passed_over"] and tuple(fields["passed_over"])
-    fields["omitted"] = tuple(Omission(**omission) for omission in fields["omitted"])
-    return Manifest(**fields)
+        found[name] = tuple(found.get(name, ()))
+    for name in ("pinned", "recalled", "standing"):
+        found[name] = tuple(map(tuple, found.get(name, ())))
+    found["window"] = tuple(ref for part in found["window"] for ref in _refs(*part))
+    found["passed_over"] = found["passed_over"] and tuple(found["passed_over"])
+    found["omitted"] = tuple(Omission(**omission) for omission in found["omitted"])
+    return Manifest(**found)
+
+
+def _runs(refs: Sequence[RevisionRef]) -> Iterator[Sequence[int]]:
+    """The same, with (first, first, last) for messages that follow each other and were never revised."""
+    first = last = 0
+    for seq, entry_seq in refs:
+        if seq == entry_seq == last + 1 and first:
+            last = seq
+            continue
+        if first:
+            yield (first, first) if first == last else (first, first, last)
+        first = last = seq if seq == entry_seq else 0
+        if seq != entry_seq:
+            yield (seq, entry_seq)
+    if first:
+        yield (first, first) if first == last else (first, first, last)
+
+
+def _refs(seq: int, entry_seq: int, last: int | None = None) -> Iterator[RevisionRef]:
+    if last is None:
+        yield (seq, entry_seq)
+    else:
+        yield from ((one, one) for one in range(seq, last + 1))
 
 
 _PIECE = 2_048

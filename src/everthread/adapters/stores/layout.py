@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from everthread.adapters.stores.packed_records import pack, unpack
 from everthread.context.message_format import calls_of
 from everthread.core import payloads
 from everthread.core.access import ApiKey
@@ -189,7 +190,7 @@ def compaction_values(compaction: Compaction) -> tuple[Any, ...]:
         compaction.id,
         compaction.first_seq,
         compaction.last_seq,
-        json.dumps(record).encode(),
+        pack(json.dumps(record).encode()),
         to_micros(compaction.created_at),
         None if compaction.undone_at is None else to_micros(compaction.undone_at),
         None if compaction.invalid_at is None else to_micros(compaction.invalid_at),
@@ -201,10 +202,11 @@ def compaction_values(compaction: Compaction) -> tuple[Any, ...]:
 
 def compaction_from_row(row: Any) -> Compaction:
     """A compaction from the columns of `COMPACTION_COLUMNS`."""
+    document = unpack(bytes(row[3]))
     try:
-        record = orjson.loads(row[3])
+        record = orjson.loads(document)
     except orjson.JSONDecodeError:  # a summary may hold half of a surrogate pair
-        record = json.loads(row[3])
+        record = json.loads(document)
     record["children"] = tuple(record["children"])
     return Compaction(
         **record,

@@ -1,4 +1,5 @@
-"""How a batch of events is stored: as JSON, with consecutive pieces of one text together, compressed where that pays.
+"""How a batch of events is stored: as JSON, with consecutive pieces of one text together. When a turn has ended, all of
+its events are one batch, which is packed (`packed_records`) with the ids that its turn's row holds.
 
     ["state", {…}]                           an event: its kind and its body
     ["token", "message id", ["piece", …]]    consecutive pieces of one message's text
@@ -17,34 +18,42 @@ from typing import Any
 import orjson
 import zstandard
 
-from everthread.core.turns import EventBatch, StoredEvent
+from everthread.adapters.stores import packed_records
+from everthread.core.turns import EventBatch, StoredEvent, Turn
 
 _TEXT_KINDS = ("token", "thinking")
-_COMPRESSED_FROM = 256
-"""Bytes; what is shorter hardly gets smaller."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+"""How an earlier version packed what is longer than 256 bytes."""
 
 
-def pack(batch: EventBatch) -> bytes:
-    """Encode a batch of events."""
+def pack(batch: EventBatch, turns: Sequence[Turn] = ()) -> bytes:
+    """Encode a batch of events. `turns`: those that are written with it."""
     body = dump_json([item for key, group in groupby(batch.events, _text_key) for item in _items(key, list(group))])
-    if len(body) < _COMPRESSED_FROM or not batch.replaces_earlier:  # the small batches of a running turn are replaced
+    if not batch.replaces_earlier:  # the small batches of a running turn are replaced
         return body
-    return zstandard.ZstdCompressor(level=3).compress(body)
+    turn = next((turn for turn in turns if turn.id == batch.turn_id), None)
+    return packed_records.pack(body, () if turn is None else _ids(turn))
 
 
-def unpack(rows: Iterable[Any], after: int) -> list[StoredEvent]:
-    """Return the events after a number from rows of batches (first number, body)."""
+def unpack(turn: Turn, rows: Iterable[Any], after: int) -> list[StoredEvent]:
+    """Return the events of a turn after a number from rows of batches (first number, body)."""
     return [
         event
         for first, body in rows
-        for event in _events(first, json.loads(_decompressed(bytes(body))))
+        for event in _events(first, json.loads(_unpacked(bytes(body), turn)))
         if event.number > after
     ]
 
 
-def _decompressed(body: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompress(body) if body.startswith(_ZSTD_MAGIC) else body
+def _unpacked(body: bytes, turn: Turn) -> bytes:
+    if body.startswith(_ZSTD_MAGIC):
+        return zstandard.ZstdDecompressor().decompress(body)
+    return packed_records.unpack(body, _ids(turn))
+
+
+def _ids(turn: Turn) -> Sequence[str]:
+    """What the row of a turn that has ended never changes."""
+    return (turn.id, turn.conversation_id, turn.question_id, turn.answer_id)
 
 
 def _text_key(event: StoredEvent) -> tuple[str, str] | None:

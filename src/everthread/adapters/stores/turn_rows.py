@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from everthread.adapters.stores.packed_events import dump_json
+from everthread.adapters.stores.packed_records import pack, unpack
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.turns import Turn, TurnState
 
@@ -38,7 +39,7 @@ def turn_values(turn: Turn) -> tuple[Any, ...]:
         int(turn.is_asked_to_stop),
         to_micros(turn.received_at),
         turn.question,
-        dump_json(record),
+        pack(dump_json(record)),
         turn.reserved_events,
     )
 
@@ -46,7 +47,7 @@ def turn_values(turn: Turn) -> tuple[Any, ...]:
 def turn_from_row(row: Any) -> Turn:
     """A turn from the columns of `TURN_COLUMNS`."""
     number, id, conversation, state, holder, lease_until, is_stopped, received_at, question, record, reserved = row
-    fields = json.loads(record)
+    fields = json.loads(unpack(bytes(record)))
     started_at, ended_at = fields.pop("started_at"), fields.pop("ended_at")
     return Turn(
         **fields,

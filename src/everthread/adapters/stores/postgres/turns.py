@@ -75,8 +75,9 @@ class PostgresTurns:
 
     async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         async def work(connection: Connection) -> Sequence[StoredEvent]:
-            number = (await read(connection, ref, id)).number
-            return unpack(await connection.fetch(sql.EVENTS, ref.owner, number, after, limit), after)
+            turn = await read(connection, ref, id)
+            rows = await connection.fetch(sql.EVENTS, ref.owner, turn.number, after, limit)
+            return unpack(turn, rows, after)
 
         return await self._database.pool.read(work)
 
@@ -103,7 +104,7 @@ async def apply(connection: Connection, key: ConversationKey, decision: Decision
     for batch in decision.events:
         if batch.replaces_earlier:
             await connection.execute(sql.DELETE_EVENTS_OF_TURN, *key, batch.turn_id)
-        values = (batch.first, batch.last, pack(batch), now)
+        values = (batch.first, batch.last, pack(batch, decision.turns), now)
         await connection.execute(sql.PUT_EVENTS, *key, batch.turn_id, *values)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from everthread.adapters.jobs.postgres import PostgresJobs, put
+from everthread.adapters.stores.packed_records import pack, unpack
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled_pairs
@@ -74,7 +75,7 @@ class PostgresViews:
 
         async def work(connection: Connection) -> None:
             key = await _key(connection, ref)
-            await connection.execute(sql.KEEP_MANIFEST, *key, id, manifest, now)
+            await connection.execute(sql.KEEP_MANIFEST, *key, id, pack(manifest), now)
             await connection.execute(sql.KEEP_PROMPTS, *key, list(shared), list(shared.values()))
             await put(connection, key.number, ref, jobs, now)
 
@@ -94,7 +95,7 @@ class PostgresViews:
             found: bytes | None = await connection.fetchval(sql.MANIFEST, *await _key(connection, ref), id)
             if found is None:
                 raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
-            return found
+            return unpack(found)
 
         return await self._database.pool.read(work)
 

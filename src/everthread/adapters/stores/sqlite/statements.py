@@ -482,8 +482,11 @@ CALIBRATION = "SELECT factor, samples FROM calibrations WHERE model = ?"
 KEEP_CALIBRATION = "INSERT OR REPLACE INTO calibrations (model, factor, samples) VALUES (?, ?, ?)"
 """Remember that."""
 
-KEEP_MANIFEST = "INSERT OR REPLACE INTO manifests (conversation, id, manifest, created_at) VALUES (?, ?, ?, ?)"
+KEEP_MANIFEST = "INSERT OR IGNORE INTO manifests (conversation, id, manifest, created_at) VALUES (?, ?, ?, ?)"
 """Remember what a model was shown."""
+
+NEWEST_MANIFEST = "SELECT id, manifest FROM manifests WHERE conversation = ? ORDER BY id DESC LIMIT 1"
+"""The manifest that was most likely kept last: ids begin with their time."""
 
 MANIFEST = "SELECT manifest FROM manifests WHERE conversation = ? AND id = ?"
 """What a model was shown."""

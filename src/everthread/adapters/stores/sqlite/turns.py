@@ -83,9 +83,9 @@ class SqliteTurns:
     async def events(self, ref: Ref, id: str, *, after: int, limit: int) -> Sequence[StoredEvent]:
         def work(connection: sqlite3.Connection) -> Sequence[StoredEvent]:
             found: list[StoredEvent] = []
-            number = read(connection, ref, id).number
-            for row in connection.execute(sql.EVENTS, (number, number, after)):
-                found += unpack([row], after)
+            turn = read(connection, ref, id)
+            for row in connection.execute(sql.EVENTS, (turn.number, turn.number, after)):
+                found += unpack(turn, [row], after)
                 if len(found) >= limit:
                     break
             return found
@@ -114,7 +114,9 @@ def apply(connection: sqlite3.Connection, number: int, decision: Decision[object
     for batch in decision.events:
         if batch.replaces_earlier:
             connection.execute(sql.DELETE_EVENTS_OF_TURN, (number, batch.turn_id))
-        connection.execute(sql.PUT_EVENTS, (batch.first, batch.last, pack(batch), now, number, batch.turn_id))
+        connection.execute(
+            sql.PUT_EVENTS, (batch.first, batch.last, pack(batch, decision.turns), now, number, batch.turn_id)
+        )
 
 
 def read(connection: sqlite3.Connection, ref: Ref, id: str) -> Turn:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from everthread.adapters.jobs.sqlite import SqliteJobs, put
-from everthread.adapters.stores.sqlite import compactions, log
+from everthread.adapters.stores.sqlite import compactions, log, manifests
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.compactions import Compaction
@@ -66,7 +66,7 @@ class SqliteViews:
 
         def work(connection: sqlite3.Connection) -> None:
             number = log.living_head(connection, ref)[0]
-            connection.execute(sql.KEEP_MANIFEST, (number, id, manifest, now))
+            connection.execute(sql.KEEP_MANIFEST, (number, id, manifests.pack(connection, number, manifest), now))
             for digest, text in shared.items():
                 if connection.execute(sql.USE_PROMPT, (number, digest)).rowcount:
                     connection.execute(sql.KEEP_PROMPT, (ref.owner, digest, text))
@@ -88,10 +88,9 @@ class SqliteViews:
 
     async def manifest(self, ref: Ref, id: str) -> bytes:
         def work(connection: sqlite3.Connection) -> bytes:
-            row = connection.execute(sql.MANIFEST, (log.living_head(connection, ref)[0], id)).fetchone()
-            if row is None:
+            found = manifests.read(connection, log.living_head(connection, ref)[0], id)
+            if found is None:
                 raise NotFound(f"no context {id!r} was kept for conversation {ref.id!r}")
-            found: bytes = row[0]
             return found
 
         return await self._database.engine.read(work)
