@@ -4,6 +4,7 @@
     python -m benchmarks append      # one durable turn against the length of its conversation
     python -m benchmarks writers     # 16 callers at once
     python -m benchmarks storage     # bytes on disk against bytes of payload
+    python -m benchmarks turn_storage   # what a turn adds to the file of an old conversation, by table
     python -m benchmarks reading     # the newest page, and everything
     python -m benchmarks search      # ranked search over many messages (--messages 1000000 --store postgres)
     python -m benchmarks context     # what a model sees, all of these:

@@ -43,7 +43,12 @@ CONTEXT: dict[str, Scenario] = {
     "invalid_requests": invalid_requests.run,
 }
 LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run, "checkpoints_alone": checkpoints.alone}
-TURN: dict[str, Scenario] = {"turns": turns.run, "streaming": turns.streaming, "savings": turns.savings}
+TURN: dict[str, Scenario] = {
+    "turns": turns.run,
+    "streaming": turns.streaming,
+    "savings": turns.savings,
+    "turn_storage": storage.turns,
+}
 MEANING: dict[str, Scenario] = {"embedders": embedders.run, "near": embedders.near, "chinese": embedders.chinese}
 RECALL: dict[str, Scenario] = {
     "recall_latency": recall_cost.latency,
@@ -74,6 +79,10 @@ def main() -> None:
         "--lengths", type=_numbers, default=[100, 1_000, 100_000], help="append: lengths, comma-separated"
     )
     parser.add_argument("--conversations", type=int, default=1_000, help="storage: how many, of a hundred messages")
+    parser.add_argument(
+        "--turns-before", type=_numbers, default=[100, 1_000], help="turn_storage: turns before those measured"
+    )
+    parser.add_argument("--turns-measured", type=int, default=200, help="turn_storage: how many are measured")
     parser.add_argument("--rounds", type=int, default=40, help="rounds that each system takes in turn")
     parser.add_argument(
         "--context-lengths", type=_numbers, default=[200, 2_000, 20_000, 100_000], help="context_cost: lengths"

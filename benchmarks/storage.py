@@ -1,21 +1,26 @@
 """Bytes on the disk against the bytes of the payloads, with and without the search index: one log, many, none, and
-conversations that were really held."""
+conversations that were really held. `turns`: what one turn of our agent adds to the file of an old conversation, in all
+and by table."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import random
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import everthread
 from benchmarks import facts_kept
 from benchmarks.facts_kept import DATA, Talk
 from benchmarks.report import Row
 from benchmarks.systems import Ours
 from benchmarks.tokens import messages_of
+from everthread import Everthread
+from everthread.testing import Reply, ScriptedModel
 
 _EACH = 100
 """Messages of each of many conversations."""
@@ -86,6 +91,61 @@ def _kept(what: str, messages: int, fill: Callable[[Ours], None]) -> Row:
     if not payload:
         return row
     return {**row, "times payload": size / payload, "without index": (size - _index_bytes(file)) / payload}
+
+
+# -- what a turn adds ------------------------------------------------------------------------------------------------
+
+_SAID_BYTES = 400
+"""Of a question, and of an answer."""
+_WORDS = [word for word in (Path(__file__).parents[1] / "README.md").read_text("utf-8").split() if word.isalpha()]
+_LEAST_BYTES = 4
+"""A table that takes less a turn is not shown."""
+
+
+def turns(options: argparse.Namespace) -> Sequence[Row]:
+    """What turns of 0.8 KB add to a file after some, when everything in the background is done."""
+    return [row for before in options.turns_before for row in asyncio.run(_grown(before, options.turns_measured))]
+
+
+async def _grown(before: int, measured: int) -> list[Row]:
+    given, file = random.Random(3), Path(tempfile.mkdtemp(prefix="bench-")) / "et.db"
+    pages: list[dict[str, int]] = []
+    async with everthread.open(f"sqlite:///{file}") as et:
+        conversation = await et.conversations.create()
+        replies = [Reply(text=_said(given), pace_seconds=0) for _ in range(before + measured)]
+        agent = everthread.agent(et, model=ScriptedModel(replies))
+        for count in (before, measured):
+            for _ in range(count):
+                async for _ in everthread.run_turn(conversation, _said(given), agent=agent):
+                    pass
+            pages.append(await _idle_tables(et, file))
+    added = {name: (size - pages[0].get(name, 0)) / measured for name, size in pages[1].items()}
+    payload = 2 * _SAID_BYTES
+
+    def row(what: str, size: float) -> Row:
+        return {"what": what, "turns before": before, "bytes a turn": size, "times what was said": size / payload}
+
+    parts = sorted(((name, size) for name, size in added.items() if size >= _LEAST_BYTES), key=lambda part: -part[1])
+    return [row("the file", sum(added.values())), *(row(name, size) for name, size in parts)]
+
+
+def _said(given: random.Random) -> str:
+    return " ".join(given.choices(_WORDS, k=_SAID_BYTES))[:_SAID_BYTES]
+
+
+async def _idle_tables(et: Everthread, file: Path) -> dict[str, int]:
+    """The bytes of each table and index, and of free pages, when all jobs are done and the write-ahead log is in it."""
+    while (report := await et.jobs()).waiting or report.running:  # noqa: ASYNC110 - nothing else tells
+        await asyncio.sleep(0.05)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        found: dict[str, int] = dict(
+            connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name").fetchall()
+        )
+        (free,) = connection.execute(
+            "SELECT freelist_count * page_size FROM pragma_freelist_count(), pragma_page_size()"
+        )
+        return {**found, "free pages": free[0]}
 
 
 _INDEX = """
