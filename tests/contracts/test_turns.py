@@ -207,7 +207,7 @@ async def test_one_that_interrupts_tells_those_before_it_to_stop(et: Everthread,
     turn = (await begun(et, conv)).turn
     second = await begun(et, conv, "second", when_busy="interrupt")
     assert second.turn.state is TurnState.RECEIVED
-    assert await et.store.turns.renew(ME, LATER) == [turn.id]
+    assert await et.store.turns.renew(ME, LATER) == [(ref_of(conv), turn.id)]
 
 
 async def test_a_turn_that_waits_ends_when_it_is_stopped_and_keeps_its_question(
@@ -399,3 +399,20 @@ async def test_who_waits_for_a_conversation_is_told_of_its_changes_and_of_no_oth
     await finished(et, conv, turn)
     await asyncio.sleep(0.05)
     assert len([change for change in changes if not change.is_remote]) == 2
+
+
+async def test_i22_what_was_erased_while_a_turn_ran_is_not_written_back_at_its_end(
+    et: Everthread, conv: Conversation
+) -> None:
+    await conv.append([says("my secret", id="s")])
+    turn = (await begun(et, conv)).turn
+    told: list[TurnEvent] = [
+        await anext(conv.turn_events(turn.id)),
+        Token(2, "you said: my secret", "a"),
+        Done(number=3, state="complete", answer_id=None, text=""),
+    ]
+    await add(et, ref_of(conv), batch(turn, 2, "you said: my secret"))
+    await et.erase(conversation=conv.id, message="s")
+    whole = EventBatch(turn_id=turn.id, events=[to_stored(one) for one in told], replaces_earlier=True, earlier=2)
+    await finished(et, conv, turn, "fine", events=[whole])
+    assert [event async for event in conv.turn_events(turn.id)] == told[-1:]

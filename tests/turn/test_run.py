@@ -598,3 +598,29 @@ async def test_what_is_no_model_is_refused_before_anything_is_stored(et: Everthr
 
 def test_options_and_keyword_arguments_of_a_turn_are_the_same() -> None:
     assert list(TurnFields.__annotations__) == [field.name for field in fields(TurnOptions)]
+
+
+async def test_i20_turns_of_two_conversations_may_have_the_same_id(et: Everthread) -> None:
+    agent = agent_for(et)
+    mine, theirs = await et.conversations.create(owner="ann"), await et.conversations.create(owner="bob")
+    slow = ScriptedModel([Reply(text=LONG, pace_seconds=0.01)])
+    first = await begin_turn(mine, "hers", agent=agent, model=slow, turn_id="t")
+    second = await begin_turn(theirs, "his", agent=agent, turn_id="t")
+    await second.wait()
+    assert await said(theirs) == [("user", "his"), ("assistant", "his")]
+    await agent.runs.stop(Ref("bob", theirs.id), "t")
+    assert (await mine.turn("t")).state is TurnState.RUNNING
+    first.stop()
+    await first.wait()
+
+
+async def test_an_event_that_cannot_be_stored_ends_its_own_run_and_no_other(et: Everthread, conv: Conversation) -> None:
+    agent = agent_for(et)
+    other = await et.conversations.create()
+    slow = [Reply(text=LONG, pace_seconds=0.01)]
+    bad = await begin_turn(conv, "one", agent=agent, model=ScriptedModel(slow))
+    good = await begin_turn(other, "two", agent=agent, model=ScriptedModel([Reply(text="fine", pace_seconds=0.2)]))
+    bad.event_log.append(object())  # type: ignore[arg-type]
+    async with asyncio.timeout(30):
+        await asyncio.gather(bad.wait(), good.wait())
+    assert await said(other) == [("user", "two"), ("assistant", "fine")]

@@ -154,6 +154,9 @@ class EventBatch:
     """Reserve event numbers up to this one; then the write is synced to disk."""
     replaces_earlier: bool = False
     """Whether these are all events of the turn: batches stored before are deleted."""
+    earlier: int = 0
+    """Then: how many of them were stored before. Where none of those is left, a message of the conversation was erased
+    meanwhile, and only the last events are stored: the others may quote it."""
 
     @property
     def first(self) -> int:
@@ -162,6 +165,11 @@ class EventBatch:
     @property
     def last(self) -> int:
         return self.events[-1].number
+
+    def without_earlier(self) -> EventBatch:
+        """Only the events that end the turn."""
+        last = [event for event in self.events[-2:] if event.kind in ("done", "failed", "error", "end")]
+        return EventBatch(turn_id=self.turn_id, events=last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +212,9 @@ class Turns(Protocol):
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         """Return the waiting and running turns of all owners, oldest first."""
 
-    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
-        """Extend the leases of a process's turns, and return the ids of those that were asked to stop."""
+    async def renew(self, holder: str, until: datetime) -> Sequence[tuple[Ref, str]]:
+        """Extend the leases of a process's turns, and return those that were asked to stop: their conversation, and
+        their id."""
 
     async def add_events(self, holder: str, batches: Sequence[tuple[Ref, EventBatch]]) -> Sequence[str]:
         """Store new events of several turns in one transaction. When this returns, they survive the death of the

@@ -56,9 +56,9 @@ class TurnService:
             await conversation.request_title()
         return begun.id
 
-    def task(self, turn_id: str) -> asyncio.Task[None] | None:
-        """What runs a turn, if that is in this process."""
-        return self._et.runs.task(turn_id)
+    def task(self, conversation: Conversation, turn_id: str) -> asyncio.Task[None] | None:
+        """The task of a turn, if it is one of this process."""
+        return self._et.runs.task(Ref(conversation.owner, conversation.id), turn_id)
 
     def follow_batches(
         self, conversation: Conversation, turn_id: str, *, after: int = 0

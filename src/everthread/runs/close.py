@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from everthread.core.turns import MESSAGE_KEY, StoredEvent, Turn, TurnState
 from everthread.history.ingest import prepare_all
 from everthread.history.turn_events import read_events
 from everthread.history.turn_intents import CloseTurn, TakeTurn
-from everthread.runs.delta_codec import DeltaCodec
+from everthread.runs.delta_codec import DeltaCodec, MissingBase
 from everthread.runtime import Runtime
 
 _STATE_KINDS = ("values", "2/values")
@@ -59,9 +60,10 @@ def messages_in_state(events: Sequence[StoredEvent]) -> dict[str, dict[str, Any]
     codec = DeltaCodec()
     state: Any = None
     for event in events:
-        data = codec.decode(event.kind, event.body)
-        if event.kind in _STATE_KINDS:
-            state = data
+        with suppress(MissingBase):
+            data = codec.decode(event.kind, event.body)
+            if event.kind in _STATE_KINDS:
+                state = data
     messages = state.get("messages") if isinstance(state, dict) else None
     return {
         message["id"]: message

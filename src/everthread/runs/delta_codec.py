@@ -21,6 +21,10 @@ _KEPT, _ADDED = "n", "+"
 """A list: how many of its first elements are unchanged, and those that follow."""
 
 
+class MissingBase(Exception):
+    """The event before, which this one is a delta to, was pruned or erased."""
+
+
 class DeltaCodec:
     """Writes each event as its difference to the one of the same kind before, and reads it back.
 
@@ -44,6 +48,8 @@ class DeltaCodec:
 
     def decode(self, kind: str, delta: Mapping[str, Any]) -> Any:
         before: Any = self._previous.get(kind)
+        if WHOLE not in delta and before is None:
+            raise MissingBase(kind)
         if WHOLE in delta:
             data = delta[WHOLE]
         elif isinstance(members := delta[_MEMBERS], dict):

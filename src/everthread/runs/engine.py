@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from everthread.core.cancellation import finish_despite_cancel
+from everthread.core.cancellation import cancel_count, finish_despite_cancel
 from everthread.core.clock import Clock
 from everthread.core.errors import Erased, EverthreadError, NotFound, StoreError, TurnLost, TurnRunning
 from everthread.core.nouns import Ref
@@ -48,11 +48,15 @@ _PRUNE_SECONDS: Final = 3_600.0
 _END_PAUSES: Final = (0.05, 0.25, 1.0, 3.0)
 """How often, and after how long, the end of a run is written again while the store cannot."""
 _LATER_SECONDS: Final = 1.0
+_STOP_SECONDS: Final = 10.0
+"""How long a run that was told to stop may take, when the process ends: a tool may ignore it."""
 _UNFINISHED = (TurnState.RECEIVED, TurnState.RUNNING)
 _MOST_UNFINISHED = 1_000
 _LOG = logging.getLogger("everthread.runs")
 
 LogT = TypeVar("LogT", bound="EventLog[Any]")
+RunKey = tuple[Ref, str]
+"""A run: callers may choose ids, so an id alone may name runs of several conversations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,16 +121,16 @@ class RunEngine:
 
     def __init__(self, runtime: Runtime, clock: Clock, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
         self.holder = holder_name()
-        self.live: dict[str, LiveRun[Any]] = {}
+        self.live: dict[RunKey, LiveRun[Any]] = {}
         """The runs that wait or run here."""
         self._runtime = runtime
         self._store = runtime.store
         self._clock = clock
         self._heartbeat_seconds = heartbeat_seconds
         self._writer = EventWriter(runtime.store.turns, self.holder, self.cancel)
-        self._heartbeat: asyncio.Task[None] | None = None
+        self._heartbeats: Sequence[asyncio.Task[None]] = ()
         self._beat_now = asyncio.Event()
-        self._unwritten_ends: dict[str, asyncio.Task[None]] = {}
+        self._unwritten_ends: dict[RunKey, asyncio.Task[None]] = {}
         """Runs that are over, and whose end the store could not take yet."""
         self._is_open = False
         self._is_stopping = False
@@ -156,25 +160,26 @@ class RunEngine:
         """Store a run and start its task. TurnRunning when the conversation is busy and the run must not wait, or when
         it was begun before in another process."""
         begun = await self._runtime.write(ref, intent)
-        if intent.when_busy in ("interrupt", "rollback"):
-            for other in begun.before:
-                self.cancel(other.id)
         turn = begun.turn
-        known = self.live.get(turn.id)
+        known = self.live.get((ref, turn.id))
         if known is not None:  # the same run, begun a second time
             return known
         if turn.holder != self.holder or turn.state.is_final:
             raise TurnRunning(f"turn {turn.id!r} was begun before, and is {turn.state}; follow it instead")
+        if intent.when_busy in ("interrupt", "rollback"):
+            for other in begun.before:
+                self.cancel(ref, other.id)
         log.add_stored(begun.events)
-        live = self.live[turn.id] = LiveRun(id=turn.id, ref=ref, event_log=log)
+        live = self.live[ref, turn.id] = LiveRun(id=turn.id, ref=ref, event_log=log)
         live.task = asyncio.create_task(self._run_to_end(live, begun, make_run(log)), name=f"run {turn.id}")
         self._start_heartbeat()
         return live
 
     async def _run_to_end(self, live: LiveRun[Any], begun: BeginResult, run: Run[Any]) -> None:
         """From waiting to the end. What goes wrong ends this run, never the process."""
-        began = time.perf_counter()
-        turn, state, problem = begun.turn, TurnState.COMPLETE, None
+        began, cancels = time.perf_counter(), cancel_count()
+        turn, state = begun.turn, TurnState.COMPLETE
+        problem: Exception | None = None
         unsubscribe = self._store.turns.subscribe(
             live.ref, lambda change: self._beat_now.set() if change.is_state and change.is_remote else None
         )
@@ -186,17 +191,23 @@ class RunEngine:
             state = TurnState.INTERRUPTED
             live.event_log.lose()
         except asyncio.CancelledError:
-            state = TurnState.INTERRUPTED if self._is_stopping else TurnState.CANCELLED
+            if cancel_count() == cancels:  # nobody stopped the run: a client inside of it gave up on itself
+                state, problem = TurnState.FAILED, RuntimeError("cancelled from inside")
+            else:
+                state = TurnState.INTERRUPTED if self._is_stopping else TurnState.CANCELLED
         except Exception as failure:  # noqa: BLE001 - the stream's edge: whatever it was, the run must end, and say so
             state, problem = TurnState.FAILED, failure
         try:
             ended = await finish_despite_cancel(self._finish(live, run, turn, state, problem))
             turn = turn if ended is None else ended
+        except Exception as failure:
+            # Its readers must not wait for ever. The row is closed like those of dead processes.
+            live.event_log.fail(failure)
+            raise
         finally:
             unsubscribe()
-            del self.live[live.id]
-            if not self.live and not self._is_open:
-                self._stop_heartbeat()
+            del self.live[live.ref, live.id]
+            self._stop_heartbeat_if_idle()
             await run.ended(turn, state, time.perf_counter() - began)
 
     async def _wait_until_first(self, ref: Ref, begun: BeginResult) -> Turn:
@@ -223,10 +234,13 @@ class RunEngine:
         """Write the end, and return the row as it is then; None where another process has written it, or nobody can."""
         log = live.event_log
         if turn.state is TurnState.RECEIVED and state in (TurnState.CANCELLED, TurnState.INTERRUPTED):
-            with suppress(EverthreadError):  # ended by another process, or erased
-                await self._runtime.write(live.ref, StopTurn(turn=await self._store.turns.get(live.ref, live.id)))
-            log.lose()
-            return None
+            with suppress(NotFound, Erased):
+                turn = await self._store.turns.get(live.ref, live.id)  # it may have been started just now
+                if turn.state is TurnState.RECEIVED:
+                    turn = await self._runtime.write(live.ref, StopTurn(turn=turn))
+            if turn.state is not TurnState.RUNNING:
+                log.lose()
+                return None
         await self._writer.settle(log)
         ending = await run.ending(turn, state, problem)
         waiting = [] if isinstance(problem, Erased) else unpack_messages(turn)  # nothing once its question is logged
@@ -255,7 +269,8 @@ class RunEngine:
                 if pause is None:
                     _LOG.error("the end of a run could not be stored yet", exc_info=trouble, extra={"run_id": live.id})
                     log.fail(trouble)
-                    self._unwritten_ends[live.id] = asyncio.create_task(self._write_end_later(live.ref, intent))
+                    later = asyncio.create_task(self._write_end_later(live.ref, intent))
+                    self._unwritten_ends[live.ref, live.id] = later
                     return None
                 await asyncio.sleep(pause)
             else:
@@ -274,7 +289,8 @@ class RunEngine:
         except (TurnLost, NotFound, Erased):  # taken over, or erased: nothing is left to write
             return
         finally:
-            del self._unwritten_ends[intent.turn_id]
+            del self._unwritten_ends[ref, intent.turn_id]
+            self._stop_heartbeat_if_idle()
 
     # -- following -----------------------------------------------------------------------------------------
 
@@ -282,8 +298,8 @@ class RunEngine:
         self, ref: Ref, id: str, make_codec: Callable[[], EventCodec[E]], *, after: int = 0
     ) -> AsyncIterator[Sequence[E]]:
         """A run's events after a number, to its end, in batches: whether it runs here, elsewhere, or has ended."""
-        live = self.live.get(id)
-        if live is not None and live.ref == ref:  # an id alone would let one owner listen to another's run
+        live = self.live.get((ref, id))
+        if live is not None:
             batches: AsyncIterator[Sequence[E]] = live.event_log.batches(after)
             return batches
         return self.stored(ref, id, make_codec).follow(after)
@@ -303,7 +319,7 @@ class RunEngine:
         """Ask a run to stop, wherever it runs; `wait_for_end` waits until it has. One that has ended stays as it is."""
         turn = await self._store.turns.get(ref, id)
         stopped = await self._runtime.write(ref, StopTurn(turn=turn, how=how))
-        self.cancel(id)
+        self.cancel(ref, id)
         return stopped
 
     async def stop_all(self, ref: Ref) -> None:
@@ -314,14 +330,14 @@ class RunEngine:
         for turn in found:
             await self.wait_for_end(ref, turn.id)
 
-    def cancel(self, id: str) -> None:
+    def cancel(self, ref: Ref, id: str) -> None:
         """Stop a run at once if it is one of this process."""
-        if (live := self.live.get(id)) is not None:
+        if (live := self.live.get((ref, id))) is not None:
             live.stop()
 
-    def task(self, id: str) -> asyncio.Task[None] | None:
-        """What runs a run, if that is in this process."""
-        live = self.live.get(id)
+    def task(self, ref: Ref, id: str) -> asyncio.Task[None] | None:
+        """The task of a run, if it is one of this process."""
+        live = self.live.get((ref, id))
         return None if live is None else live.task
 
     # -- leases --------------------------------------------------------------------------------------------
@@ -340,7 +356,7 @@ class RunEngine:
             self._is_stopping = True
             for run in live:
                 run.stop()
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=_STOP_SECONDS)
         for task in self._unwritten_ends.values():
             task.cancel()
         await asyncio.gather(*self._unwritten_ends.values(), return_exceptions=True)
@@ -352,13 +368,18 @@ class RunEngine:
         closed = []
         now = self._clock()
         for ref, turn in await self._store.turns.unfinished():
-            if turn.id in self.live or turn.id in self._unwritten_ends:
+            if (ref, turn.id) in self.live or (ref, turn.id) in self._unwritten_ends:
                 continue
             # One of this process's that it knows nothing of: its end could not be written. A moment is left to those
             # that are just being begun.
             is_abandoned = turn.holder == self.holder and turn.received_at < now - timedelta(seconds=LEASE_SECONDS)
             if is_abandoned or is_dead(turn, now):
-                closed.append(await self._close_one(ref, turn))
+                try:
+                    closed.append(await self._close_one(ref, turn))
+                except (
+                    EverthreadError
+                ) as problem:  # the others, and whoever starts the process, do not wait for this one
+                    _LOG.warning("a dead run cannot be closed yet", exc_info=problem, extra={"run_id": turn.id})
         return [turn for turn in closed if turn is not None]
 
     async def _close_one(self, ref: Ref, turn: Turn) -> Turn | None:
@@ -369,17 +390,23 @@ class RunEngine:
         return await self._store.turns.prune_events(self._clock() - timedelta(days=EVENT_RETENTION_DAYS))
 
     def _start_heartbeat(self) -> None:
-        if self._heartbeat is None or self._heartbeat.done():
-            self._heartbeat = asyncio.create_task(self._send_heartbeats(), name="run heartbeats")
+        if not self._heartbeats:  # two tasks: closing and pruning may take longer than a lease
+            self._heartbeats = (
+                asyncio.create_task(self._renew_leases(), name="run leases"),
+                asyncio.create_task(self._close_dead_and_prune(), name="dead runs"),
+            )
 
     def _stop_heartbeat(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
-            self._heartbeat = None
+        heartbeats, self._heartbeats = self._heartbeats, ()
+        for task in heartbeats:
+            task.cancel()
 
-    async def _send_heartbeats(self) -> None:
-        """Renew the leases, which also tells which runs another process asked to stop; close dead runs; prune."""
-        prune_at = 0.0
+    def _stop_heartbeat_if_idle(self) -> None:
+        if not self.live and not self._unwritten_ends and not self._is_open:
+            self._stop_heartbeat()
+
+    async def _renew_leases(self) -> None:
+        """Keep the runs of this process its own; this also tells which of them another process asked to stop."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._heartbeat_seconds):
@@ -387,11 +414,19 @@ class RunEngine:
             self._beat_now.clear()
             try:
                 if self.live or self._unwritten_ends:
-                    for id in await self._store.turns.renew(self.holder, self.lease_until):
-                        self.cancel(id)
+                    for ref, id in await self._store.turns.renew(self.holder, self.lease_until):
+                        self.cancel(ref, id)
+            except Exception as problem:  # noqa: BLE001 - the worker loop: without it, others take the runs of this process
+                _LOG.warning("leases were not renewed", exc_info=problem)
+
+    async def _close_dead_and_prune(self) -> None:
+        prune_at = 0.0
+        while True:
+            await asyncio.sleep(self._heartbeat_seconds)
+            try:
                 await self.close_dead()
                 if time.monotonic() >= prune_at:
                     await self.prune()
                     prune_at = time.monotonic() + _PRUNE_SECONDS
-            except EverthreadError as problem:  # busy or unreachable now: the next one tries again
-                _LOG.warning("run heartbeat failed", exc_info=problem)
+            except Exception as problem:  # noqa: BLE001 - the worker loop: the next round tries again
+                _LOG.warning("dead runs were not looked for", exc_info=problem)

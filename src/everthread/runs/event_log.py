@@ -203,7 +203,7 @@ class EventLog(Generic[E]):
         self._encode_new()
         if not self._evicted:
             events = without_texts(self._encoded, texts)
-            return [EventBatch(turn_id=self.run_id, events=events, replaces_earlier=True)]
+            return [EventBatch(turn_id=self.run_id, events=events, replaces_earlier=True, earlier=self._stored)]
         repeated = [] if self._in_flight is None else [self._in_flight]
         after = repeated[-1].last if repeated else self._stored
         rest = EventBatch(turn_id=self.run_id, events=self._encoded[after - self._evicted :])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from everthread.core.errors import StoreError
+from everthread.core.nouns import Ref
 from everthread.core.turns import Turns
 from everthread.runs.event_log import EventLog
 
@@ -27,12 +28,12 @@ _LOG = logging.getLogger("everthread.runs")
 class EventWriter:
     """The one task that stores the events of running runs."""
 
-    def __init__(self, turns: Turns, holder: str, on_lost: Callable[[str], None]) -> None:
-        """`on_lost` is told of runs that another process has taken over."""
+    def __init__(self, turns: Turns, holder: str, stop_run: Callable[[Ref, str], None]) -> None:
+        """`stop_run` stops runs that another process has taken over, and those that emit what cannot be stored."""
         self._turns = turns
         self._holder = holder
-        self._on_lost = on_lost
-        self._due: dict[str, EventLog[Any]] = {}
+        self._stop_run = stop_run
+        self._due: dict[tuple[Ref, str], EventLog[Any]] = {}
         self._task: asyncio.Task[None] | None = None
         self._commit_done = asyncio.Event()
         self._commit_done.set()
@@ -40,17 +41,23 @@ class EventWriter:
 
     def announce(self, log: EventLog[Any]) -> None:
         """A run has new events."""
-        self._due[log.run_id] = log
+        self._due[log.ref, log.run_id] = log
         if self._task is None:
             self._task = asyncio.create_task(self._store_all(), name="run events")
 
     async def settle(self, log: EventLog[Any]) -> None:
         """Store no more events of a run that ends, once this returns: its last transaction stores the rest."""
-        self._due.pop(log.run_id, None)
+        self._due.pop((log.ref, log.run_id), None)
         await self._commit_done.wait()
-        self._due.pop(log.run_id, None)  # put back by a commit that failed
+        self._due.pop((log.ref, log.run_id), None)  # put back by a commit that failed
 
     async def _store_all(self) -> None:
+        try:
+            await self._store_while_due()
+        finally:
+            self._task = None
+
+    async def _store_while_due(self) -> None:
         loop = asyncio.get_running_loop()
         while self._due:
             await asyncio.sleep(max(0.0, self._next_at - loop.time()))
@@ -62,10 +69,16 @@ class EventWriter:
                 await self._store(logs)
             finally:
                 self._commit_done.set()
-        self._task = None
 
-    async def _store(self, logs: dict[str, EventLog[Any]]) -> None:
-        batches = [(log, batch) for log in logs.values() if (batch := log.take_unstored()) is not None]
+    async def _store(self, logs: dict[tuple[Ref, str], EventLog[Any]]) -> None:
+        batches = []
+        for log in logs.values():
+            try:
+                if (batch := log.take_unstored()) is not None:
+                    batches.append((log, batch))
+            except Exception as problem:  # noqa: BLE001 - the worker loop: what one run emits must not hold up the others
+                _LOG.error("an event cannot be stored; its run is stopped", exc_info=problem, extra={"run": log.run_id})
+                self._stop_run(log.ref, log.run_id)
         if not batches:
             return
         try:
@@ -76,7 +89,7 @@ class EventWriter:
             self._next_at += _RETRY_SECONDS
             return
         for log, batch in batches:
-            if log.run_id in lost:
-                self._on_lost(log.run_id)
+            if batch.turn_id in lost:
+                self._stop_run(log.ref, log.run_id)
             else:
                 log.mark_stored(batch.last)

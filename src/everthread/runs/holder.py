@@ -30,10 +30,13 @@ def holder_name() -> str:
 
 
 def _machine() -> str:
-    """The host, and on Linux the pid namespace: containers may share a host name and not see each other's processes."""
+    """The host; on Linux also this boot of it, since machines may share a name, and the pid namespace, since containers
+    of one machine do not see each other's processes."""
+    parts = [socket.gethostname()]
     with suppress(OSError):
-        return f"{socket.gethostname()}/{Path('/proc/self/ns/pid').readlink()}"
-    return socket.gethostname()
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return "/".join(parts)
 
 
 def _start_time(pid: int) -> str:

@@ -10,6 +10,7 @@ from typing import Final, Generic
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
 from everthread.history.turn_events import read_events
+from everthread.runs.delta_codec import MissingBase
 from everthread.runs.event_log import E, EventCodec
 
 POLL_SECONDS: Final = 0.25
@@ -58,9 +59,13 @@ class _Reader(Generic[E]):
 
     async def read(self) -> AsyncIterator[Sequence[E]]:
         async for page in read_events(*self._source, self._position):
-            batch = [self._codec.decode(stored) for stored in page]
+            wanted = []
+            for stored in page:
+                with suppress(MissingBase):
+                    event = self._codec.decode(stored)
+                    if event.number > self._after:
+                        wanted.append(event)
             self._position = page[-1].number
-            wanted = [event for event in batch if event.number > self._after]
             if wanted:
                 yield wanted
 

@@ -30,7 +30,10 @@ async def ending_of(
     if ctx is not None and state is TurnState.COMPLETE:
         answer = ctx.answer
     elif ctx is not None and ctx.in_progress is not None and ctx.in_progress.text:
-        answer = partial_message(ctx.in_progress.id, ctx.in_progress.text, turn.id, state)
+        try:  # stopped just after it was written, with its calls: then it stays as it is
+            await ctx.conversation.message(ctx.in_progress.id)
+        except NotFound:
+            answer = partial_message(ctx.in_progress.id, ctx.in_progress.text, turn.id, state)
     answer_id = answer.id if isinstance(answer, BaseMessage) else None if answer is None else str(answer["id"])
     text = answer.text if isinstance(answer, BaseMessage) else "" if answer is None else str(answer["content"])
     usage = {} if ctx is None else dict(ctx.usage)

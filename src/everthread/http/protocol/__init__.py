@@ -12,14 +12,14 @@ Routes, one module per resource (a new one gets a `router` and a place in `ROUTE
 What they are made of:
 
     dependencies       what every route takes: the owner, the graphs, the runs, a thread or run by its id
-    app_state          what an app holds for the protocol, and how that starts and stops
+    app_state          what an app holds for the protocol
     graphs             which graphs there are, each opened over the checkpoints and documents of one owner
     builtin_assistant  the assistant `everthread`: a turn of our own agent, encoded as the protocol's events
     run_request        the body that starts a run, validated
-    run_intents        a run's row in the database, the same as a turn's, and how it changes
-    run_engine         the runs of this process: tasks of the server, never of a connection
+    run_rows           a run as the protocol shows it: a turn's row in the database
+    graph_runs         starts, follows and stops runs, by the engine that also runs turns (`runs/engine.py`)
     graph_stream       one run: what the graph streams, as the protocol's events
-    event_log          the events of a run, to its followers and to the database
+    run_events         the events of a run, and how they are stored
     serialization      LangGraph's objects as JSON
 """
 

@@ -85,9 +85,9 @@ class GraphRuns:
         turn = await self._store.turns.get(ref, id)
         return turn.state.is_final and not await self._store.turns.events(ref, id, after=0, limit=1)
 
-    def task(self, id: str) -> asyncio.Task[None] | None:
-        """What runs a run, if that is in this process."""
-        return self._engine.task(id)
+    def task(self, ref: Ref, id: str) -> asyncio.Task[None] | None:
+        """The task of a run, if it is one of this process."""
+        return self._engine.task(ref, id)
 
     def watched(self, ref: Ref) -> AbstractContextManager[Watch]:
         """Watch for new runs of a thread."""
@@ -117,7 +117,7 @@ class _GraphRun:
             await run_graph(graph, self._request, config, self._log)
 
     async def ending(self, turn: Turn, state: TurnState, problem: Exception | None) -> Ending[RunEvent]:
-        if state is TurnState.CANCELLED:
+        if state is not TurnState.COMPLETE:
             await self._roll_back(turn)
         body = None
         if problem is not None:

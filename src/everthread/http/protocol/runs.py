@@ -79,7 +79,7 @@ async def _start_on(graph_runs: GraphRuns, thread: Conversation, request: RunReq
     if any(thread.metadata.get(name) != value for name, value in names.items()):
         await thread.update(metadata={**thread.metadata, **names})
     turn = await graph_runs.begin(Ref(thread.owner, thread.id), request)
-    slot.hold(graph_runs.task(turn.id))
+    slot.hold(graph_runs.task(Ref(thread.owner, thread.id), turn.id))
     return turn
 
 

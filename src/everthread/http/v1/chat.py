@@ -183,7 +183,7 @@ async def regenerate(
         if options.turn_id is None or not await _has_turn(conversation, options.turn_id):
             await conversation.fork(await _question_seq(conversation, how.message_id), activate=True)
         turn_id = await turns.begin(conversation, None, options)
-        slot.hold(turns.task(turn_id))
+        slot.hold(turns.task(conversation, turn_id))
     if how.stream:
         return stream_response(turns, conversation, turn_id)
     return await answer_response(turns, conversation, turn_id)
@@ -213,7 +213,7 @@ async def _begin(
         conversation = await et.conversations.ensure(id, owner)
         request.state.conversation = conversation.id
         turn_id = await turns.begin(conversation, message, options)
-        slot.hold(turns.task(turn_id))
+        slot.hold(turns.task(conversation, turn_id))
     return conversation, turn_id
 
 

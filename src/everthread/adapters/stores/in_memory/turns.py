@@ -39,8 +39,8 @@ class InMemoryTurns:
                 self._given += 1
             self._turns[ref, turn.id] = replace(turn, number=known.number if known else self._given)
         for batch in decision.events:
-            if batch.replaces_earlier:
-                self._events.pop((ref, batch.turn_id), None)
+            if batch.replaces_earlier and not self._events.pop((ref, batch.turn_id), None) and batch.earlier:
+                batch = batch.without_earlier()
             self._put(ref, batch, now)
         if decision.turns:
             self._signals.publish(ref, is_state=True)
@@ -68,10 +68,10 @@ class InMemoryTurns:
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         return [(ref, turn) for (ref, _), turn in self._turns.items() if not turn.state.is_final]
 
-    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
+    async def renew(self, holder: str, until: datetime) -> Sequence[tuple[Ref, str]]:
         held = [(key, turn) for key, turn in self._turns.items() if turn.holder == holder and not turn.state.is_final]
         self._turns.update({key: replace(turn, lease_until=until) for key, turn in held})
-        return [turn.id for _, turn in held if turn.is_asked_to_stop]
+        return [key for key, turn in held if turn.is_asked_to_stop]
 
     async def add_events(self, holder: str, batches: Sequence[tuple[Ref, EventBatch]]) -> Sequence[str]:
         lost = []

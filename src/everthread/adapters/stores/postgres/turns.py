@@ -45,10 +45,10 @@ class PostgresTurns:
 
         return await self._database.pool.read(work)
 
-    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
-        async def work(connection: Connection) -> Sequence[str]:
+    async def renew(self, holder: str, until: datetime) -> Sequence[tuple[Ref, str]]:
+        async def work(connection: Connection) -> Sequence[tuple[Ref, str]]:
             await connection.execute(sql.RENEW, to_micros(until), holder)
-            return [row[0] for row in await connection.fetch(sql.TO_STOP, holder)]
+            return [(Ref(row[0], row[1]), row[2]) for row in await connection.fetch(sql.TO_STOP, holder)]
 
         return await self._database.pool.write(work)
 
@@ -103,7 +103,9 @@ async def apply(connection: Connection, key: ConversationKey, decision: Decision
         await connection.execute(sql.PUT, *key, *turn_values(turn))
     for batch in decision.events:
         if batch.replaces_earlier:
-            await connection.execute(sql.DELETE_EVENTS_OF_TURN, *key, batch.turn_id)
+            status = await connection.execute(sql.DELETE_EVENTS_OF_TURN, *key, batch.turn_id)
+            if batch.earlier and status == "DELETE 0":
+                batch = batch.without_earlier()
         values = (batch.first, batch.last, pack(batch, decision.turns), now)
         await connection.execute(sql.PUT_EVENTS, *key, batch.turn_id, *values)
 

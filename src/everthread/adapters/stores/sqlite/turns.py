@@ -52,10 +52,12 @@ class SqliteTurns:
 
         return await self._database.engine.read(work)
 
-    async def renew(self, holder: str, until: datetime) -> Sequence[str]:
-        def work(connection: sqlite3.Connection) -> Sequence[str]:
+    async def renew(self, holder: str, until: datetime) -> Sequence[tuple[Ref, str]]:
+        def work(connection: sqlite3.Connection) -> Sequence[tuple[Ref, str]]:
             connection.execute(sql.RENEW, (to_micros(until), holder))
-            return [row[0] for row in connection.execute(sql.TO_STOP, (holder,))]
+            return [
+                (Ref(owner, conversation), id) for owner, conversation, id in connection.execute(sql.TO_STOP, (holder,))
+            ]
 
         return await self._database.engine.write(work)
 
@@ -113,7 +115,9 @@ def apply(connection: sqlite3.Connection, number: int, decision: Decision[object
         connection.execute(sql.PUT, (number, *turn_values(turn)))
     for batch in decision.events:
         if batch.replaces_earlier:
-            connection.execute(sql.DELETE_EVENTS_OF_TURN, (number, batch.turn_id))
+            deleted = connection.execute(sql.DELETE_EVENTS_OF_TURN, (number, batch.turn_id)).rowcount
+            if batch.earlier and not deleted:
+                batch = batch.without_earlier()
         connection.execute(
             sql.PUT_EVENTS, (batch.first, batch.last, pack(batch, decision.turns), now, number, batch.turn_id)
         )
