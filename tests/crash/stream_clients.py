@@ -14,7 +14,7 @@ import random
 import signal
 import socket
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ from tests.http.protocol.rig import CONFIG
 from tests.http.served import API, events, starting
 
 PATIENCE_SECONDS = 20.0
-"""A client waits no longer than this once its server is back."""
+"""A client waits no longer than this for its end once its server is back."""
 TURN_ENDS = frozenset({"done", "failed"})
 RUN_ENDS = frozenset({"end"})
 _TURN = tuple(module.name for module in pkgutil.walk_packages(turn.__path__, "everthread.turn."))
@@ -225,10 +225,13 @@ class Clients:
     servers: Servers
     http: httpx.AsyncClient
     dice: random.Random
+    patience_seconds: float
     tally: Tally = field(default_factory=Tally)
     runs: list[Run] = field(default_factory=list)
     kept: list[Run] = field(default_factory=list)
     """A few that are over and judged, to be read once more at the very end."""
+    begun: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    """Set once a conversation has a run."""
     _at: dict[str, KilledServer] = field(default_factory=dict)
     """Where each run was begun."""
 
@@ -303,7 +306,7 @@ class Clients:
                 return
             after = reading.last
             self.tally.resumed += 1
-        run.found.append(Violation("waited", f"no end of {run.path} after {after} in {PATIENCE_SECONDS} s"))
+        run.found.append(Violation("waited", f"no end of {run.path} after {after} in {self.patience_seconds} s"))
 
     # -- one connection ------------------------------------------------------------------------------------------
 
@@ -323,7 +326,7 @@ class Clients:
             run, refusal, reading = None, None, Reading()
             try:
                 async with (
-                    asyncio.timeout(PATIENCE_SECONDS),
+                    asyncio.timeout(self.patience_seconds),
                     self.http.stream("POST", server.address + path, json=body, headers=key) as answer,
                 ):
                     if answer.status_code == 200:
@@ -336,7 +339,9 @@ class Clients:
             except httpx.TransportError:
                 pass  # the reading says so
             except TimeoutError:
-                what = Violation("waited", f"{path} had no end in {PATIENCE_SECONDS} s; {body}; {reading.events[-2:]}")
+                what = Violation(
+                    "waited", f"{path} had no end in {self.patience_seconds} s; {body}; {reading.events[-2:]}"
+                )
                 if run is None:
                     self._complain(conversation, what)
                 else:
@@ -375,7 +380,7 @@ class Clients:
         headers = {"Last-Event-ID": str(after)} if after else {}
         try:
             async with (
-                asyncio.timeout(PATIENCE_SECONDS),
+                asyncio.timeout(self.patience_seconds),
                 self.http.stream("GET", server.address + run.path, headers=headers) as answer,
             ):
                 if answer.status_code == 503:
@@ -389,7 +394,7 @@ class Clients:
         except httpx.TransportError:
             pass  # the reading says so
         except TimeoutError:
-            what = f"a stream after {after} had no end in {PATIENCE_SECONDS} s, last {reading.last}"
+            what = f"a stream after {after} had no end in {self.patience_seconds} s, last {reading.last}"
             run.found.append(Violation("waited", what))
             return None
         return reading
@@ -411,6 +416,7 @@ class Clients:
         run = Run(path=path, conversation=conversation, ends=ends, question=question, is_graph="graph" in conversation)
         self.runs.append(run)
         self._at[path] = server
+        self.begun[conversation].set()
         self.servers.saw("begun")
         return run
 
@@ -419,7 +425,7 @@ class Clients:
         self.runs.append(Run(path="", conversation=conversation, ends=TURN_ENDS, is_over=True, found=[violation]))
 
     def _has_patience(self, begun: float) -> bool:
-        return time.monotonic() < max(begun, self.servers.back_at) + PATIENCE_SECONDS
+        return time.monotonic() < max(begun, self.servers.back_at) + self.patience_seconds
 
     def _question(self) -> str:
         return f"Question {self._unique()}?"
@@ -512,7 +518,13 @@ class Clients:
 
 @asynccontextmanager
 async def clients_of(
-    forkserver: ForkServer, database: str, folder: Path, *, servers: int, seed: int
+    forkserver: ForkServer,
+    database: str,
+    folder: Path,
+    *,
+    servers: int,
+    seed: int,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> AsyncIterator[Clients]:
     """Servers over a database, and clients for them."""
     dice = random.Random(seed)
@@ -521,15 +533,10 @@ async def clients_of(
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
     try:
         await group.start()
-        async with httpx.AsyncClient(timeout=PATIENCE_SECONDS + 10, limits=limits, verify=False) as http:
-            clients = Clients(servers=group, http=http, dice=dice)
-            yield clients
+        async with httpx.AsyncClient(timeout=patience_seconds + 10, limits=limits, verify=False) as http:
+            yield Clients(servers=group, http=http, dice=dice, patience_seconds=patience_seconds)
     finally:
         group.end()
-    checked = forkserver.run_program(
-        "-m", "everthread", "verify", "--database", database, folder=ROOT, env={}, needs=()
-    )
-    assert checked.code == 0, checked.out + checked.err
 
 
 def _free_port() -> int:

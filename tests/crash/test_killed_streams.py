@@ -26,6 +26,8 @@ KILLS = 4
 LONG_KILLS = int(os.environ.get("STREAM_KILLS", "300"))
 READERS = 60
 LONG_READERS = 1_000
+LONG_PATIENCE_SECONDS = 300.0
+"""Where nobody dies: how long so many turns take depends on the machine, and is no promise."""
 SEED = int(os.environ.get("STREAM_SEED", "1"))
 LASTING_ROUNDS = 5
 """So many rounds go on in the same conversations: what an earlier death left in them is there for the next."""
@@ -148,12 +150,14 @@ async def _come_and_go(clients: Clients, count: int) -> None:
     dice = clients.dice
 
     async def reader(number: int) -> None:
-        await asyncio.sleep(dice.uniform(0, 0.002 * count))
+        await asyncio.sleep(dice.uniform(0, 0.01 * count))
         leaves = [dice.randrange(1, 30) for _ in range(dice.randrange(1, 5))]
         asking = asyncio.create_task(clients.chat(f"reader{number}", leaves=leaves))
-        await asyncio.sleep(dice.uniform(0.3, 2))
-        begun = _runs_in(clients, f"reader{number}")
-        await asyncio.gather(asking, *(clients.follow(run, leaves=leaves[::-1]) for run in begun))
+        begun = asyncio.create_task(clients.begun[f"reader{number}"].wait())
+        await asyncio.wait((asking, begun), return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+        runs = _runs_in(clients, f"reader{number}")
+        await asyncio.gather(asking, *(clients.follow(run, leaves=leaves[::-1]) for run in runs))
 
     await asyncio.gather(*map(reader, range(count // 2)))
     await clients.judge_all()
@@ -161,7 +165,7 @@ async def _come_and_go(clients: Clients, count: int) -> None:
     print(report)
     assert not clients.tally.violations, report
     assert clients.tally.runs >= count // 2
-    assert clients.tally.resumed > count / 2, report
+    assert clients.tally.resumed > count, report
 
 
 def _runs_in(clients: Clients, conversation: str) -> list[Run]:
@@ -183,7 +187,9 @@ async def test_whoever_comes_back_after_a_death_of_the_server_gets_exactly_the_r
 async def test_readers_that_come_and_go_get_everything_once(
     store: str, forkserver: ForkServer, new_url: NewUrl, tmp_path: Path
 ) -> None:
-    async with clients_of(forkserver, new_url(migrated=True), tmp_path, servers=1, seed=SEED) as clients:
+    async with clients_of(
+        forkserver, new_url(migrated=True), tmp_path, servers=1, seed=SEED, patience_seconds=LONG_PATIENCE_SECONDS
+    ) as clients:
         await _come_and_go(clients, READERS)
 
 
@@ -222,5 +228,7 @@ async def test_the_runs_of_a_server_that_never_comes_back_are_ended_by_another(
 async def test_a_thousand_readers_that_come_and_go_get_everything_once(
     store: str, servers: int, forkserver: ForkServer, new_url: NewUrl, tmp_path: Path
 ) -> None:
-    async with clients_of(forkserver, new_url(migrated=True), tmp_path, servers=servers, seed=SEED) as clients:
+    async with clients_of(
+        forkserver, new_url(migrated=True), tmp_path, servers=servers, seed=SEED, patience_seconds=LONG_PATIENCE_SECONDS
+    ) as clients:
         await _come_and_go(clients, LONG_READERS)
