@@ -18,7 +18,7 @@ def test_the_cost_of_a_turn_is_told_beside_a_bare_graph(monkeypatch: pytest.Monk
     out = tmp_path / "figures.json"
     monkeypatch.setattr(turns, "LONG_TOKENS", 300)
     monkeypatch.setattr(turns, "TURNS", 3)
-    tiny = ("--rounds", "2", "--turn-lengths", "8", "--out", str(out))
+    tiny = ("--rounds", "2", "--turn-lengths", "8", "--turns-before", "2", "--turns-measured", "3", "--out", str(out))
     monkeypatch.setattr(sys, "argv", ["benchmarks", "turn", *tiny])
     program.main()
     results = json.loads(out.read_text(encoding="utf-8"))["results"]
@@ -26,3 +26,4 @@ def test_the_cost_of_a_turn_is_told_beside_a_bare_graph(monkeypatch: pytest.Monk
     assert all(row["least CPU ms"] > 0 for row in results["turns"])
     assert results["streaming"][0]["events taken"] == 300
     assert {row["system"] for row in results["savings"]} == {"everthread", "newest 40", "full history"}
+    assert results["turn_storage"][0]["what"] == "the file"
