@@ -67,9 +67,9 @@ async def answered(et: Everthread, conv: Conversation, provider: Provider, **giv
 async def test_pieces_come_as_the_server_streams_them(et: Everthread, conv: Conversation) -> None:
     provider = Provider([HELLO])
     events = await answered(et, conv, provider)
-    tokens = [token.text for token in of(events, Token)]
-    assert "".join(tokens) == "Hello there."
-    assert len(tokens) > 1
+    assert "".join(token.text for token in of(events, Token)) == "Hello there."
+    stored = [event async for event in conv.turn_events(only(events, Accepted).turn_id)]
+    assert len(of(stored, Token)) > 1, "each piece is an event, though a reader may get several as one"
     assert await said(conv) == [("user", "hello?"), ("assistant", "Hello there.")]
     assert provider.asked[0]["stream"] is True
     assert provider.asked[0]["model"] == "small"
