@@ -40,9 +40,11 @@ def _machine() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """When a process started, where the system tells: its pid may have been reused since."""
+    """When a process started, where the system tells: its pid may have been reused since. A process that has ended, and
+    whose parent has not noticed yet, has no start time either."""
     with suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return "ended" if stat[0] == "Z" else stat[19]
     return ""
 
 
