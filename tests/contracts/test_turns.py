@@ -19,6 +19,7 @@ from everthread.core.turns import (
     RESERVED_EVENTS,
     Change,
     EventBatch,
+    HeldTurn,
     StoredEvent,
     Turn,
     TurnQuery,
@@ -207,7 +208,8 @@ async def test_one_that_interrupts_tells_those_before_it_to_stop(et: Everthread,
     turn = (await begun(et, conv)).turn
     second = await begun(et, conv, "second", when_busy="interrupt")
     assert second.turn.state is TurnState.RECEIVED
-    assert await et.store.turns.renew(ME, LATER) == [(ref_of(conv), turn.id)]
+    held = await et.store.turns.renew(ME, LATER)
+    assert held == [HeldTurn(ref_of(conv), turn.id, True), HeldTurn(ref_of(conv), second.turn.id, False)]
 
 
 async def test_a_turn_that_waits_ends_when_it_is_stopped_and_keeps_its_question(

@@ -191,6 +191,14 @@ class TurnQuery(NamedTuple):
     limit: int = 50
 
 
+class HeldTurn(NamedTuple):
+    """A waiting or running turn of a process."""
+
+    ref: Ref
+    id: str
+    is_asked_to_stop: bool
+
+
 class Change(NamedTuple):
     """Something changed about the turns of a conversation."""
 
@@ -212,9 +220,9 @@ class Turns(Protocol):
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         """Return the waiting and running turns of all owners, oldest first."""
 
-    async def renew(self, holder: str, until: datetime) -> Sequence[tuple[Ref, str]]:
-        """Extend the leases of a process's turns, and return those that were asked to stop: their conversation, and
-        their id."""
+    async def renew(self, holder: str, until: datetime) -> Sequence[HeldTurn]:
+        """Extend the leases of a process's turns, and return these turns: what it does not find among them, another
+        process has taken over."""
 
     async def add_events(self, holder: str, batches: Sequence[tuple[Ref, EventBatch]]) -> Sequence[str]:
         """Store new events of several turns in one transaction. When this returns, they survive the death of the

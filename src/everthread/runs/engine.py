@@ -200,10 +200,9 @@ class RunEngine:
         try:
             ended = await finish_despite_cancel(self._finish(live, run, turn, state, problem))
             turn = turn if ended is None else ended
-        except Exception as failure:
-            # Its readers must not wait for ever. The row is closed like those of dead processes.
+        except Exception as failure:  # noqa: BLE001 - the stream's edge: readers must not wait for ever
+            _LOG.error("a run could not be ended; it is closed as if its process had died", exc_info=failure)
             live.event_log.fail(failure)
-            raise
         finally:
             unsubscribe()
             del self.live[live.ref, live.id]
@@ -406,7 +405,8 @@ class RunEngine:
             self._stop_heartbeat()
 
     async def _renew_leases(self) -> None:
-        """Keep the runs of this process its own; this also tells which of them another process asked to stop."""
+        """Keep the runs of this process its own; this also tells which of them another process asked to stop, or took
+        over while this one slept."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._heartbeat_seconds):
@@ -414,8 +414,12 @@ class RunEngine:
             self._beat_now.clear()
             try:
                 if self.live or self._unwritten_ends:
-                    for ref, id in await self._store.turns.renew(self.holder, self.lease_until):
-                        self.cancel(ref, id)
+                    known = list(self.live)
+                    held = await self._store.turns.renew(self.holder, self.lease_until)
+                    kept = {(turn.ref, turn.id) for turn in held if not turn.is_asked_to_stop}
+                    for ref, id in known:
+                        if (ref, id) not in kept:
+                            self.cancel(ref, id)
             except Exception as problem:  # noqa: BLE001 - the worker loop: without it, others take the runs of this process
                 _LOG.warning("leases were not renewed", exc_info=problem)
 

@@ -13,7 +13,7 @@ from everthread.adapters.stores.turn_rows import without
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import Change, EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import Change, EventBatch, HeldTurn, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 
 class InMemoryTurns:
@@ -68,10 +68,10 @@ class InMemoryTurns:
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         return [(ref, turn) for (ref, _), turn in self._turns.items() if not turn.state.is_final]
 
-    async def renew(self, holder: str, until: datetime) -> Sequence[tuple[Ref, str]]:
+    async def renew(self, holder: str, until: datetime) -> Sequence[HeldTurn]:
         held = [(key, turn) for key, turn in self._turns.items() if turn.holder == holder and not turn.state.is_final]
         self._turns.update({key: replace(turn, lease_until=until) for key, turn in held})
-        return [key for key, turn in held if turn.is_asked_to_stop]
+        return [HeldTurn(*key, turn.is_asked_to_stop) for key, turn in held]
 
     async def add_events(self, holder: str, batches: Sequence[tuple[Ref, EventBatch]]) -> Sequence[str]:
         lost = []

@@ -38,10 +38,11 @@ WHERE {_UNFINISHED} AND c.erased_at IS NULL ORDER BY t.number"""
 RENEW = f"UPDATE turns SET lease_until = $1 WHERE state < {FIRST_FINAL} AND holder = $2"
 """Let the leases of a process last longer."""
 
-TO_STOP = f"""
-SELECT c.owner, c.id, t.id FROM turns t JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation
-WHERE {_UNFINISHED} AND t.holder = $1 AND t.is_asked_to_stop = 1"""
-"""The turns of a process that somebody wants stopped."""
+HELD_BY = f"""
+SELECT c.owner, c.id, t.id, t.is_asked_to_stop
+FROM turns t JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation
+WHERE {_UNFINISHED} AND t.holder = $1"""
+"""The turns of a process that are not over, and which of them somebody wants stopped."""
 
 ADD_EVENTS = """
 WITH batch AS MATERIALIZED (

@@ -15,7 +15,7 @@ from everthread.core.clock import to_micros
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import Change, EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import Change, EventBatch, HeldTurn, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 _NEWEST = 1 << 62
 
@@ -45,10 +45,11 @@ class PostgresTurns:
 
         return await self._database.pool.read(work)
 
-    async def renew(self, holder: str, until: datetime) -> Sequence[tuple[Ref, str]]:
-        async def work(connection: Connection) -> Sequence[tuple[Ref, str]]:
+    async def renew(self, holder: str, until: datetime) -> Sequence[HeldTurn]:
+        async def work(connection: Connection) -> Sequence[HeldTurn]:
             await connection.execute(sql.RENEW, to_micros(until), holder)
-            return [(Ref(row[0], row[1]), row[2]) for row in await connection.fetch(sql.TO_STOP, holder)]
+            rows = await connection.fetch(sql.HELD_BY, holder)
+            return [HeldTurn(Ref(row[0], row[1]), row[2], bool(row[3])) for row in rows]
 
         return await self._database.pool.write(work)
 

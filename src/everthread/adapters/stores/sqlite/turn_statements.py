@@ -41,10 +41,10 @@ WHERE {_UNFINISHED} AND c.erased_at IS NULL ORDER BY t.number"""
 RENEW = f"UPDATE turns SET lease_until = ? WHERE state < {FIRST_FINAL} AND holder = ?"
 """Let the leases of a process last longer."""
 
-TO_STOP = f"""
-SELECT c.owner, c.id, t.id FROM turns t JOIN conversations c ON c.number = t.conversation
-WHERE {_UNFINISHED} AND t.holder = ? AND t.is_asked_to_stop = 1"""
-"""The turns of a process that somebody wants stopped."""
+HELD_BY = f"""
+SELECT c.owner, c.id, t.id, t.is_asked_to_stop FROM turns t JOIN conversations c ON c.number = t.conversation
+WHERE {_UNFINISHED} AND t.holder = ?"""
+"""The turns of a process that are not over, and which of them somebody wants stopped."""
 
 HELD = """
 SELECT t.conversation, t.number FROM turns t JOIN conversations c ON c.number = t.conversation

@@ -17,7 +17,7 @@ from everthread.core.clock import to_micros
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
-from everthread.core.turns import Change, EventBatch, StoredEvent, Turn, TurnNeeds, TurnQuery
+from everthread.core.turns import Change, EventBatch, HeldTurn, StoredEvent, Turn, TurnNeeds, TurnQuery
 
 _NEWEST = 1 << 62
 
@@ -52,12 +52,10 @@ class SqliteTurns:
 
         return await self._database.engine.read(work)
 
-    async def renew(self, holder: str, until: datetime) -> Sequence[tuple[Ref, str]]:
-        def work(connection: sqlite3.Connection) -> Sequence[tuple[Ref, str]]:
+    async def renew(self, holder: str, until: datetime) -> Sequence[HeldTurn]:
+        def work(connection: sqlite3.Connection) -> Sequence[HeldTurn]:
             connection.execute(sql.RENEW, (to_micros(until), holder))
-            return [
-                (Ref(owner, conversation), id) for owner, conversation, id in connection.execute(sql.TO_STOP, (holder,))
-            ]
+            return [HeldTurn(Ref(*row[:2]), row[2], bool(row[3])) for row in connection.execute(sql.HELD_BY, (holder,))]
 
         return await self._database.engine.write(work)
 
