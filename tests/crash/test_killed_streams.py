@@ -59,7 +59,7 @@ async def _die(clients: Clients, kills: int) -> None:
 
 def _round(clients: Clients, number: int) -> list[Work]:
     """Some fifteen streams in a dozen conversations."""
-    dice = clients.dice
+    dice, kills = clients.dice, clients.servers.kills
 
     def name(slot: str) -> str:
         return f"{slot}-{number // LASTING_ROUNDS}"
@@ -68,7 +68,7 @@ def _round(clients: Clients, number: int) -> list[Work]:
         return [dice.randrange(1, 25) for _ in range(dice.randrange(1, 4))]
 
     work = [
-        *(_soon(dice, _chat(clients, name(f"plain{slot}"))) for slot in range(3)),
+        *(_soon(dice, _chat(clients, name(f"plain{slot}"), kills)) for slot in range(3)),
         *(_soon(dice, clients.chat(name(f"leaving{slot}"), leaves=leaves())) for slot in range(2)),
         _busy(clients, name("queue"), "enqueue"),
         _busy(clients, name("interrupt"), "interrupt"),
@@ -103,10 +103,10 @@ async def _soon(dice: random.Random, work: Work) -> None:
     await work
 
 
-async def _chat(clients: Clients, conversation: str) -> None:
-    """Asks again and again until the server dies."""
-    before = clients.servers.kills
-    while clients.servers.kills == before:
+async def _chat(clients: Clients, conversation: str, kills_before: int) -> None:
+    """Asks, and again and again until the server of this round dies, which may be before it begins."""
+    await clients.chat(conversation)
+    while clients.servers.kills == kills_before:
         await clients.chat(conversation)
 
 
