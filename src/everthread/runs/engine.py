@@ -382,7 +382,9 @@ class RunEngine:
         return [turn for turn in closed if turn is not None]
 
     async def _close_one(self, ref: Ref, turn: Turn) -> Turn | None:
-        return await close_run(self._runtime, ref, turn, holder=self.holder, lease_until=self.lease_until)
+        # Under another name than its runs: one that is begun again meanwhile must not be taken for one to run here.
+        holder = f"{self.holder}/closing"
+        return await close_run(self._runtime, ref, turn, holder=holder, lease_until=self.lease_until)
 
     async def prune(self) -> int:
         """Delete events that are older than they are kept."""

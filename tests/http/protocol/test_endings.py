@@ -13,12 +13,7 @@ from typing import Any
 import httpx
 from langgraph_sdk import get_client
 
-import everthread
 from everthread.core.clock import system_clock
-from everthread.core.nouns import Ref
-from everthread.core.turns import RUN_KIND, EventBatch, Turn, TurnState
-from everthread.history.turn_intents import BeginTurn
-from everthread.http.protocol.run_events import RunCodec, RunEvent
 from tests.forkserver import Child, ForkServer
 from tests.http import served
 from tests.http.protocol.rig import CONFIG, Server, says, serving
@@ -161,35 +156,3 @@ async def test_a_run_whose_events_are_gone_is_answered_with_how_its_thread_stand
         told = await events(http, "GET", f"/threads/t/runs/{run_id}/stream")
     assert [name for _, name, _ in told] == ["values", "end"]
     assert json.loads(told[0][2])["messages"][-1]["content"] == "one two three"
-
-
-async def test_i31_a_message_that_was_seen_in_a_state_is_in_the_log_though_no_checkpoint_had_it(
-    durable_url: str,
-) -> None:
-    """A graph writes its checkpoints in the background: here its process died before the first one."""
-    async with everthread.open(durable_url, worker=False) as et:
-        conv = await et.conversations.create()
-        ref = Ref(conv.owner, conv.id)
-        turn = Turn(
-            id="r",
-            conversation_id=conv.id,
-            state=TurnState.RECEIVED,
-            question_id="r",
-            answer_id="r",
-            received_at=system_clock(),
-            kind=RUN_KIND,
-            holder="elsewhere|1|1|1",
-            lease_until=system_clock(),
-        )
-        await et.store.log.write(ref, BeginTurn(turn=turn, messages=()))
-        codec = RunCodec()
-        seen = [{"type": "human", "id": "q", "content": "remember this"}]
-        events = [
-            RunEvent(1, "metadata", b'{"run_id":"r","attempt":1}'),
-            RunEvent(2, "values", b'{"messages":[]}'),
-            RunEvent(3, "values", json.dumps({"messages": seen}).encode()),
-        ]
-        batch = EventBatch(turn_id="r", events=[codec.encode(event) for event in events])
-        assert await et.store.turns.add_events(turn.holder, [(ref, batch)]) == []
-        await et.runs.close_dead()
-        assert [(message.id, message.text) async for message in conv.messages()] == [("q", "remember this")]
