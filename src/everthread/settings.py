@@ -185,7 +185,7 @@ class Settings(BaseSettings):
     serve_workers: int = Field(default=1, ge=1, le=256)
     """How many processes serve it; more than one needs PostgreSQL."""
     stop_seconds: float = Field(default=10.0, ge=0, le=3600)
-    """How long it may take to stop: for nine tenths of it running turns go on, then they end with what they have
+    """How long it may take to stop: until two seconds before, running turns go on, then they end with what they have
     said."""
     max_running_turns: int = Field(default=200, ge=0, le=100_000)
     """How many turns may run at once in a process; others wait in line. 0: any number."""
@@ -425,3 +425,9 @@ def _passwords(address: str) -> list[str]:
     found += [match[2] for match in _WHOLE.finditer(address)]
     both = {form for password in found for form in (password, unquote(password))}
     return sorted((password for password in both if len(password) >= _SHORT), key=len, reverse=True)
+
+
+def seconds_to_go_on(stop_seconds: float) -> float:
+    """How long turns and jobs may go on after a signal: the last seconds are for writing down their end, and for
+    closing what is open."""
+    return max(stop_seconds / 2, stop_seconds - 2)

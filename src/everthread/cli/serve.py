@@ -21,6 +21,7 @@ from everthread.core.access import ApiKey, new_key
 from everthread.core.clock import system_clock
 from everthread.core.errors import EverthreadError, Invalid, MissingExtra, ModelError
 from everthread.core.jobs import Pace
+from everthread.settings import seconds_to_go_on
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -85,7 +86,7 @@ async def _serve(
     with_worker: bool,
     sockets: Sequence[socket] | None = None,
 ) -> None:
-    pace = Pace(stop_seconds=cli.settings.stop_seconds)
+    pace = Pace(stop_seconds=seconds_to_go_on(cli.settings.stop_seconds))
     async with cli.open(create=True, worker=pace if with_worker else False) as et:
         if with_worker:
             et.start_worker()

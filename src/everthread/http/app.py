@@ -34,7 +34,7 @@ from everthread.http.protocol import app_state as protocol_state
 from everthread.http.turn_service import TurnService
 from everthread.http.v1.about import LoadDemo
 from everthread.instance import Everthread
-from everthread.settings import Settings
+from everthread.settings import Settings, seconds_to_go_on
 
 _FLUSH_SECONDS = 0.5
 """How long streams may take to deliver the ends of their turns, once these have ended; a run polls its row."""
@@ -102,15 +102,16 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def drain(app: FastAPI, seconds: float) -> None:
-    """Start no new turns, let those that run go on for nine tenths of the time, and end the others with what they have
-    said: the rest is for writing that down. Then end the streams: those of turns have delivered their end by now, the
-    others never end by themselves."""
+    """Start no new turns, let those that run go on for most of the time, and end the others with what they have said:
+    the rest is for writing that down. Then end the streams: those of turns have delivered their end by now, the others
+    never end by themselves."""
     app.state.is_stopping = True
     app.state.admission.close()
     try:
-        until = time.monotonic() + 0.9 * seconds
+        goes_on = seconds_to_go_on(seconds)
+        until = time.monotonic() + goes_on
         with suppress(TimeoutError):
-            async with asyncio.timeout(0.9 * seconds):
+            async with asyncio.timeout(goes_on):
                 await app.state.admission.wait_for_blocks()
         left = max(0.0, until - time.monotonic())
         await app.state.et.runs.close(left)

@@ -4,8 +4,8 @@ On a loopback address a request without a key is the owner `local`'s; any other 
 key or a way to verify tokens.
 
 When told to stop, it says so at `/readyz` and accepts no more connections. On those it has, no new turn is started;
-running turns may go on for nine tenths of `stop_seconds`, then they are ended with what they have said; then every
-stream is ended, and the database is closed last. All of it should take at most a second more than `stop_seconds`.
+running turns may go on until two seconds before `stop_seconds` are over (for half of them, where they are fewer than
+four), then they are ended with what they have said; then every stream is ended, and the database is closed last.
 """
 
 from __future__ import annotations
