@@ -8,7 +8,7 @@ The *whole* of a run is what a reader gets who follows it from the beginning onc
 - a stream that ends by itself ends with the run's only end event, and is empty when its reader had that (`end`);
 - the text that was streamed is the text that is stored (`text`), under a state that is final (`state`);
 - a question that was acknowledged is in its conversation (`lost`), and not `twice`; that of a user's graph is in its
-  thread once a reader saw it in the graph's state (`unsaved`).
+  thread once a reader saw it in the graph's state, and when its server died (`unsaved`).
 
 What a client found before it could be judged is counted too: no end within its patience (`waited`), an answer that is
 an error (`refused`).
@@ -137,10 +137,7 @@ def _whole(run: Run, whole: Reading) -> Iterator[Violation]:
     if run.state is not None and run.state not in FINAL_STATES:
         yield Violation("state", f"{run.state}, though its stream has ended")
     for id, text in streamed_texts(whole.events).items():
-        stored = run.texts.get(id, "")
-        # A message that calls tools is logged when it is finished, which may be before its last tokens are: of a run
-        # that died just then, the log has more than the stream.
-        if text != stored and not (run.state == "interrupted" and stored.startswith(text)):
+        if text != run.texts.get(id, ""):
             yield Violation("text", f"of {id} was streamed {text!r}, and stored {run.texts.get(id)!r}")
     end = whole.events[-1].data
     if isinstance(end, dict) and end.get("answer_id") and end.get("text", "") != run.texts.get(end["answer_id"], ""):
@@ -158,13 +155,19 @@ def _questions(run: Run) -> Iterator[Violation]:
         yield Violation("twice", f"{run.question!r} is in {run.conversation} {times} times")
     elif not times and not run.is_graph:
         yield Violation("lost", f"{run.question!r} is not in {run.conversation}")
-    elif not times and _has_shown_its_input(run):
-        yield Violation("unsaved", f"{run.question!r} was shown in the state of {run.conversation}, and is not there")
+    elif not times and (_has_died(run) or _has_shown_its_input(run)):
+        yield Violation("unsaved", f"{run.question!r} was accepted for {run.conversation}, and is not there")
+
+
+def _has_died(run: Run) -> bool:
+    """Whether its server did, according to its last events."""
+    last = run.whole.events if run.whole is not None else []
+    return any(event.kind == "error" and event.data.get("error") == "Interrupted" for event in last)
 
 
 def _has_shown_its_input(run: Run) -> bool:
-    """Whether a reader was told that it is in the graph's state: a run that ends before its first step has put nothing
-    there, as on LangGraph's own server."""
+    """Whether a reader was told that it is in the graph's state: a run that is cancelled before its first step has put
+    nothing there, as on LangGraph's own server."""
     seen = (event for reading in run.readings for event in reading.events if event.kind == "values")
     return any(run.question in (message["content"] for message in event.data.get("messages", ())) for event in seen)
 

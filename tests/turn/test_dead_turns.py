@@ -12,8 +12,14 @@ import pytest
 import everthread
 from everthread import Everthread, TurnState
 from everthread.core.clock import system_clock
-from everthread.core.turn_events import Done, Token
+from everthread.core.ids import LOCAL
+from everthread.core.nouns import Ref
+from everthread.core.turn_events import Done, Token, to_stored
+from everthread.core.turns import RESERVED_EVENTS, EventBatch, Turn
+from everthread.history.ingest import prepare_all
+from everthread.history.turn_intents import AppendToTurn, BeginTurn
 from everthread.runs.engine import RunEngine
+from everthread.runs.event_log import TurnCodec
 from everthread.runs.holder import holder_name, is_dead
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import Agent, begin_turn
@@ -121,6 +127,36 @@ async def test_i40_a_server_closes_what_dies_beside_it(et: Everthread) -> None:
     await other.runs.close(0)
     live.stop()
     await live.wait()
+
+
+async def test_what_the_log_has_of_a_message_and_its_stream_has_not_is_streamed_at_the_end(et: Everthread) -> None:
+    """A message that calls tools is logged when it is whole, which may be before its last tokens are stored."""
+    conv = await et.conversations.create()
+    ref = Ref(LOCAL, conv.id)
+    turn = Turn(
+        id="dead",
+        conversation_id=conv.id,
+        state=TurnState.RECEIVED,
+        question_id="q",
+        answer_id="a",
+        received_at=datetime.now(UTC),
+        holder="gone",
+        lease_until=datetime.now(UTC) - timedelta(seconds=1),
+    )
+    question = prepare_all([{"role": "user", "content": "go", "id": "q"}])
+    await et.runtime.write(ref, BeginTurn(turn=turn, messages=question))
+    said_in_time = [to_stored(Token(2, "I will", "first"))]
+    await et.store.turns.add_events("gone", [(ref, EventBatch(turn_id="dead", events=said_in_time))])
+    whole = prepare_all([{"type": "ai", "content": "I will look.", "id": "first", "tool_calls": []}])
+    await et.runtime.write(ref, AppendToTurn(turn_id="dead", holder="gone", messages=whole))
+    agent = agent_for(et)
+    await agent.close_dead()
+    events = [event async for batch in et.runs.follow(ref, "dead", TurnCodec, after=2) for event in batch]
+    first = RESERVED_EVENTS + 1
+    assert events == [
+        Token(first, " look.", "first"),
+        Done(number=first + 1, state="interrupted", answer_id="first", text="I will look.", usage={}),
+    ]
 
 
 def as_in_another_process(agent: Agent) -> Agent:

@@ -128,6 +128,17 @@ class Turn:
         return _holds((self.error, dict(self.metadata)), text)
 
 
+def input_messages(run: Turn) -> list[dict[str, Any]]:
+    """The messages with ids in the input of a graph's run, as its request had them."""
+    given = run.metadata.get("kwargs", {}).get("input")
+    messages = given.get("messages") if isinstance(given, dict) else None
+    return [
+        message
+        for message in (messages if isinstance(messages, list) else [messages])
+        if isinstance(message, dict) and isinstance(message.get("id"), str) and message.get("type") != "remove"
+    ]
+
+
 def _holds(value: object, text: str) -> bool:
     if isinstance(value, str):
         return value == text or (len(text) >= _WHOLE_WORD and text in value)

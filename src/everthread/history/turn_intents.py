@@ -17,6 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
 from everthread.core.clock import from_micros
@@ -24,7 +25,7 @@ from everthread.core.errors import Conflict, NotFound, TurnLost, TurnRunning
 from everthread.core.jobs import NewJob
 from everthread.core.log import Decision, Needs, Seen
 from everthread.core.nouns import Receipt
-from everthread.core.turn_events import Accepted, end_events, to_stored
+from everthread.core.turn_events import Accepted, Token, end_events, to_stored
 from everthread.core.turns import (
     RESERVED_EVENTS,
     EventBatch,
@@ -210,6 +211,8 @@ class CloseTurn:
     """The turn as taken."""
     messages: Sequence[Prepared] = ()
     """What it was saying."""
+    unstreamed: Mapping[str, str] = field(default_factory=dict)
+    """What is in the log and not in its events: the last piece of a message's text, by its id."""
     answer_id: str | None = None
     text: str = ""
     """As much as there is of the answer."""
@@ -222,7 +225,16 @@ class CloseTurn:
         known = _held(seen, self.turn.id, self.turn.holder, (TurnState.RUNNING, TurnState.RECEIVED))
         kept = [*unpack_messages(known), *self.messages]
         answered = replace(known, answer_id=self.answer_id or known.answer_id)
-        return _closed(answered, TurnState.INTERRUPTED, kept, seen, now, text=self.text, error=self.error)
+        return _closed(
+            answered,
+            TurnState.INTERRUPTED,
+            kept,
+            seen,
+            now,
+            unstreamed=self.unstreamed,
+            text=self.text,
+            error=self.error,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,17 +346,20 @@ def _closed(
     seen: Seen,
     now: int,
     *,
+    unstreamed: Mapping[str, str] = MappingProxyType({}),
     text: str,
     error: str | None,
 ) -> Decision[Turn]:
-    """End a turn that does not run here, with the event that ends its stream: nobody has seen its number."""
+    """End a turn that does not run here, with the events that end its stream: nobody has seen their numbers."""
     said = Append(messages=messages).decide(seen, now)
     question_seq = turn.question_seq
     if question := unpack_messages(turn):  # it waited until now
         question_seq = said.result[len(question) - 1].seq
     ended = replace(_ended(turn, state, now, error), question_seq=question_seq)
-    batch = end_events(ended, state, first=turn.reserved_events + 1, text=text, error=error)
-    return _with(said, ended)._replace(turns=[ended], events=[batch])
+    first = turn.reserved_events + 1
+    pieces = [to_stored(Token(first + index, piece, id)) for index, (id, piece) in enumerate(unstreamed.items())]
+    batch = end_events(ended, state, first=first + len(pieces), text=text, error=error)
+    return _with(said, ended)._replace(turns=[ended], events=[replace(batch, events=[*pieces, *batch.events])])
 
 
 def _ended(turn: Turn, state: TurnState, now: int, error: str | None) -> Turn:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from everthread.core.errors import TurnLost
-from everthread.core.nouns import Ref
-from everthread.core.turns import MESSAGE_KEY, StoredEvent, Turn, TurnState
+from everthread.core.errors import Invalid, TurnLost
+from everthread.core.nouns import Message, Ref
+from everthread.core.turns import MESSAGE_KEY, StoredEvent, Turn, TurnState, input_messages
 from everthread.history.ingest import prepare_all
 from everthread.history.turn_events import read_events
 from everthread.history.turn_intents import CloseTurn, TakeTurn
 from everthread.runtime import Runtime
 
 
-async def close_run(runtime: Runtime, ref: Ref, turn: Turn, *, holder: str, lease_until: datetime) -> Turn | None:
+async def close_run(
+    runtime: Runtime,
+    ref: Ref,
+    turn: Turn,
+    *,
+    holder: str,
+    lease_until: datetime,
+    before_closing: Callable[[Ref, Turn], Awaitable[None]] | None = None,
+) -> Turn | None:
     """Close one run; None when its holder has given a sign of life, or somebody else closed it.
 
     It is taken over first: from then on its process, which may only have been slow, can store no more events, and those
@@ -24,21 +33,43 @@ async def close_run(runtime: Runtime, ref: Ref, turn: Turn, *, holder: str, leas
     taken = await runtime.write(ref, TakeTurn(turn=turn, holder=holder, lease_until=lease_until))
     if taken is None:
         return None
-    texts: dict[str, str] = {}
-    if not taken.is_graph_run:
-        events = [event async for page in read_events(runtime.store, ref, taken.id) for event in page]
-        texts = texts_by_message(events)
-    logged = {entry.id for entry in await runtime.store.log.find(ref, ids=list(texts))} if texts else set()
-    unlogged = [
-        partial_message(id, text, taken.id, TurnState.INTERRUPTED) for id, text in texts.items() if id not in logged
-    ]
-    answer_id, text = next(reversed(texts.items()), (None, ""))
+    if before_closing is not None:
+        await before_closing(ref, taken)
+    kept = await (_input_of_graph(runtime, ref, taken) if taken.is_graph_run else _said_by_agent(runtime, ref, taken))
     try:
-        return await runtime.write(
-            ref, CloseTurn(turn=taken, messages=prepare_all(unlogged), answer_id=answer_id, text=text)
-        )
+        return await runtime.write(ref, kept)
     except TurnLost:  # somebody else took it in turn
         return None
+
+
+async def _said_by_agent(runtime: Runtime, ref: Ref, turn: Turn) -> CloseTurn:
+    """What was streamed and is not in the log yet is logged as far as it goes. Of a message that calls tools the log
+    may have more than the stream: its end is streamed now."""
+    events = [event async for page in read_events(runtime.store, ref, turn.id) for event in page]
+    texts = texts_by_message(events)
+    logged = {entry.id: entry for entry in await runtime.store.log.find(ref, ids=list(texts))} if texts else {}
+    unlogged = [
+        partial_message(id, text, turn.id, TurnState.INTERRUPTED) for id, text in texts.items() if id not in logged
+    ]
+    unstreamed = {}
+    for id, entry in logged.items():
+        whole, streamed = Message(entry).text, texts[id]
+        if whole != streamed and whole.startswith(streamed):
+            unstreamed[id] = whole.removeprefix(streamed)
+            texts[id] = whole
+    answer_id, text = next(reversed(texts.items()), (None, ""))
+    return CloseTurn(turn=turn, messages=prepare_all(unlogged), unstreamed=unstreamed, answer_id=answer_id, text=text)
+
+
+async def _input_of_graph(runtime: Runtime, ref: Ref, turn: Turn) -> CloseTurn:
+    """A graph's messages enter the log with its checkpoints: those of its input may not have got there."""
+    given = {message["id"]: message for message in input_messages(turn)}
+    logged = {entry.id for entry in await runtime.store.log.find(ref, ids=list(given))} if given else set()
+    unlogged = []
+    for id, message in given.items():
+        with suppress(Invalid):  # then no checkpoint could have brought it there either
+            unlogged += [] if id in logged else prepare_all([message])
+    return CloseTurn(turn=turn, messages=unlogged)
 
 
 def texts_by_message(events: Sequence[StoredEvent]) -> dict[str, str]:

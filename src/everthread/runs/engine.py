@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -123,6 +123,8 @@ class RunEngine:
         self.holder = holder_name()
         self.live: dict[RunKey, LiveRun[Any]] = {}
         """The runs that wait or run here."""
+        self.before_closing: Callable[[Ref, Turn], Awaitable[None]] | None = None
+        """What is to be done about a dead graph's run before its end is written."""
         self._runtime = runtime
         self._store = runtime.store
         self._clock = clock
@@ -384,7 +386,14 @@ class RunEngine:
     async def _close_one(self, ref: Ref, turn: Turn) -> Turn | None:
         # Under another name than its runs: one that is begun again meanwhile must not be taken for one to run here.
         holder = f"{self.holder}/closing"
-        return await close_run(self._runtime, ref, turn, holder=holder, lease_until=self.lease_until)
+        return await close_run(
+            self._runtime,
+            ref,
+            turn,
+            holder=holder,
+            lease_until=self.lease_until,
+            before_closing=self.before_closing if turn.is_graph_run else None,
+        )
 
     async def prune(self) -> int:
         """Delete events that are older than they are kept."""

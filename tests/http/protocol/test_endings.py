@@ -8,14 +8,21 @@ import random
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import httpx
 from langgraph_sdk import get_client
 
 from everthread.core.clock import system_clock
+from everthread.core.ids import LOCAL, new_id
+from everthread.core.nouns import Ref
+from everthread.core.turns import RUN_KIND, Turn, TurnState
+from everthread.history.turn_intents import ROLLBACK, BeginTurn
+from everthread.langgraph import EverthreadSaver
 from tests.forkserver import Child, ForkServer
 from tests.http import served
+from tests.http.protocol import agents
 from tests.http.protocol.rig import CONFIG, Server, says, serving
 
 BODY: dict[str, Any] = {"assistant_id": "slow", "input": says("a"), "stream_mode": ["custom", "values"]}
@@ -122,6 +129,8 @@ async def test_i16_every_accepted_run_ends_in_a_final_state_after_its_worker_die
         assert [name for _, name, _ in rest[-2:]] == ["error", "end"]
         whole = await events(http, "GET", f"/threads/c/runs/{run_id}/stream")
         assert whole == seen + rest, "whoever comes later gets the same"
+        logged = (await http.get(f"{served.API}/conversations/c/messages")).json()["items"]
+        assert [message["text"] for message in logged] == ["a", "a"], "what was asked is kept, even by one that waited"
         async with get_client(url=str(http.base_url)) as client:
             answer: Any = await client.runs.wait("c", "agent", input=says("again"))
         assert [message["content"] for message in answer["messages"]] == ["a", "again", "one two three"]
@@ -133,6 +142,35 @@ async def _settled(http: httpx.AsyncClient) -> list[str]:
         if not {"running", "pending"} & set(statuses):
             return statuses
         await asyncio.sleep(0.05)
+
+
+async def test_a_rollback_that_a_dead_server_left_undone_is_carried_out(server: Server) -> None:
+    ref, run_id = Ref(LOCAL, "t"), new_id()
+    async with server.http() as http, server.sdk() as client:
+        await http.post("/threads", json={"thread_id": "t"})
+        await client.runs.wait("t", "agent", input=says("kept"))
+        before = await client.threads.get_state("t")
+        graph = agents.graph.copy(update={"checkpointer": EverthreadSaver(server.et)})
+        config: Any = {"configurable": {"thread_id": "t"}, "metadata": {"run_id": run_id}}
+        undone: Any = says("undone")
+        await graph.ainvoke(undone, config)
+        assert (await client.threads.get_state("t"))["values"] != before["values"]
+        dead = Turn(
+            id=run_id,
+            conversation_id="t",
+            state=TurnState.RECEIVED,
+            question_id=run_id,
+            answer_id=run_id,
+            received_at=system_clock(),
+            kind=RUN_KIND,
+            metadata={ROLLBACK: True},
+            holder="gone",
+            lease_until=system_clock() - timedelta(seconds=1),
+        )
+        await server.et.runtime.write(ref, BeginTurn(turn=dead, messages=()))
+        await server.et.runs.close_dead()
+        assert (await server.et.store.turns.get(ref, run_id)).state is TurnState.INTERRUPTED
+        assert (await client.threads.get_state("t"))["values"] == before["values"]
 
 
 async def test_a_server_that_stops_closes_its_runs_as_interrupted(forkserver: ForkServer, durable_url: str) -> None:

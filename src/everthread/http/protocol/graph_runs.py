@@ -38,6 +38,7 @@ class GraphRuns:
         self._builtin = builtin
         self._engine = graphs.et.runs
         self._store = graphs.et.store
+        self._engine.before_closing = lambda ref, turn: _roll_back(graphs, ref, turn)
         self.stop_all = self._engine.stop_all
         self.wait_for_end = self._engine.wait_for_end
 
@@ -45,6 +46,8 @@ class GraphRuns:
         """Store a run and start its task. TurnRunning when the thread is busy and the run must not wait."""
         if self._builtin is not None and request.graph_id == NAME:
             return await self._builtin.begin(await self._graphs.et.conversations.get(ref.id, ref.owner), request)
+        if self._graphs.keeps_message_ids(request.graph_id):
+            request = request.with_message_ids()
         engine, id = self._engine, new_id()
         turn = Turn(
             id=id,
@@ -118,7 +121,8 @@ class _GraphRun:
 
     async def ending(self, turn: Turn, state: TurnState, problem: Exception | None) -> Ending[RunEvent]:
         if state is not TurnState.COMPLETE:
-            await self._roll_back(turn)
+            with suppress(NotFound):
+                await _roll_back(self._graphs, self._ref, await self._graphs.et.store.turns.get(self._ref, turn.id))
         body = None
         if problem is not None:
             _LOG.info("run failed", exc_info=problem, extra={"run_id": turn.id})
@@ -128,16 +132,15 @@ class _GraphRun:
         error = _STOPPED if state is TurnState.INTERRUPTED else None if body is None else dumps(body).decode()
         return Ending(events=lambda first: _end_events(first, None if body is None else dumps(body)), error=error)
 
-    async def _roll_back(self, turn: Turn) -> None:
-        """Delete its checkpoints, if it was stopped for that. Before its end is written: then the next run begins."""
-        with suppress(NotFound):
-            stopped = await self._graphs.et.store.turns.get(self._ref, turn.id)
-            if stopped.metadata.get(ROLLBACK):
-                await self._graphs.saver(self._ref.owner).adelete_for_runs([turn.id])
-
     async def ended(self, turn: Turn, state: TurnState, seconds: float) -> None:
         if self._request.is_temporary:
             await (await self._graphs.et.conversations.get(self._ref.id, self._ref.owner)).delete()
+
+
+async def _roll_back(graphs: OpenGraphs, ref: Ref, turn: Turn) -> None:
+    """Delete a run's checkpoints, if it was stopped for that. Before its end is written: then the next run begins."""
+    if turn.metadata.get(ROLLBACK):
+        await graphs.saver(ref.owner).adelete_for_runs([turn.id])
 
 
 def _end_events(first: int, error: bytes | None) -> list[RunEvent]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
@@ -120,6 +121,7 @@ class OpenGraphs:
     def __init__(self, et: Everthread, catalog: GraphCatalog) -> None:
         self.et = et
         self.catalog = catalog
+        self._keeps_ids: dict[str, bool] = {}
         self._bridge = Bridge.here()
         self._savers: OrderedDict[str, LogSaver] = OrderedDict()
         self._stores: OrderedDict[str, LogStore] = OrderedDict()
@@ -136,7 +138,32 @@ class OpenGraphs:
     async def open(self, graph_id: str, owner: str, config: Mapping[str, Any]) -> AsyncIterator[Graph]:
         """A graph for one owner; NotFound when there is none by this name."""
         async with self.catalog.get(graph_id).open(config, self.saver(owner), self.store(owner)) as graph:
+            self._keeps_ids.setdefault(graph_id, _keeps_message_ids(graph))
             yield graph
+
+    def keeps_message_ids(self, graph_id: str) -> bool:
+        """Whether the messages of a graph's input are in its state under the ids they came with. Of a graph that a
+        function makes this is known once it was opened."""
+        source = self.catalog.get(graph_id).source
+        if graph_id not in self._keeps_ids and isinstance(source, Pregel | StateGraph):
+            self._keeps_ids[graph_id] = _keeps_message_ids(source)
+        return self._keeps_ids.get(graph_id, False)
+
+
+def _keeps_message_ids(graph: Graph | StateGraph[Any, Any, Any, Any]) -> bool:
+    """Tried with one message: `add_messages` and whatever is built on it do; a plain list takes it as it comes."""
+    channel = graph.channels.get("messages")
+    sample = {"role": "user", "content": "", "id": "sample"}
+    try:
+        if isinstance(channel, BinaryOperatorAggregate):
+            merged = channel.operator([], [sample])
+        elif isinstance(channel, DeltaChannel):
+            merged = channel.reducer([], [[sample]])
+        else:
+            return False
+    except Exception:  # noqa: BLE001 - the user's own function
+        return False
+    return isinstance(merged, list) and [getattr(message, "id", None) for message in merged] == ["sample"]
 
 
 def _cached(cache: OrderedDict[str, V], owner: str, make: Callable[[], V]) -> V:

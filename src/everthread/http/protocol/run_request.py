@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from everthread.core.errors import Invalid
+from everthread.core.ids import new_id
 from everthread.core.turns import MultitaskStrategy
 from everthread.http.protocol.serialization import JsonObject
 
@@ -94,6 +95,14 @@ class RunRequest:
     is_temporary: bool = False
     version: Literal[1, 2] = 1
 
+    def with_message_ids(self) -> RunRequest:
+        """The same request, whose messages have ids: whatever becomes of the run, each can be found in the log."""
+        given = self.input.get("messages") if isinstance(self.input, dict) else None
+        if not given:
+            return self
+        messages = [_with_id(message) for message in (given if isinstance(given, list) else [given])]
+        return replace(self, input={**self.input, "messages": messages})
+
     def kwargs(self) -> JsonObject:
         """The request, as the protocol shows it with a run."""
         return {
@@ -137,6 +146,17 @@ class RunRequest:
         }
         metadata = {**self.config.get("metadata", {}), **self.metadata, **server}
         return {**self.config, "configurable": configurable, "metadata": metadata, "run_id": UUID(run_id)}
+
+
+def _with_id(message: Any) -> Any:
+    """A message as LangGraph would read it, with an id; whatever it would refuse stays as it is."""
+    if isinstance(message, str):
+        return {"role": "user", "content": message, "id": new_id()}
+    if isinstance(message, list) and len(message) == 2:
+        return {"role": message[0], "content": message[1], "id": new_id()}
+    if isinstance(message, dict) and message.get("id") is None and "lc" not in message:
+        return {**message, "id": new_id()}
+    return message
 
 
 def parse_run_request(
