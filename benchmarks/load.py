@@ -2,6 +2,7 @@
 
 `conversations`: 1, 16, 64, 200 and 1,000 at a time on SQLite, answers of 100 tokens by a model that never waits: turns
 a second, CPU of the server for a turn and for a token, how soon the first event is there, how often it syncs to disk.
+A client that is told to come back later (503 with Retry-After, beyond `max_running_turns`) does; its waiting counts.
 `processes`: the same work by 1, 2 and 4 processes on PostgreSQL (`serve --workers`), CPU of the servers and of the
 database.
 
@@ -63,6 +64,7 @@ class Measured:
     database_cpu_seconds: list[float] = field(default_factory=list)
     firsts: list[float] = field(default_factory=list)
     wholes: list[float] = field(default_factory=list)
+    refusals: int = 0
     syncs: float | None = None
 
     def row(self, system: str, tokens: int) -> Row:
@@ -80,6 +82,7 @@ class Measured:
             "first p50 ms": 1e3 * _share(self.firsts, 0.5),
             "first p99 ms": 1e3 * _share(self.firsts, 0.99),
             "answer p99 ms": 1e3 * _share(self.wholes, 0.99),
+            "told to wait, a turn": self.refusals / (self.turns * len(self.seconds)),
             "syncs a turn": self.syncs,
         }
 
@@ -144,6 +147,7 @@ def _round(
     measured.turns = len(streams)
     measured.firsts += [stream.first_seconds() for stream in streams]
     measured.wholes += [stream.whole_seconds() for stream in streams]
+    measured.refusals += sum(stream.refusals for stream in streams)
 
 
 async def _talk(server: Server, count: int, each: int, name: str) -> list[Stream]:

@@ -20,6 +20,7 @@ import psutil
 CHAT = "/api/v1/chat/stream"
 _TOKEN = b"event: token\n"
 _END = b"0\r\n\r\n"
+_REFUSED = b"HTTP/1.1 503"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Stream(asyncio.Protocol):
 
     request: bytes
     began: float = 0.0
+    refusals: int = 0
     arrived: list[tuple[float, bytes]] = field(default_factory=list)
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -99,7 +101,8 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.arrived.append((time.perf_counter(), data))
-        if data.endswith(_END) and not self.ended.done():
+        is_refused = len(self.arrived) == 1 and data.startswith(_REFUSED)
+        if (is_refused or data.endswith(_END)) and not self.ended.done():
             self.ended.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -128,6 +131,13 @@ class Stream(asyncio.Protocol):
         """How many events of text came; a reader that is behind gets several pieces as one."""
         return b"".join(data for _, data in self.arrived).count(_TOKEN)
 
+    def retry_seconds(self) -> float | None:
+        """How long a server that has too much to do asks its client to wait; None where it began to answer."""
+        head = self.arrived[0][1]
+        if not head.startswith(_REFUSED):
+            return None
+        return float(head.partition(b"retry-after: ")[2].split(b"\r")[0])
+
     def is_whole(self) -> bool:
         return b"event: done\n" in b"".join(data for _, data in self.arrived[-3:])
 
@@ -149,12 +159,16 @@ def written(server: Server, method: str, path: str, body: bytes) -> bytes:
 
 
 async def streamed(server: Server, conversation: str, *, after_seconds: float = 0.0) -> Stream:
-    """One answer, to its end."""
+    """One answer, to its end. Told to come back later, a client does; its waiting counts."""
     await asyncio.sleep(after_seconds)
     transport, stream = await asyncio.get_running_loop().create_connection(
         lambda: Stream(asking(server, conversation)), server.host, server.port
     )
     await stream.ended
     transport.close()
+    if (seconds := stream.retry_seconds()) is not None:
+        later = await streamed(server, conversation, after_seconds=seconds)
+        later.began, later.refusals = stream.began, later.refusals + 1
+        return later
     assert stream.is_whole(), stream.arrived[-1]
     return stream
