@@ -159,6 +159,16 @@ async def test_what_the_log_has_of_a_message_and_its_stream_has_not_is_streamed_
     ]
 
 
+async def test_whoever_follows_a_turn_whose_process_dies_gets_its_end(forkserver: ForkServer, durable_url: str) -> None:
+    """Also in a program that runs nothing itself, with no server beside it."""
+    id = await opened_and_killed(forkserver, durable_url, "answer")
+    async with everthread.open(durable_url, worker=False) as et, asyncio.timeout(60):
+        (turn,) = await (await et.conversations.get(id)).turns()
+        follower = et.runs.follow(Ref(LOCAL, id), turn.id, TurnCodec)
+        events = [event async for batch in follower for event in batch]
+        assert only(events, Done).state == "interrupted"
+
+
 def as_in_another_process(agent: Agent) -> Agent:
     return replace(agent, runs=RunEngine(agent.et.runtime, system_clock, heartbeat_seconds=0.02))
 

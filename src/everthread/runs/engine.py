@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -136,6 +136,8 @@ class RunEngine:
         """Runs that are over, and whose end the store could not take yet."""
         self._is_open = False
         self._is_stopping = False
+        self._waiting = 0
+        """How many wait here for a run of another process."""
 
     @property
     def clock(self) -> Clock:
@@ -303,11 +305,16 @@ class RunEngine:
         if live is not None:
             batches: AsyncIterator[Sequence[E]] = live.event_log.batches(after)
             return batches
-        return self.stored(ref, id, make_codec).follow(after)
+        return self._follow_stored(self.stored(ref, id, make_codec), after)
+
+    async def _follow_stored(self, stored: StoredEvents[E], after: int) -> AsyncIterator[Sequence[E]]:
+        with self._watching_over():
+            async for batch in stored.follow(after):
+                yield batch
 
     async def wait_for_end(self, ref: Ref, id: str) -> Turn:
         """The run's row, once it has ended."""
-        with watched(self._store, ref, state_only=True) as watch:
+        with self._watching_over(), watched(self._store, ref, state_only=True) as watch:
             while True:
                 watch.clear()
                 if (turn := await self._store.turns.get(ref, id)).state.is_final:
@@ -344,7 +351,8 @@ class RunEngine:
     # -- leases --------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Watch over the runs of others too, until `close`: for a server. Else only while something runs here."""
+        """Watch over the runs of others too, until `close`: for a server. Else only while something runs here, or
+        somebody waits here for what runs elsewhere."""
         self._is_open, self._is_stopping = True, False
         self._start_heartbeat()
 
@@ -399,6 +407,17 @@ class RunEngine:
         """Delete events that are older than they are kept."""
         return await self._store.turns.prune_events(self._clock() - timedelta(days=EVENT_RETENTION_DAYS))
 
+    @contextmanager
+    def _watching_over(self) -> Iterator[None]:
+        """While somebody waits here for the end of a run, the process that holds it may die: then it is closed here."""
+        self._waiting += 1
+        self._start_heartbeat()
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            self._stop_heartbeat_if_idle()
+
     def _start_heartbeat(self) -> None:
         if not self._heartbeats:  # two tasks: closing and pruning may take longer than a lease
             self._heartbeats = (
@@ -412,7 +431,7 @@ class RunEngine:
             task.cancel()
 
     def _stop_heartbeat_if_idle(self) -> None:
-        if not self.live and not self._unwritten_ends and not self._is_open:
+        if not self.live and not self._unwritten_ends and not self._is_open and not self._waiting:
             self._stop_heartbeat()
 
     async def _renew_leases(self) -> None:
