@@ -219,6 +219,9 @@ class Settings(BaseSettings):
     graphs: dict[str, str] = Field(default_factory=dict)
     """Graphs that the service serves, by name: `agent = "./agent.py:graph"` in a table of their own; in the environment
     as JSON."""
+    allowed_types: list[str] = Field(default_factory=list)
+    """Types that the states of these graphs may hold, besides those that the graphs' own schemas and code name:
+    `["my_app.models:Plan"]`; in the environment as JSON."""
 
     @property
     def recall(self) -> RecallPolicy:

@@ -64,7 +64,7 @@ class MessagesOnlySerializer(StrictSerializer):
         def revive(code: int, part: bytes) -> Any:
             refused: list[str] = []
             self._inspect(code, part, refused)
-            return None if refused else self._unpack_ext_hook(code, part)
+            return None if refused else self._revive(code, part)
 
         return ormsgpack.unpackb(body, ext_hook=revive, option=ormsgpack.OPT_NON_STR_KEYS)
 

@@ -10,8 +10,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.store.base import IndexConfig, TTLConfig
 
 from everthread import bootstrap
+from everthread.adapters.checkpoints.calling_graph import calling_graph
+from everthread.adapters.checkpoints.graph_types import types_of
 from everthread.adapters.checkpoints.saver import LogSaver, OnDelete
-from everthread.adapters.checkpoints.serde import Allowed
+from everthread.adapters.checkpoints.serde import Allowed, StateSerializer
 from everthread.adapters.checkpoints.store import LogStore
 from everthread.core.clock import Clock, system_clock
 from everthread.core.ids import LOCAL
@@ -34,7 +36,8 @@ class EverthreadSaver(OpensDatabase, LogSaver):
       has it. What the graph removes from its list, or replaces there, stays in the log.
     - `delete_thread` removes checkpoints; the log is kept (`on_delete="keep"`) or erased (`"erase"`). A later put to
       the same thread begins anew.
-    - What is stored becomes only types that LangGraph calls safe, and those named in `allowed`.
+    - What is stored becomes only types that LangGraph calls safe, those that the schemas and the code of the graph
+      name, and those in `allowed`. What could not be read back is refused when it is written.
     - Everything belongs to `owner`, or to the `everthread_owner` in a call's `configurable`.
     """
 
@@ -62,6 +65,12 @@ class EverthreadSaver(OpensDatabase, LogSaver):
     ) -> Self:
         """Over the database at an address, as a context manager, async or not; takes the same options."""
         return cls(bootstrap.open(url), owner=owner, on_delete=on_delete, allowed=allowed, serde=serde)
+
+    def _reading_serde(self) -> SerializerProtocol:
+        graph = calling_graph()
+        if graph is not None and isinstance(self.serde, StateSerializer):
+            self.serde.learn(types_of(graph))
+        return self.serde
 
     async def _begin(self) -> None:
         await self._remover.log_held(self.serde)

@@ -39,6 +39,7 @@ from everthread.adapters.checkpoints.row_format import (
     pack_list,
     pack_value,
 )
+from everthread.adapters.checkpoints.serde import dump_channel
 from everthread.adapters.checkpoints.stored_message import (
     JsonTemplate,
     SerdeBytes,
@@ -160,14 +161,14 @@ class CheckpointDraft:
             refs = self.cache.known_refs(self.address.namespace, channel, messages, prefix)
             self.lists[channel] = ChannelMessages(messages, is_delta, refs, ListSnapshot(messages, prefix=prefix))
         else:
-            self.values[channel] = pack_value(value, self.serde, self.blobs)
+            self.values[channel] = pack_value(*dump_channel(channel, value, self.serde), self.blobs)
 
     def keep_unlogged(self) -> None:
         """What feeds no history, and is in no log, is kept as bytes."""
         for channel, found in self.lists.items():
             for index, message in enumerate(found.messages):
                 if found.refs[index] is None and not (channel == HISTORY and is_loggable(message)):
-                    stored = SerdeBytes(*self.serde.dumps_typed(message))
+                    stored = SerdeBytes(*dump_channel(channel, message, self.serde))
                     found.refs[index] = ref = UnloggedRef(pack_blob(*stored, self.blobs))
                     self.cache.stored[ref] = stored
 

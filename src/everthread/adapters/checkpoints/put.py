@@ -25,6 +25,7 @@ from everthread.adapters.checkpoints.held_writes import (
 from everthread.adapters.checkpoints.in_flight import InFlight
 from everthread.adapters.checkpoints.message_lists import ListSnapshot
 from everthread.adapters.checkpoints.row_format import Blobs
+from everthread.adapters.checkpoints.serde import dump_channel
 from everthread.adapters.checkpoints.subgraphs import SubgraphLog
 from everthread.adapters.checkpoints.threads import CheckpointAddress, Threads
 from everthread.adapters.stores import blocking
@@ -205,7 +206,13 @@ def dump_writes(
     return [
         TaskWrite(
             StoredWrite(
-                0, task_id, WRITES_IDX_MAP.get(channel, index), task_path, channel, *serde.dumps_typed(value), False
+                0,
+                task_id,
+                WRITES_IDX_MAP.get(channel, index),
+                task_path,
+                channel,
+                *dump_channel(channel, value, serde),
+                False,
             ),
             held_messages(value, serde) if channel == HISTORY else None,
         )

@@ -163,9 +163,8 @@ class RowBody(NamedTuple):
     values: Mapping[str, PackedValue]
 
 
-def pack_value(value: object, serde: SerializerProtocol, blobs: Blobs) -> PackedValue:
-    """A value other than a list of messages."""
-    kind, body = serde.dumps_typed(value)
+def pack_value(kind: str, body: bytes, blobs: Blobs) -> PackedValue:
+    """The serializer's bytes of a value other than a list of messages."""
     if len(body) <= _MAX_INLINE_BYTES:
         return [INLINE, kind, body]
     return [BLOB, pack_blob(kind, body, blobs)]

@@ -7,7 +7,8 @@ it runs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from copy import copy
+from typing import Any, Literal, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -27,7 +28,7 @@ from everthread.adapters.checkpoints.deletion import CheckpointRemover
 from everthread.adapters.checkpoints.get import CheckpointReader
 from everthread.adapters.checkpoints.in_flight import in_flight_puts
 from everthread.adapters.checkpoints.put import CheckpointWriter, dump_writes
-from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
+from everthread.adapters.checkpoints.serde import Allowed, PlainSerializer, StateSerializer
 from everthread.adapters.checkpoints.threads import OWNER_KEY, CheckpointAddress, Threads, address_of, check_filter
 from everthread.adapters.stores import blocking
 from everthread.adapters.stores.blocking import RunLock
@@ -59,7 +60,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         bridge: Bridge | None = None,
         keeps_turns: bool = True,
     ) -> None:
-        super().__init__(serde=serde or StrictSerializer(allowed))
+        super().__init__(serde=serde or StateSerializer(allowed))
         if on_delete not in ("keep", "erase"):
             raise Invalid(f'must be "keep" or "erase", not {on_delete!r}', field="on_delete")
         self._owner = check_id(owner, "owner")
@@ -70,6 +71,29 @@ class LogSaver(BaseCheckpointSaver[Any]):
         self._may_block = blocking.ENABLED and et.store.can_block
         self._run_lock = RunLock()
         self._bridge = bridge
+        self._allowed = tuple(allowed)
+
+    # -- the types of graphs -------------------------------------------------------------------------------
+
+    def for_types(self, types: frozenset[type]) -> Self:
+        """The same saver for a graph that has types of its own."""
+        if not isinstance(self.serde, StateSerializer):
+            return self
+        saver = copy(self)
+        saver.serde = self.serde.with_types(types)
+        return saver
+
+    def without_types(self) -> Self:
+        """The same saver for readers that have no graph: they get types of a graph's own as plain data."""
+        if not isinstance(self.serde, StateSerializer):
+            return self
+        saver = copy(self)
+        saver.serde = PlainSerializer(self._allowed)
+        return saver
+
+    def _reading_serde(self) -> SerializerProtocol:
+        """What a read is decoded with."""
+        return self.serde
 
     def _require_bridge(self, work: Coroutine[Any, Any, R]) -> Bridge:
         try:
@@ -131,7 +155,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, or the newest of its namespace."""
-        return await self._run(self._reader.get(address_of(config, self._owner), self.serde))
+        return await self._run(self._reader.get(address_of(config, self._owner), self._reading_serde()))
 
     async def alist(
         self,
@@ -142,7 +166,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Checkpoints, newest first within a namespace; without a config, of all threads of the owner."""
-        for found in await self._run(self._listed(config, filter, before, limit)):
+        for found in await self._run(self._listed(config, filter, before, limit, self._reading_serde())):
             yield found
 
     async def _listed(
@@ -151,9 +175,10 @@ class LogSaver(BaseCheckpointSaver[Any]):
         filter: Mapping[str, Any] | None,
         before: RunnableConfig | None,
         limit: int | None,
+        serde: SerializerProtocol,
     ) -> list[CheckpointTuple]:
         query = self._query(config, before)
-        found = self._reader.list(query, check_filter(filter), limit, self.serde)
+        found = self._reader.list(query, check_filter(filter), limit, serde)
         return [one async for one in found]
 
     def _query(self, config: RunnableConfig | None, before: RunnableConfig | None) -> CheckpointQuery:
@@ -173,12 +198,14 @@ class LogSaver(BaseCheckpointSaver[Any]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """What delta channels are rebuilt from."""
-        return await self._run(self._deltas(config, channels))
+        return await self._run(self._deltas(config, channels, self._reading_serde()))
 
-    async def _deltas(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+    async def _deltas(
+        self, config: RunnableConfig, channels: Sequence[str], serde: SerializerProtocol
+    ) -> Mapping[str, DeltaChannelHistory]:
         if not channels:
             return {}
-        return await self._reader.delta_history(address_of(config, self._owner), channels, self.serde)
+        return await self._reader.delta_history(address_of(config, self._owner), channels, serde)
 
     # -- removing and copying ------------------------------------------------------------------------------
 
@@ -226,7 +253,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         self._call_store(self._writer.put_writes(self._written_to(config), taken))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._call_store(self._reader.get(address_of(config, self._owner), self.serde))
+        return self._call_store(self._reader.get(address_of(config, self._owner), self._reading_serde()))
 
     def list(
         self,
@@ -236,12 +263,12 @@ class LogSaver(BaseCheckpointSaver[Any]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        yield from self._call_store(self._listed(config, filter, before, limit))
+        yield from self._call_store(self._listed(config, filter, before, limit, self._reading_serde()))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return self._call_store(self._deltas(config, channels))
+        return self._call_store(self._deltas(config, channels, self._reading_serde()))
 
     def delete_thread(self, thread_id: str) -> None:
         self._call(self.adelete_thread(thread_id))

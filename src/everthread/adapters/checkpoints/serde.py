@@ -1,35 +1,87 @@
-"""The serializer of checkpoints: MessagePack, and strict. Nothing stored is revived outside its allow-list; an error
+"""The serializers of checkpoints: MessagePack, and strict. Nothing stored is revived outside an allow-list; an error
 names the type that is missing there. No pickle, and LangChain's `lc` envelopes stay the dicts they are.
+
+What is written is LangGraph's format: an extension names a class by its module and its name. What is read is built
+here, because LangGraph finds a class only by importing it, and so not one that is defined in another or in a function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import copy
+import dataclasses
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
 
 import ormsgpack
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
-from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_METHOD_SINGLE_ARG, JsonPlusSerializer
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_DELTA_SNAPSHOT,
+    EXT_METHOD_SINGLE_ARG,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+    _msgpack_default,
+    _option,
+)
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Send
 
 from everthread.core.errors import Invalid, StoreDamaged
 
-Allowed = Iterable[tuple[str, ...] | type]
+TypeName = tuple[str, ...]
+"""A module, and the name of a type in it."""
+Allowed = Iterable[TypeName | type]
 
-_CONSTRUCTORS = range(6)
+_CONSTRUCTORS = frozenset(
+    {
+        EXT_CONSTRUCTOR_SINGLE_ARG,
+        EXT_CONSTRUCTOR_POS_ARGS,
+        EXT_CONSTRUCTOR_KW_ARGS,
+        EXT_METHOD_SINGLE_ARG,
+        EXT_PYDANTIC_V1,
+        EXT_PYDANTIC_V2,
+    }
+)
 """The extension codes that name a class or a function to call."""
 _KINDS = frozenset({"null", "bytes", "bytearray", "msgpack"})
+_HOW_TO_ALLOW = (
+    "name it: EverthreadSaver(…, allowed=[…]), or for `everthread serve` the setting allowed_types = "
+    '["package.module:Name"]'
+)
+
+
+def type_name(cls: type) -> TypeName:
+    """The name that a type is stored under."""
+    return cls.__module__, cls.__name__
 
 
 class StrictSerializer(JsonPlusSerializer):
     """LangGraph's serializer with LangGraph's own safe types, those named here, and no others."""
 
     def __init__(self, allowed: Allowed = ()) -> None:
-        named = {one if isinstance(one, tuple) else (one.__module__, one.__name__) for one in allowed}
-        super().__init__(allowed_msgpack_modules=sorted(named) or None)
-        self._named = frozenset(named)
+        super().__init__(allowed_msgpack_modules=None)
+        self._named: frozenset[TypeName] = frozenset()
+        self._classes: dict[TypeName, type] = {}
+        """Those of the allowed types that are at hand; the others are imported."""
+        self._allow(allowed)
 
-    def with_msgpack_allowlist(self, extra_allowlist: Allowed) -> StrictSerializer:
-        return StrictSerializer([*self._named, *extra_allowlist])
+    def _allow(self, allowed: Allowed) -> None:
+        given = list(allowed)
+        self._classes = {**self._classes, **{type_name(one): one for one in given if isinstance(one, type)}}
+        self._named |= {one for one in given if not isinstance(one, type)}
+
+    def with_msgpack_allowlist(self, extra_allowlist: Allowed) -> Self:
+        extra = [one for one in extra_allowlist if not self._is_known(type_name(one) if isinstance(one, type) else one)]
+        if not extra:
+            return self
+        other = copy.copy(self)
+        other._allow(extra)
+        return other
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, body = data
@@ -41,16 +93,16 @@ class StrictSerializer(JsonPlusSerializer):
 
         def revive(code: int, part: bytes) -> Any:  # what a hook raises, ormsgpack would hide
             self._inspect(code, part, refused)
-            return None if refused else self._unpack_ext_hook(code, part)
+            return None if refused else self._revive(code, part)
 
         try:
-            value = ormsgpack.unpackb(body, ext_hook=revive, option=ormsgpack.OPT_NON_STR_KEYS)
+            value = _unpack(body, revive)
         except (ormsgpack.MsgpackDecodeError, ValueError) as problem:
             raise StoreDamaged(f"a stored value cannot be read ({problem}): restore a backup") from problem
         if refused:
             raise Invalid(
                 f"the stored type {refused[0]} is not on the allow-list, and nothing of it was built; if it is yours, "
-                "name it: EverthreadSaver(…, allowed=[…])",
+                f"{_HOW_TO_ALLOW}",
                 field="value",
             )
         return value
@@ -63,7 +115,7 @@ class StrictSerializer(JsonPlusSerializer):
         def look(inner: int, inside: bytes) -> None:
             self._inspect(inner, inside, refused)
 
-        parts = ormsgpack.unpackb(part, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+        parts = _unpack(part, look)
         if code != EXT_DELTA_SNAPSHOT and not self._is_allowed(code, parts):
             names = parts[:2] if isinstance(parts, list) else ["?"]
             refused.append(".".join(map(str, names)))
@@ -72,6 +124,117 @@ class StrictSerializer(JsonPlusSerializer):
         if not isinstance(parts, list) or len(parts) < 3:
             return False
         if code == EXT_METHOD_SINGLE_ARG:
-            return tuple(parts[:2] + parts[3:4]) in SAFE_MSGPACK_METHODS
-        key = tuple(parts[:2])
-        return key in SAFE_MSGPACK_TYPES or key in self._named
+            is_date = parts[3:] == ["fromisoformat"] and self._is_known(tuple(parts[:2]))
+            return is_date or tuple(parts[:2] + parts[3:4]) in SAFE_MSGPACK_METHODS
+        return self._is_known(tuple(parts[:2]))
+
+    def _is_known(self, name: TypeName) -> bool:
+        return name in SAFE_MSGPACK_TYPES or name in self._classes or name in self._named
+
+    def _revive(self, code: int, part: bytes) -> Any:
+        """Build what was inspected. As with LangGraph, a value that its class refuses today becomes plain data."""
+        if code == EXT_DELTA_SNAPSHOT:
+            return _DeltaSnapshot(_unpack(part, self._revive))
+        if code not in _CONSTRUCTORS:
+            return self._unpack_ext_hook(code, part)
+        module, name, value, *method = _unpack(part, self._revive)
+        try:
+            cls = self._classes.get((module, name)) or getattr(importlib.import_module(module), name)
+            return _construct(getattr(cls, method[0]) if code == EXT_METHOD_SINGLE_ARG else cls, code, value)
+        except Exception:  # noqa: BLE001 - the user's own class
+            return value
+
+
+def _unpack(body: bytes, hook: Callable[[int, bytes], Any]) -> Any:
+    return ormsgpack.unpackb(body, ext_hook=hook, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def _construct(cls: Any, code: int, value: Any) -> Any:
+    if code == EXT_CONSTRUCTOR_POS_ARGS:
+        # LangGraph stores a timeout third, and its Send takes it by name only.
+        return Send(*value[:2], timeout=value[2]) if cls is Send and len(value) > 2 else cls(*value)
+    if code == EXT_CONSTRUCTOR_KW_ARGS:
+        return _dataclass(cls, value) if dataclasses.is_dataclass(cls) else cls(**value)
+    if code in (EXT_PYDANTIC_V1, EXT_PYDANTIC_V2):
+        try:
+            return cls(**value)
+        except Exception:  # noqa: BLE001 - a validator that refuses what it once made
+            return (cls.model_construct if code == EXT_PYDANTIC_V2 else cls.construct)(**value)
+    return cls(value)
+
+
+def _dataclass(cls: Any, values: Mapping[str, Any]) -> Any:
+    """Also with fields that its constructor does not take."""
+    later = {field.name for field in dataclasses.fields(cls) if not field.init}
+    made = cls(**{name: value for name, value in values.items() if name not in later})
+    for name in later & values.keys():
+        object.__setattr__(made, name, values[name])
+    return made
+
+
+def dump_channel(channel: str, value: Any, serde: SerializerProtocol) -> tuple[str, bytes]:
+    """A value's bytes; an error names the channel."""
+    try:
+        return serde.dumps_typed(value)
+    except Invalid as problem:
+        raise Invalid(str(problem).removeprefix(f"{problem.field}: "), field=f"channel {channel!r}") from None
+
+
+class StateSerializer(StrictSerializer):
+    """What a graph's state is stored with: it also revives the types of the graph, and refuses to write what it could
+    not read."""
+
+    def __init__(self, allowed: Allowed = ()) -> None:
+        super().__init__(allowed)
+        self._learned: Iterable[type] = ()
+
+    def learn(self, types: frozenset[type]) -> None:
+        """Allow types that a graph names. Where two have the same name, the later one is meant."""
+        if types is not self._learned:
+            self._learned = types
+            self._classes.update({type_name(one): one for one in types})
+
+    def with_types(self, types: frozenset[type]) -> Self:
+        """The same for one graph."""
+        other = copy.copy(self)
+        other._classes = dict(self._classes)
+        other.learn(types)
+        return other
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        if obj is None or isinstance(obj, bytes | bytearray):
+            return super().dumps_typed(obj)
+        has_extensions = False
+
+        def encode(part: Any) -> Any:
+            nonlocal has_extensions
+            has_extensions = True
+            return _msgpack_default(part)
+
+        body = ormsgpack.packb(obj, default=encode, option=_option)
+        if has_extensions:
+            refused: list[str] = []
+            _unpack(body, lambda code, part: self._inspect(code, part, refused))
+            if refused:
+                raise Invalid(
+                    f"a value of the type {refused[0]} could not be read back, because neither the schemas nor the "
+                    f"code of the graph name this type; it was not stored: {_HOW_TO_ALLOW}",
+                    field="value",
+                )
+        return "msgpack", body
+
+
+class PlainSerializer(StrictSerializer):
+    """For readers that have no graph: what is not on the allow-list comes back as the plain data it is stored as."""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        kind, body = data
+        return _unpack(body, self._revive) if kind == "msgpack" else super().loads_typed(data)
+
+    def _revive(self, code: int, part: bytes) -> Any:
+        if code not in _CONSTRUCTORS:
+            return super()._revive(code, part)
+        parts = _unpack(part, self._revive)
+        if self._is_allowed(code, parts):
+            return super()._revive(code, part)
+        return parts[2] if isinstance(parts, list) and len(parts) > 2 else None

@@ -25,6 +25,7 @@ from langchain_core.messages import (
     RemoveMessage,
     SystemMessage,
     ToolMessage,
+    messages_from_dict,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
@@ -94,7 +95,9 @@ class SerdeBytes(NamedTuple):
     body: bytes
 
     def build(self, serde: SerializerProtocol) -> BaseMessage:
-        message: BaseMessage = serde.loads_typed((self.kind, self.body))
+        message: BaseMessage | dict[str, Any] = serde.loads_typed((self.kind, self.body))
+        if isinstance(message, dict):  # for a reader that does not have the class: as the message that it extends
+            message = messages_from_dict([{"type": message["type"], "data": message}])[0]
         return message
 
 

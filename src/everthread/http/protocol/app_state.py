@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from everthread.http.protocol.graphs import (
     GraphSpec,
     OpenGraphs,
     load_graphs,
+    load_types,
     locations_in_file,
     locations_in_settings,
 )
@@ -26,8 +28,16 @@ from everthread.settings import Settings
 class ProtocolState:
     """Created with the app, which may be before any event loop runs; what needs a loop is created on first use."""
 
-    def __init__(self, et: Everthread, catalog: GraphCatalog, turns: TurnService, admission: Admission) -> None:
+    def __init__(
+        self,
+        et: Everthread,
+        catalog: GraphCatalog,
+        turns: TurnService,
+        admission: Admission,
+        allowed: Sequence[type] = (),
+    ) -> None:
         self._et = et
+        self._allowed = allowed
         self._admission = admission
         self._builtin = BuiltinAssistant(et, turns)
         builtin = GraphSpec(id=NAME, source=self._builtin.graph, description="Our own agent: it never forgets.")
@@ -36,7 +46,7 @@ class ProtocolState:
     @cached_property
     def graphs(self) -> OpenGraphs:
         """The graphs, for any owner."""
-        return OpenGraphs(self._et, self._catalog)
+        return OpenGraphs(self._et, self._catalog, self._allowed)
 
     @cached_property
     def graph_runs(self) -> GraphRuns:
@@ -50,4 +60,4 @@ def install(app: FastAPI, et: Everthread, settings: Settings, turns: TurnService
     config = settings.langgraph_config
     locations = [] if config is None else locations_in_file(config)
     catalog = load_graphs([*locations, *locations_in_settings(settings.graphs, Path.cwd())])
-    app.state.langgraph = ProtocolState(et, catalog, turns, app.state.admission)
+    app.state.langgraph = ProtocolState(et, catalog, turns, app.state.admission, load_types(settings.allowed_types))

@@ -16,9 +16,11 @@ import importlib.util
 import inspect
 import json
 import os
+import re
 import sys
+import zlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +34,7 @@ from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
 from everthread.adapters.checkpoints.bridge import Bridge
+from everthread.adapters.checkpoints.graph_types import types_of
 from everthread.adapters.checkpoints.saver import LogSaver
 from everthread.adapters.checkpoints.store import LogStore
 from everthread.core.errors import Invalid, NotFound
@@ -72,6 +75,8 @@ class GraphSpec:
             graph = built.compile() if isinstance(built, StateGraph) else built
             if not isinstance(graph, Pregel):
                 raise Invalid(f"must make a graph, not {type(graph).__name__}", field=f"graphs.{self.id}")
+            if isinstance(checkpointer, LogSaver):
+                checkpointer = checkpointer.for_types(types_of(graph))
             yield graph.copy(update={"checkpointer": checkpointer, "store": store})
 
 
@@ -118,9 +123,11 @@ class GraphCatalog:
 class OpenGraphs:
     """The graphs over an open database: each opened with the checkpoints and documents of one owner."""
 
-    def __init__(self, et: Everthread, catalog: GraphCatalog) -> None:
+    def __init__(self, et: Everthread, catalog: GraphCatalog, allowed: Sequence[type] = ()) -> None:
+        """`allowed`: types that states may hold, besides those that the graphs name."""
         self.et = et
         self.catalog = catalog
+        self._allowed = allowed
         self._keeps_ids: dict[str, bool] = {}
         self._bridge = Bridge.here()
         self._savers: OrderedDict[str, LogSaver] = OrderedDict()
@@ -128,7 +135,9 @@ class OpenGraphs:
 
     def saver(self, owner: str) -> LogSaver:
         """The checkpoints of an owner."""
-        return _cached(self._savers, owner, lambda: LogSaver(self.et, owner=owner, bridge=self._bridge))
+        return _cached(
+            self._savers, owner, lambda: LogSaver(self.et, owner=owner, allowed=self._allowed, bridge=self._bridge)
+        )
 
     def store(self, owner: str) -> LogStore:
         """The documents of an owner."""
@@ -238,7 +247,7 @@ def _load(location: GraphLocation) -> GraphSpec:
 
 def _module_from_file(location: GraphLocation, path: Path) -> ModuleType:
     absolute = (location.folder / path).resolve()
-    name = _MODULE_NAME.format(f"{abs(hash(str(absolute))):x}")
+    name = _module_name(path, absolute)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, absolute)
@@ -252,6 +261,33 @@ def _module_from_file(location: GraphLocation, path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _module_name(path: Path, absolute: Path) -> str:
+    """The same in every process and on every server, because stored values name their types by it: from the path in the
+    configuration. Where another folder has a file of the same path, that of the second also says where it is."""
+    readable = re.sub(r"\W", "_", str(path.with_suffix("")))
+    name = _MODULE_NAME.format(f"{readable}_{zlib.crc32(path.as_posix().encode()):08x}")
+    loaded = sys.modules.get(name)
+    if loaded is None or loaded.__file__ == str(absolute):
+        return name
+    return f"{name}_{zlib.crc32(str(absolute).encode()):08x}"
+
+
+def load_types(names: Sequence[str]) -> list[type]:
+    """The types of the setting `allowed_types`; Invalid names the one that cannot be found."""
+    return [_load_type(name) for name in names]
+
+
+def _load_type(given: str) -> type:
+    module, _, name = given.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name, None) if module and name else None
+    except ModuleNotFoundError as problem:
+        raise Invalid(f"cannot import {given}: {problem}", field="allowed_types") from problem
+    if not isinstance(found, type):
+        raise Invalid(f'{given!r} must be the name of a class, as "package.module:Name"', field="allowed_types")
+    return found
 
 
 def _module_by_name(location: GraphLocation, name: str) -> ModuleType:
