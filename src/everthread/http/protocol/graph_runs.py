@@ -46,6 +46,7 @@ class GraphRuns:
         """Store a run and start its task. TurnRunning when the thread is busy and the run must not wait."""
         if self._builtin is not None and request.graph_id == NAME:
             return await self._builtin.begin(await self._graphs.et.conversations.get(ref.id, ref.owner), request)
+        request.graph_context(self._graphs.context_schema(request.graph_id))  # refused now, not in the run
         if self._graphs.keeps_message_ids(request.graph_id):
             request = request.with_message_ids()
         engine, id = self._engine, new_id()

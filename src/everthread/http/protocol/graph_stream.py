@@ -86,7 +86,7 @@ async def _stream_v1(graph: Graph, request: RunRequest, config: JsonObject) -> A
         "interrupt_before": request.interrupt_before,
         "interrupt_after": request.interrupt_after,
         "durability": request.durability,
-        "context": request.context,
+        "context": request.graph_context(graph.context_schema),
     }
     stream = _stream_with_events if "events" in request.modes else _stream_chunks
     # LangGraph must be asked for some mode even where only `events` is wanted.
@@ -171,7 +171,7 @@ def _with_checkpoint_refs(payload: JsonObject) -> JsonObject:
 
 
 async def _stream_v2(graph: Graph, request: RunRequest, config: JsonObject) -> AsyncIterator[Frame]:
-    options: JsonObject = {"durability": request.durability, "context": request.context}
+    options: JsonObject = {"durability": request.durability, "context": request.graph_context(graph.context_schema)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LangChainBetaWarning)  # our reference says that this is experimental
         stream: Any = await graph.astream_events(  # type: ignore[call-overload]

@@ -129,6 +129,7 @@ class OpenGraphs:
         self.catalog = catalog
         self._allowed = allowed
         self._keeps_ids: dict[str, bool] = {}
+        self._context_schemas: dict[str, Any] = {}
         self._bridge = Bridge.here()
         self._savers: OrderedDict[str, LogSaver] = OrderedDict()
         self._stores: OrderedDict[str, LogStore] = OrderedDict()
@@ -148,7 +149,14 @@ class OpenGraphs:
         """A graph for one owner; NotFound when there is none by this name."""
         async with self.catalog.get(graph_id).open(config, self.saver(owner), self.store(owner)) as graph:
             self._keeps_ids.setdefault(graph_id, _keeps_message_ids(graph))
+            self._context_schemas[graph_id] = graph.context_schema
             yield graph
+
+    def context_schema(self, graph_id: str) -> Any:
+        """The `context_schema` of a graph. Of one that a function makes it is known once it was opened."""
+        source = self.catalog.get(graph_id).source
+        is_graph = isinstance(source, Pregel | StateGraph)
+        return source.context_schema if is_graph else self._context_schemas.get(graph_id)
 
     def keeps_message_ids(self, graph_id: str) -> bool:
         """Whether the messages of a graph's input are in its state under the ids they came with. Of a graph that a

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from everthread.core.errors import Invalid
 from everthread.core.ids import new_id
 from everthread.core.turns import MultitaskStrategy
+from everthread.http.protocol.run_context import context_for
 from everthread.http.protocol.serialization import JsonObject
 
 Mode = Literal["values", "messages", "messages-tuple", "updates", "events", "tasks", "checkpoints", "debug", "custom"]
@@ -95,6 +96,10 @@ class RunRequest:
     is_temporary: bool = False
     version: Literal[1, 2] = 1
 
+    def graph_context(self, schema: Any) -> JsonObject | None:
+        """The context for a graph with this `context_schema`; Invalid when it is wrong."""
+        return context_for(schema, self.context, self.config.get("configurable", {}))
+
     def with_message_ids(self) -> RunRequest:
         """The same request, whose messages have ids: whatever becomes of the run, each can be found in the log."""
         given = self.input.get("messages") if isinstance(self.input, dict) else None
@@ -129,8 +134,10 @@ class RunRequest:
         return {"metadata": self.metadata, "kwargs": self.kwargs(), "multitask_strategy": self.strategy}
 
     def run_config(self, thread_id: str, run_id: str) -> JsonObject:
-        """The config for LangGraph; the server's own keys come last, so that nobody can override them."""
+        """The config for LangGraph; the server's own keys come last, so that nobody can override them. As on
+        LangGraph's server, a graph that still looks for its context there finds it."""
         configurable = {
+            **_user_keys({"configurable": self.context}),
             **self.config.get("configurable", {}),
             **self.checkpoint,
             "thread_id": thread_id,
