@@ -1,4 +1,5 @@
-"""The protocol as `@langchain/langgraph-sdk` speaks it, pinned where the example of a front end pins it."""
+"""The protocol as `@langchain/langgraph-sdk` speaks it: the first version, pinned where the example of a front end pins
+it, and the second one."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.http.protocol.rig import HERE, Server
 
-FRONTEND = HERE.parents[2] / "examples" / "frontend"
+CLIENTS = {"1.12": HERE.parents[2] / "examples" / "frontend", "2.0": HERE / "node"}
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +32,12 @@ async def _run(folder: Path, *command: str) -> str:
     return out.decode()
 
 
-async def test_the_client_for_javascript_finds_what_it_expects(light: Server, node: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", CLIENTS)
+async def test_the_client_for_javascript_finds_what_it_expects(
+    light: Server, node: str, tmp_path: Path, version: str
+) -> None:
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(FRONTEND / name, tmp_path)
+        shutil.copy(CLIENTS[version] / name, tmp_path)
     shutil.copy(HERE / "node" / "talk.mjs", tmp_path)
     await _run(tmp_path, node, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev")
     seen = json.loads(await _run(tmp_path, "node", "talk.mjs", light.address))
@@ -43,6 +47,8 @@ async def test_the_client_for_javascript_finds_what_it_expects(light: Server, no
         "last": "got yes",
         "followed": 22,
         "end": "end",
+        "modes": ["metadata", "custom", "end"],
+        "isPagedToItsEnd": True,
         "found": 1,
         "history": 3,
         "item": {"text": "milk"},

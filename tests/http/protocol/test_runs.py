@@ -289,3 +289,18 @@ async def test_a_thread_is_reached_whatever_its_id_holds(server: Server, client:
         assert (await http.get(f"/api/v1/conversations/{place}/messages")).status_code == 200
         assert (await http.get(f"/threads/{place}/full-history")).status_code == 200
         assert (await http.get(f"/threads/{place}%2Fother")).status_code == 404
+
+
+async def test_a_list_in_a_query_may_be_repeated_or_json(light: Server) -> None:
+    async with light.http() as http:
+        run = {"assistant_id": "agent", "input": says("hi"), "stream_mode": ["values", "updates", "custom"]}
+        made = (await http.post("/threads/t/runs", json={**run, "if_not_exists": "create"})).json()
+        at = f"/threads/t/runs/{made['run_id']}/stream"
+        for query in ("stream_mode=updates&stream_mode=custom", 'stream_mode=["updates","custom"]'):
+            told = (await http.get(f"{at}?{query}")).text
+            kinds = {line.removeprefix("event: ") for line in told.splitlines() if line.startswith("event: ")}
+            assert kinds == {"metadata", "updates", "custom", "end"}
+        for query in ('stream_mode=["odd"]', "stream_mode=[", "stream_mode=" + "[" * 30_000, "stream_mode=[[]]"):
+            assert (await http.get(f"{at}?{query}")).status_code == 422
+        (row,) = (await http.get('/threads/t/runs?select=["run_id","status"]')).json()
+        assert row.keys() == {"run_id", "status"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import BadRequestError, ConflictError, NotFoundError, UnprocessableEntityError
@@ -200,3 +202,44 @@ async def test_documents_are_kept_found_and_removed(client: LangGraphClient) -> 
     assert [item["key"] for item in (await client.store.search_items([]))["items"]] == ["two"]
     with pytest.raises(UnprocessableEntityError):
         await client.store.put_item(["langgraph", "assistants"], "x", {})
+
+
+@pytest.mark.parametrize("how", ["id", "checkpoint", "config"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_history_is_paged_to_its_end_however_a_client_names_the_checkpoint(
+    light: Server, how: str, method: str
+) -> None:
+    def before(state: Any) -> Any:
+        at = state["checkpoint"]
+        return {"id": at["checkpoint_id"], "checkpoint": at, "config": {"configurable": at}}[how]
+
+    async def page(http: httpx.AsyncClient, **given: Any) -> list[Any]:
+        if method == "POST":
+            answer = await http.post("/threads/t/history", json=given)
+        else:
+            written = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in given.items()}
+            answer = await http.get("/threads/t/history", params=written)
+        assert answer.status_code == 200, answer.text
+        found: list[Any] = answer.json()
+        return found
+
+    async with light.http() as http:
+        run = {"assistant_id": "agent", "input": says("hi"), "if_not_exists": "create"}
+        for _ in range(3):
+            await http.post("/threads/t/runs/wait", json=run)
+        whole = await page(http, limit=100)
+        paged = await page(http, limit=2)
+        while len(paged) < 2 * len(whole) and (more := await page(http, limit=2, before=before(paged[-1]))):
+            paged += more
+    assert len(whole) > 4
+    assert paged == whole
+
+
+async def test_a_before_that_names_no_checkpoint_is_refused(light: Server) -> None:
+    async with light.http() as http:
+        await http.post("/threads/t/runs/wait", json={"assistant_id": "agent", "if_not_exists": "create"})
+        wrong: list[dict[str, Any]] = [{}, {"configurable": {}}, {"configurable": "x"}, {"checkpoint_id": 1}]
+        for before in wrong:
+            assert (await http.post("/threads/t/history", json={"before": before})).status_code == 422, before
+        for written in ("{", '{"a":' * 200):
+            assert (await http.get("/threads/t/history", params={"before": written})).status_code == 422

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
@@ -43,6 +45,18 @@ async def _graph_runs(request: Request) -> GraphRuns:
     return state.graph_runs
 
 
+def _split_list(given: object) -> object:
+    """Python's client repeats a parameter for each value; JavaScript's sends all of them as JSON in one."""
+    if isinstance(given, list) and len(given) == 1 and str(given[0]).startswith("["):
+        try:
+            return json.loads(given[0])
+        except (ValueError, RecursionError):  # then it is one value, and no valid one
+            return given
+    return given
+
+
+ListParameter = BeforeValidator(_split_list)
+"""For every query parameter that is a list."""
 OwnerDep = Annotated[str, Depends(_owner)]
 GraphsDep = Annotated[OpenGraphs, Depends(_graphs)]
 GraphRunsDep = Annotated[GraphRuns, Depends(_graph_runs)]

@@ -28,6 +28,7 @@ from everthread.http.protocol.dependencies import (
     GraphRunsDep,
     GraphsDep,
     LangGraphResponse,
+    ListParameter,
     OwnerDep,
     RunDep,
     ThreadDep,
@@ -174,7 +175,9 @@ async def join_stream(
     graph_runs: GraphRunsDep,
     owner: OwnerDep,
     last_event_id: LastEventId = None,
-    stream_mode: Annotated[list[Mode | Literal[""]], Query(description="Only events of these modes.")] = [],  # noqa: B006
+    stream_mode: Annotated[
+        list[Mode | Literal[""]], ListParameter, Query(description="Only events of these modes.")
+    ] = [],  # noqa: B006
     cancel_on_disconnect: Annotated[bool, Query(description="Cancel the run if this connection breaks.")] = False,
 ) -> Response:
     """Stream a run's events from the first, or after `Last-Event-ID`."""
@@ -304,7 +307,7 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     offset: Annotated[int, Query(ge=0, le=100_000)] = 0,
     status: Annotated[RunStatus | None, Query()] = None,
-    select: Annotated[list[RunField] | None, Query()] = None,
+    select: Annotated[list[RunField] | None, ListParameter, Query()] = None,
 ) -> Response:
     """The runs of a thread, newest first."""
     states = STATES_OF.get(status, ()) if status is not None else ()

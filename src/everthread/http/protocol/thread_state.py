@@ -5,6 +5,7 @@ A thread that no graph has run on has no checkpoints; its state is made from the
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from fastapi import APIRouter, Query
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot, StateUpdate
-from pydantic import Field
+from pydantic import Field, ValidationError
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
@@ -49,7 +50,7 @@ class HistoryQuery(RequestModel):
     """Which checkpoints."""
 
     limit: int = Field(default=10, ge=1, le=1000)
-    before: CheckpointRef | str | None = None
+    before: dict[str, Any] | str | None = Field(default=None, description="A checkpoint: its id, itself, or a config.")
     metadata: dict[str, Any] | None = None
     checkpoint: CheckpointRef | None = None
 
@@ -131,9 +132,11 @@ async def get_history(
     thread: ThreadDep,
     graphs: GraphsDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
-    before: Annotated[str | None, Query(max_length=128, description="The id of a checkpoint.")] = None,
+    before: Annotated[
+        str | None, Query(max_length=1024, description="The id of a checkpoint, or a checkpoint or config as JSON.")
+    ] = None,
 ) -> Response:
-    """States, newest first."""
+    """States, newest first; or those before a checkpoint."""
     return LangGraphResponse(await _history(graphs, thread, HistoryQuery(limit=limit, before=before)))
 
 
@@ -147,16 +150,27 @@ async def _history(graphs: OpenGraphs, thread: Conversation, query: HistoryQuery
     if graph_id_of(graphs, thread) is None:
         return []
     config = checkpoint_config(thread, query.checkpoint.configurable() if query.checkpoint else None)
-    before = query.before
-    at = {"checkpoint_id": before} if isinstance(before, str) else before.configurable() if before else None
+    before = None if query.before is None else checkpoint_config(thread, _checkpoint_before(query.before))
     async with open_graph(graphs, thread, config) as graph:
-        found = graph.aget_state_history(
-            config,
-            filter=query.metadata,
-            before=None if at is None else checkpoint_config(thread, at),
-            limit=query.limit,
-        )
+        found = graph.aget_state_history(config, filter=query.metadata, before=before, limit=query.limit)
         return [state_out(one) async for one in found]
+
+
+def _checkpoint_before(given: Mapping[str, Any] | str) -> JsonObject:
+    """Clients name a checkpoint by its id, as itself, or as a config; in a query the last two are JSON."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given) if given.startswith("{") else {"checkpoint_id": given}
+        except ValueError:
+            raise Invalid("is not valid JSON", field="before") from None
+    assert isinstance(given, Mapping)
+    try:
+        found = CheckpointRef.model_validate(given.get("configurable", given)).configurable()
+    except ValidationError as problem:
+        raise Invalid(f"is no checkpoint: {problem.errors()[0]['msg']}", field="before") from problem
+    if not found.get("checkpoint_id"):  # ignored, it would give every page the same states, without end
+        raise Invalid("must name a checkpoint: its id, or an object with a checkpoint_id", field="before")
+    return found
 
 
 @router.get("/threads/{thread_id}/full-history")

@@ -30,6 +30,7 @@ from everthread.http.protocol.dependencies import (
     GraphRunsDep,
     GraphsDep,
     LangGraphResponse,
+    ListParameter,
     OwnerDep,
     ThreadDep,
     find_thread,
@@ -65,7 +66,9 @@ async def join_thread(
     graph_runs: GraphRunsDep,
     last_event_id: LastEventId = None,
     stream_mode: Annotated[
-        list[ThreadMode], Query(description="All events of runs, only how they begin and end, or only states.")
+        list[ThreadMode],
+        ListParameter,
+        Query(description="All events of runs, only how they begin and end, or only states."),
     ] = ["run_modes"],  # noqa: B006
 ) -> Response:
     """Stream a thread until you disconnect: the current runs and those to come; or the rest after `Last-Event-ID`."""

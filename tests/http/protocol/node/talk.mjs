@@ -19,6 +19,22 @@ const followed = [];
 for await (const part of client.runs.joinStream(thread.thread_id, run.run_id, { lastEventId: "-1" })) {
   followed.push(part.event);
 }
+const modes = new Set();
+for await (const part of client.runs.joinStream(thread.thread_id, run.run_id, {
+  lastEventId: "-1",
+  streamMode: ["values", "custom"],
+})) {
+  modes.add(part.event);
+}
+const whole = await client.threads.getHistory(thread.thread_id, { limit: 100 });
+const paged = [];
+for (let before; paged.length < 100; ) {
+  const page = await client.threads.getHistory(thread.thread_id, { limit: 2, before });
+  if (!page.length) break;
+  paged.push(...page);
+  before = { configurable: { checkpoint_id: page.at(-1).checkpoint.checkpoint_id } };
+}
+const ids = (states) => states.map((state) => state.checkpoint.checkpoint_id).join();
 const found = await client.threads.search({ metadata: { from: "node" } });
 const history = await client.threads.getHistory(thread.thread_id, { limit: 3 });
 await client.store.putItem(["notes"], "one", { text: "milk" });
@@ -32,6 +48,8 @@ console.log(
     last: resumed.messages.at(-1).content,
     followed: followed.length,
     end: followed.at(-1),
+    modes: [...modes],
+    isPagedToItsEnd: whole.length > 4 && ids(paged) === ids(whole),
     found: found.length,
     history: history.length,
     item: item.value,
