@@ -12,6 +12,7 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
+from langgraph.stream import StreamChannel, StreamTransformer
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
@@ -69,3 +70,31 @@ async def tick(state: State, runtime: Runtime[Pace]) -> dict[str, Any]:
 
 
 slow = StateGraph(State, context_schema=Pace).add_node("slow", tick).add_edge(START, "slow").compile()
+
+
+# A graph that asks inside of a subgraph, and then goes on.
+_asked = StateGraph(State).add_node("wait", wait).add_edge(START, "wait").compile()
+asking = (
+    StateGraph(State).add_node("ask", _inner).add_node("wait", _asked).add_edge(START, "ask").add_edge("ask", "wait")
+).compile()
+
+
+class Steps(StreamTransformer):
+    """Counts the states of a run, in a channel of its own."""
+
+    def __init__(self, scope: tuple[str, ...] = ()) -> None:
+        super().__init__(scope)
+        self._steps: StreamChannel[int] = StreamChannel("steps")
+        self._count = 0
+
+    def init(self) -> dict[str, Any]:
+        return {"steps": self._steps}
+
+    def process(self, event: Any) -> bool:
+        if event["method"] == "values":
+            self._count += 1
+            self._steps.push(self._count)
+        return True
+
+
+counting = StateGraph(State).add_node("ask", ask).add_edge(START, "ask").compile(transformers=[Steps])

@@ -72,14 +72,17 @@ CHANNELS = ["values", "messages", "custom", "lifecycle", "input"]
 
 
 async def told_by(http: httpx.AsyncClient, until: str, since: int = 0, **asked: Any) -> list[dict[str, Any]]:
-    """The events of the thread `t`, in the protocol's second version, until its graph has come to this."""
+    """The events of the thread `t`, in the protocol's second version, until its graph has come to this, or the one
+    inside that is asked for."""
     seen: list[dict[str, Any]] = []
     body = {"channels": CHANNELS, "since": since, **asked}
     async with http.stream("POST", "/threads/t/stream/events", json=body) as response:
         async for line in response.aiter_lines():
             if line.startswith("data: "):
                 seen.append(json.loads(line.removeprefix("data: ")))
-                if seen[-1]["method"] == "lifecycle" and seen[-1]["params"]["data"]["event"] == until:
+                params = seen[-1]["params"]
+                is_asked_for = not params["namespace"] or "namespaces" in asked
+                if seen[-1]["method"] == "lifecycle" and is_asked_for and params["data"]["event"] == until:
                     break
     return seen
 

@@ -54,3 +54,60 @@ async def test_langgraphs_own_client_streams_a_thread(light: Server) -> None:
         await thread.run.start(input=says("hi"))
         output: Any = await thread.output
     assert [message["type"] for message in output["messages"]] == ["human", "ai"]
+
+
+async def test_the_beginnings_and_ends_of_subgraphs_carry_their_namespaces(light: Server) -> None:
+    async with light.http() as http:
+        await commanded(http, "run.start", assistant_id="nested", input=says("hi"))
+        told = await told_by(http, "completed", channels=["lifecycle"], depth=0, namespaces=[[]])
+        assert [event["params"]["data"]["event"] for event in told] == ["running", "completed"]
+        inside = await told_by(http, "completed", channels=["lifecycle"], namespaces=[["inner"]])
+    (namespace,) = inside[0]["params"]["namespace"]
+    assert namespace.startswith("inner:")
+    assert [event["params"]["data"]["event"] for event in inside] == ["started", "completed"]
+    assert {tuple(event["params"]["namespace"]) for event in inside} == {(namespace,)}
+
+
+async def test_the_subagents_of_a_deep_agent_are_found_by_langgraphs_own_client(light: Server) -> None:
+    async with light.sdk() as client, client.threads.stream("t", assistant_id="deep") as thread:
+        await thread.run.start(input=says("look it up"))
+        found = [handle async for handle in thread.subgraphs]
+        output: Any = await thread.output
+    assert [handle.status for handle in found] == ["completed"]
+    assert output["messages"][-1]["content"] == "All done."
+
+
+async def test_the_output_after_an_answer_is_never_the_one_before_it(light: Server) -> None:
+    async with light.sdk() as client:
+        for number in range(15):
+            async with client.threads.stream(f"t{number}", assistant_id="asking") as thread:
+                await thread.run.start(input=says("hi"))
+                async for _ in thread.values:
+                    pass
+                assert thread.interrupted
+                await thread.run.respond("yes")
+                output: Any = await thread.output
+                assert output["messages"][-1]["content"] == "got yes"
+
+
+async def test_what_is_sent_to_a_thread_that_asks_is_the_answer(light: Server) -> None:
+    async with light.http() as http:
+        await commanded(http, "run.start", assistant_id="agent", input=says("please stop"))
+        told = await told_by(http, "interrupted")
+        begun = await commanded(http, "run.start", assistant_id="agent", input="yes")
+        assert begun["type"] == "success"
+        rest = await told_by(http, "completed", since=told[-1]["seq"])
+        values = [event["params"]["data"] for event in rest if event["method"] == "values"]
+        assert values[-1]["messages"][-1]["content"] == "got yes"
+        again = await commanded(http, "input.respond", interrupt_id="odd", response="yes")
+        assert again["error"] == "no_such_interrupt"
+
+
+async def test_a_channel_of_a_transformer_is_followed_by_its_name(light: Server) -> None:
+    async with light.http() as http:
+        await commanded(http, "run.start", assistant_id="counting", input=says("hi"))
+        for channels in (["custom", "lifecycle"], ["custom:steps", "lifecycle"], ["custom:odd", "lifecycle"]):
+            told = await told_by(http, "completed", channels=channels)
+            steps = [event["params"]["data"] for event in told if event["method"] == "custom"]
+            assert all(step["name"] == "steps" for step in steps)
+            assert bool(steps) is ("custom:odd" not in channels)

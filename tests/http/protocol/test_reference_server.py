@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.http.protocol.rig import HERE, says, serving
+from tests.http.protocol.rig import CONFIG, HERE, says, serving
 
 ROOT = HERE.parents[2]
 REFERENCE = ROOT / ".venv-peers" / "bin" / "langgraph"
 PLACE = re.compile(r":[0-9a-f]{8}-[0-9a-f-]{27}")
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}")
 MAY_BE_MORE = {"error", "interrupts", "values", "older_cursor"}
 """Members that are always here and there only sometimes."""
 MAY_BE_LESS = {"langsmith_session_name"}
@@ -47,7 +48,8 @@ async def reference(folder: Path) -> AsyncIterator[str]:
     """The server of LangGraph, on the same graphs."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    graphs = {name: f"{HERE}/agents.py:{graph}" for name, graph in (("agent", "graph"), ("nested", "nested"))}
+    named = json.loads(CONFIG.read_text())["graphs"]
+    graphs = {name: str(HERE / place) for name, place in named.items() if name != "summarising"}
     (folder / "langgraph.json").write_text(json.dumps({"dependencies": [str(HERE)], "graphs": graphs}))
     command = (str(REFERENCE), "dev", "--no-browser", "--no-reload", "--allow-blocking", "--port", str(port))
     quiet = asyncio.subprocess.DEVNULL
@@ -166,3 +168,55 @@ async def test_the_same_story_is_answered_with_the_same_statuses_members_and_eve
     missing = {title: seen.members - found[title].members - MAY_BE_LESS for title, seen in expected.items()}
     added = {title: seen.members - expected[title].members - MAY_BE_MORE for title, seen in found.items()}
     assert {title: members for title, members in {**missing, **added}.items() if members and title != "info"} == {}
+
+
+CHANNELS = ["values", "updates", "messages", "tools", "custom", "lifecycle", "input", "tasks", "checkpoints"]
+SESSIONS = (("agent", "hi"), ("agent", "fail"), ("agent", "stop"), ("nested", "hi"), ("counting", "hi"), ("deep", "hi"))
+
+
+async def _session(http: httpx.AsyncClient, graph: str, text: str) -> list[str]:
+    """Everything that a thread tells in the second version of the protocol; an interrupt is answered."""
+    thread = (await http.post("/threads", json={})).json()["thread_id"]
+
+    async def command(method: str, **params: Any) -> None:
+        answer = await http.post(f"/threads/{thread}/commands", json={"id": 1, "method": method, "params": params})
+        assert answer.json()["type"] == "success", answer.text
+
+    await command("run.start", assistant_id=graph, input=says(text))
+    told: list[str] = []
+    asked = None
+    async with http.stream("POST", f"/threads/{thread}/stream/events", json={"channels": CHANNELS}) as response:
+        async for line in response.aiter_lines():
+            if not line.startswith("data: "):
+                continue
+            event = json.loads(line.removeprefix("data: "))
+            params = event["params"]
+            told.append(_outline(event["method"], params))
+            if event["method"] == "input.requested":
+                asked = {"interrupt_id": params["data"]["interrupt_id"], "namespace": params["namespace"]}
+            if event["method"] == "values" and not params["namespace"] and asked is not None:
+                await command("input.respond", **asked, response="yes")
+                asked = None
+            is_own = event["method"] == "lifecycle" and not params["namespace"]
+            if is_own and params["data"]["event"] in ("completed", "failed"):
+                return told
+    raise AssertionError(told)
+
+
+def _outline(method: str, params: dict[str, Any]) -> str:
+    """What must be the same: everything where it is about the course of the run, and the members of the rest."""
+    data = params["data"]
+    known = data if method in ("lifecycle", "custom", "input.requested") else sorted(data)
+    if method == "messages":
+        known = [data["event"], *known]
+    return ID.sub("id", f"{method} {params['namespace']} {json.dumps(known, sort_keys=True)}")
+
+
+async def test_a_thread_tells_the_same_events_in_the_second_version(tmp_path: Path) -> None:
+    async def sessions(address: str) -> dict[str, list[str]]:
+        async with httpx.AsyncClient(base_url=address, timeout=60) as http:
+            return {f"{graph}: {text}": await _session(http, graph, text) for graph, text in SESSIONS}
+
+    async with reference(tmp_path) as theirs, serving("memory://") as ours:
+        expected, found = await sessions(theirs), await sessions(ours.address)
+    assert found == expected

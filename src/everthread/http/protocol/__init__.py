@@ -6,7 +6,8 @@ Routes, one module per resource (a new one gets a `router` and a place in `ROUTE
     threads            /threads: conversations under LangGraph's name
     thread_state       /threads/{id}/state and /history: checkpoints, read and written
     runs               /threads/{id}/runs and /runs: start, follow, wait, cancel
-    thread_streams     /threads/{id}/stream, and version 2's /commands and /stream/events
+    thread_streams     /threads/{id}/stream: the runs of a thread, one after the other
+    thread_events      /threads/{id}/commands and /stream/events: the protocol's second version
     store_items        /store: documents that graphs keep
 
 What they are made of:
@@ -29,7 +30,15 @@ from fastapi import APIRouter
 
 from everthread.http.dependencies import COMMON_DEPENDENCIES
 from everthread.http.errors import COMMON_PROBLEMS
-from everthread.http.protocol import assistants, runs, store_items, thread_state, thread_streams, threads
+from everthread.http.protocol import (
+    assistants,
+    runs,
+    store_items,
+    thread_events,
+    thread_state,
+    thread_streams,
+    threads,
+)
 
 ROUTERS = (
     assistants.router,
@@ -37,6 +46,7 @@ ROUTERS = (
     thread_state.router,
     runs.router,
     thread_streams.router,
+    thread_events.router,
     store_items.router,
 )
 

@@ -7,7 +7,7 @@ Version 1 of the protocol:
     messages                                              `messages/metadata` once, then `messages/partial`: all so far
 
 Events of a subgraph carry its namespace: `values|inner:8d3b…`. Version 2 has the same kinds, with a prefix and with
-the namespace and the time among the data (see `thread_streams`).
+the namespace and the time among the data (see `thread_events`).
 """
 
 from __future__ import annotations
