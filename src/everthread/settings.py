@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import Field, PlainValidator, SecretStr, ValidationError
+from pydantic import AfterValidator, Field, PlainValidator, SecretStr, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from everthread.compaction.policy import (
@@ -39,6 +40,7 @@ FILE_NAME = "everthread.toml"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 HIDDEN = "***"
 COMPACTION = "compaction"
+_WEB_PORTS = {"http": 80, "https": 443}
 
 
 class LogLevel(StrEnum):
@@ -211,8 +213,9 @@ class Settings(BaseSettings):
     """How large a request may be."""
     max_upload_bytes: int = Field(default=256 * 1024 * 1024, ge=1024, le=2**40)
     """How large a file or an archive may be that comes in."""
-    cors_origins: str = ""
-    """Which pages from elsewhere may call the service: origins with commas between, or `*`."""
+    cors_origins: Annotated[str, AfterValidator(lambda given: _origins(given))] = ""
+    """Which pages from elsewhere may call the service: origins such as `http://localhost:3000`, with commas between; on
+    a loopback address they need no key. `*`: every page, with a key."""
 
     langgraph_config: Path | None = None
     """A `langgraph.json` whose graphs the service serves."""
@@ -245,6 +248,11 @@ class Settings(BaseSettings):
     """How conversations are compacted, unless the database says otherwise: a table of its own."""
 
     @property
+    def allowed_origins(self) -> tuple[str, ...]:
+        """The pages from elsewhere that may call the service; `*` alone for all of them."""
+        return tuple(filter(None, self.cors_origins.split(",")))
+
+    @property
     def workspace_quota(self) -> Quota:
         return Quota(max_files=self.workspace_max_files, max_bytes=self.workspace_max_bytes)
 
@@ -267,6 +275,37 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (init_settings,)  # `load` reads the sources, each by itself, and so knows what came from where
+
+
+def _origins(given: str) -> str:
+    """The origins as browsers write them, without spaces. One that is written otherwise would never match."""
+    origins = [origin.strip() for origin in given.split(",") if origin.strip()]
+    for origin in origins:
+        if origin == "*":
+            if len(origins) > 1:
+                raise _bad_origin("`*` already is every page; name no other, or leave `*` out")
+        elif (written := _as_browsers_write(origin)) is None:
+            raise _bad_origin(f"{origin!r} is no origin; write one such as http://localhost:3000, or `*`")
+        elif written != origin:
+            raise _bad_origin(f"{origin!r} is not how browsers write it; write {written}")
+    return ",".join(origins)
+
+
+def _as_browsers_write(origin: str) -> str | None:
+    """Scheme, host and port, the latter only where it is not the scheme's own."""
+    try:
+        parts = urlsplit(origin)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _WEB_PORTS or not parts.hostname or parts.username is not None or "*" in parts.hostname:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}" + ("" if port in (None, _WEB_PORTS[parts.scheme]) else f":{port}")
+
+
+def _bad_origin(message: str) -> PydanticCustomError:
+    return PydanticCustomError("origin", "{message}", {"message": message})
 
 
 def _policy(given: object) -> CompactionPolicy:

@@ -228,3 +228,36 @@ async def test_settings_name_the_database_where_no_address_is_given(places: Path
 def test_to_make_settings_by_hand_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVERTHREAD_OWNER", "of the environment")
     assert Settings().owner == "local"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("localhost:3000", "write one such as http://localhost:3000"),
+        ("ftp://localhost", "write one such as http://localhost:3000"),
+        ("null", "write one such as http://localhost:3000"),
+        ("https://*.example.com", "write one such as http://localhost:3000"),
+        ("http://me@localhost:3000", "write one such as http://localhost:3000"),
+        ("http://localhost:99999", "write one such as http://localhost:3000"),
+        ("http://localhost:3000/", "write http://localhost:3000"),
+        ("http://localhost:3000/chat?x=1", "write http://localhost:3000"),
+        ("HTTP://LocalHost:3000", "write http://localhost:3000"),
+        ("https://chat.example:443", "write https://chat.example"),
+        ("http://localhost:3000, *", "`*` already is every page"),
+    ],
+)
+def test_an_origin_that_no_browser_would_send_is_refused_and_the_right_one_said(
+    monkeypatch: pytest.MonkeyPatch, given: str, said: str
+) -> None:
+    monkeypatch.setenv("EVERTHREAD_CORS_ORIGINS", given)
+    with pytest.raises(Invalid) as caught:
+        load({})
+    assert said in str(caught.value)
+    assert "EVERTHREAD_CORS_ORIGINS in the environment" in str(caught.value)
+
+
+def test_origins_are_taken_with_spaces_and_ports() -> None:
+    given = Settings(cors_origins=" http://localhost:3000 ,https://chat.example,http://[::1]:5173,")
+    assert given.allowed_origins == ("http://localhost:3000", "https://chat.example", "http://[::1]:5173")
+    assert Settings(cors_origins="*").allowed_origins == ("*",)
+    assert Settings().allowed_origins == ()

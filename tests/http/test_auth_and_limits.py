@@ -106,6 +106,48 @@ async def test_on_its_own_machine_whoever_comes_is_local_but_no_page_from_elsewh
             assert (await client.get("/metrics", headers=headers)).status_code in (401, 403)
 
 
+PAGE = "http://localhost:3000"
+
+
+async def test_a_page_that_is_named_needs_no_key_on_its_own_machine_and_no_other_page_gets_in(et: Everthread) -> None:
+    settings = Settings(database="memory://", cors_origins=f"https://chat.example, {PAGE}")
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,x-api-key"}
+    async with client_of(create_app(et, settings, needs_key=False)) as client:
+        asked = await client.options("/threads/search", headers={"Origin": PAGE, **asks})
+        assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (200, PAGE)
+        answer = await client.post("/threads/search", json={}, headers={"Origin": PAGE, "X-Api-Key": ""})
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, PAGE)
+        refused: list[dict[str, str]] = [
+            {"Origin": "http://localhost:3001"},
+            {"Origin": "https://localhost:3000"},
+            {"Origin": "http://localhost:3000.evil.example"},
+            {"Origin": "null"},
+            {"Origin": PAGE, "Host": "evil.example"},  # a name that was made to point here
+            {"Origin": PAGE, "Host": "localhost.evil.example:3000"},
+        ]
+        for headers in refused:
+            answer = await client.post("/threads/search", json={}, headers=headers)
+            assert (answer.status_code, answer.json()["code"][:8]) == (403, "foreign_"), headers
+            if headers["Origin"] != PAGE:
+                assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_a_page_that_is_named_needs_a_key_where_everybody_does(et: Everthread) -> None:
+    app = create_app(et, Settings(database="memory://", cors_origins=PAGE))
+    async with client_of(app) as nobody, client_of(app, await key_for(et, "alice")) as alice:
+        refused = await nobody.post("/threads/search", json={}, headers={"Origin": PAGE})
+        assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, PAGE)
+        assert (await alice.post("/threads/search", json={}, headers={"Origin": PAGE})).status_code == 200
+
+
+async def test_every_page_may_call_but_none_without_a_key(et: Everthread) -> None:
+    app = create_app(et, Settings(database="memory://", cors_origins="*"), needs_key=False)
+    async with client_of(app) as nobody, client_of(app, await key_for(et, "alice")) as alice:
+        assert (await nobody.post("/threads/search", json={}, headers={"Origin": PAGE})).status_code == 403
+        found = await alice.post("/threads/search", json={}, headers={"Origin": PAGE})
+        assert (found.status_code, found.headers["access-control-allow-origin"]) == (200, "*")
+
+
 @pytest.mark.parametrize(
     ("claims", "status"),
     [

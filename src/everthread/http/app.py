@@ -38,6 +38,11 @@ from everthread.settings import Settings, seconds_to_go_on
 
 _FLUSH_SECONDS = 0.5
 """How long streams may take to deliver the ends of their turns, once these have ended; a run polls its row."""
+_EXPOSED_HEADERS = (
+    "Content-Location", "Idempotent-Replayed", "Location", "Retry-After", "X-Pagination-Next", "X-Pagination-Total",
+    "X-Request-Id",
+)  # fmt: skip
+"""What a page from elsewhere may read."""
 
 # Built once for all apps: what FastAPI works out of a route at its first request takes half a second for all of them,
 # and stays with the route.
@@ -127,13 +132,9 @@ def _middleware(
     tokens = TokenVerifier.from_settings(settings)
     rate_limiter = RateLimiter(settings.requests_per_minute) if settings.requests_per_minute else None
     limits = BodyLimits(body_bytes=settings.max_body_bytes, upload_bytes=settings.max_upload_bytes)
-    origins = [origin for origin in map(str.strip, settings.cors_origins.split(",")) if origin]
+    origins = settings.allowed_origins
     cors = Middleware(
-        CORSMiddleware,
-        allow_origins=origins,
-        allow_methods=["*"],
-        allow_headers=["*"],
-        expose_headers=["Content-Location", "Idempotent-Replayed", "Location", "Retry-After", "X-Request-Id"],
+        CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS
     )
     return [
         Middleware(RequestLogMiddleware, metrics=metrics),
@@ -141,7 +142,12 @@ def _middleware(
         *([cors] if origins else []),
         Middleware(EventStreamMiddleware, streams=streams, metrics=metrics),
         Middleware(
-            AuthMiddleware, keys=et.store.api_keys, tokens=tokens, needs_key=needs_key, rate_limiter=rate_limiter
+            AuthMiddleware,
+            keys=et.store.api_keys,
+            tokens=tokens,
+            needs_key=needs_key,
+            rate_limiter=rate_limiter,
+            trusted_origins=frozenset(origins),
         ),
         Middleware(BodyLimitMiddleware, limits=limits),
         Middleware(IdempotencyMiddleware, replies=et.store.replies),

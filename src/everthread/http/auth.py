@@ -2,7 +2,8 @@
 whoever sits at it (the owner `local`). And how often they may.
 
 A wrong key and a revoked one get the same response. On an open server a browser must not lend other sites its place on
-the machine: a foreign `Host` (a name that was made to point here) and a foreign `Origin` are refused.
+the machine: a foreign `Host` (a name that was made to point here) and a foreign `Origin` are refused, except for the
+origins that the setting `cors_origins` names one by one.
 """
 
 from __future__ import annotations
@@ -59,12 +60,14 @@ class AuthMiddleware:
         tokens: TokenVerifier | None,
         needs_key: bool,
         rate_limiter: RateLimiter | None = None,
+        trusted_origins: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
         self._keys = keys
         self._tokens = tokens
         self._needs_key = needs_key
         self._rate_limiter = rate_limiter
+        self._trusted_origins = trusted_origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (_is_open(scope["path"]) and scope["method"] in ("GET", "HEAD")):
@@ -87,7 +90,7 @@ class AuthMiddleware:
         if credential is None:
             if self._needs_key:
                 raise _unauthorized("this server requires an API key")
-            _check_same_machine(headers)
+            _check_same_machine(headers, self._trusted_origins)
             return LOCAL_CALLER
         if (parts := parts_of(credential)) is not None:
             key = await self._keys.get(parts[0])
@@ -124,10 +127,11 @@ def _credential(headers: Headers) -> str | None:
         return value.strip()
     if scheme:
         raise _unauthorized("unsupported authorization scheme; only Bearer is accepted")
-    return headers.get("x-api-key")
+    return headers.get("x-api-key") or None  # pages send an empty one where no key was entered
 
 
-def _check_same_machine(headers: Headers) -> None:
+def _check_same_machine(headers: Headers, trusted_origins: frozenset[str]) -> None:
+    """Of a page from elsewhere, only its exact origin counts: `*` trusts nobody without a key."""
     host = urlsplit(f"//{headers.get('host', '')}").hostname
     if host not in _LOOPBACK:
         raise HttpProblem(
@@ -137,12 +141,12 @@ def _check_same_machine(headers: Headers) -> None:
             next_step="Use http://127.0.0.1, or send a key.",
         )
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+    if origin is not None and urlsplit(origin).netloc != headers.get("host") and origin not in trusted_origins:
         raise HttpProblem(
             403,
             "foreign_origin",
-            "requests from other sites need an API key",
-            next_step="Send a key, and allow the origin with the setting cors_origins.",
+            "requests from pages of other sites need an API key",
+            next_step="Name the origin of the page in the setting cors_origins, or send a key.",
         )
 
 
