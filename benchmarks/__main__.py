@@ -12,6 +12,7 @@ from benchmarks import (
     context_cost,
     embedders,
     facts_kept,
+    front_door,
     invalid_requests,
     reading,
     recall_cost,
@@ -55,7 +56,8 @@ RECALL: dict[str, Scenario] = {
     "recall_indexing": recall_cost.indexing,
     "recall_appends": recall_cost.appends,
 }
-SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH, **TURN, **MEANING, **RECALL}
+FRONT: dict[str, Scenario] = {"front_door": front_door.run, "front_door_lag": front_door.lag}
+SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH, **TURN, **MEANING, **RECALL, **FRONT}
 GROUPS = {
     "log": [*LOG],
     "context": [*CONTEXT],
@@ -63,6 +65,7 @@ GROUPS = {
     "turn": [*TURN],
     "meaning": [*MEANING],
     "recall": [*RECALL],
+    "front": [*FRONT],
 }
 
 
@@ -96,6 +99,7 @@ def main() -> None:
         "--recall-shapes", default=recall_cost.SHAPES, help="recall_latency: conversations x messages, comma-separated"
     )
     facts_kept.add_options(parser)
+    front_door.add_options(parser)
     invalid_requests.add_options(parser)
     options = parser.parse_args()
     results = {}
