@@ -56,7 +56,7 @@ fmt: $(DEV) ## format, and mend what lint can mend
 bench: $(PEERS) ## measure beside the peers, in one run
 	.venv-peers/bin/python -m benchmarks $(ARGS)
 
-bench-recall: $(DEV) ## measure how much is found again, on the data in EVERTHREAD_SHARED; ARGS="--embedder minilm" with meaning
+bench-recall: $(DEV) ## measure how much is found again, beside BM25; ARGS="--embedder minilm" with meaning
 	$(BIN)/python -m benchmarks.recall $(ARGS)
 
 peers: $(PEERS) ## install the peers into .venv-peers

@@ -1,54 +1,62 @@
-"""How much of what a question needs is found again: the harness `recallbench` asks its questions of `conv.recall`.
+"""How much of what a question needs is found again by `conv.recall`, beside plain BM25 over the same messages.
 
-    python -m benchmarks.recall [--embedder minilm] [--sets locomo,beam,zh,tools] [--out FILE.json]
+    python -m benchmarks.recall [--embedder minilm] [--sets open,locomo] [--out FILE.json] [--against FILE.json]
 
-The harness and the conversations are no part of the project: they are looked for in the folder that EVERTHREAD_SHARED
-names, else in `../shared` (docs/benchmarks/README.md lists them). Without the harness the benchmark ends and says so;
-sets of conversations that are missing are named and skipped.
+`open` and `sealed` are the project's own conversations (`benchmarks/everyday`) and run anywhere; `sealed` only when it
+is named, because what is looked at often is tuned on. The others are files in `data` of the folder that
+EVERTHREAD_SHARED names, else of `../shared`; those that are missing are skipped, and it is said where to get them.
 
 One configuration for all kinds of conversation. Each is appended to a SQLite file, every message with its own time and
-name; where an embedder is given, its vectors are made first.
+name; where an embedder is given, its vectors are made first. Differences, to BM25 and to an earlier run's file, are
+over the same questions, with the interval that holds the mean difference in 95 of 100 draws.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
+import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-import Stemmer
+from typing import Protocol
 
 import everthread
 from benchmarks import SHARED, report
+from benchmarks.everyday import Talk
+from benchmarks.recall_data import SETS
+from benchmarks.recall_scores import FoundText, PlainBM25, Scores, paired_interval, score
 from everthread import Conversation, Everthread
 from everthread.settings import Settings
 
-SETS: Mapping[str, tuple[str, str]] = {
-    "locomo": ("locomo", "locomo/dev.json"),
-    "beam": ("beam", "beam"),
-    "zh": ("generic", "recall/zh-dev.json"),
-    "tools": ("generic", "recall/tools-dev.json"),
-}
-_HARNESS = SHARED / "bench" / "recall"
-BASELINES = ("recency-40", "bm25", "lexical-structured")
-_ROLES = {"user", "assistant", "tool", "system", ""}
-_WHERE = (
-    f"It is looked for in {SHARED}: set EVERTHREAD_SHARED to the folder that holds bench/recall and data "
-    "(docs/benchmarks/README.md says what is in them). Without it, tests/recall and `pytest tests/contracts -k recall` "
-    "check how recall ranks."
-)
-_DEEP = 60
-"""Enough hits to fill the largest budget that is counted."""
+DEFAULT_SETS = tuple(name for name in SETS if name != "sealed")
+BY_KIND = ("open", "sealed")
+"""Sets whose kinds are conversations of their own: each kind is a row."""
+BASELINE = "bm25"
+_LIMIT = 200
+"""Enough hits to fill the budget that is counted, with short messages too."""
+_SHOWN = ("all@10", "frac@10", "all@2000t", "frac@2000t", "mrr")
+ByQuestion = dict[str, tuple[str, Scores]]
+"""The kind and the scores of each question, by its id."""
+
+
+class Retriever(Protocol):
+    """Whatever can be asked."""
+
+    def index(self, talk: Talk) -> None:
+        """Take a whole conversation."""
+
+    def search(self, question: str, limit: int, asked_at: datetime | None = None) -> Sequence[FoundText]:
+        """What is found, best first."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
 
 
 class ThroughTheApi:
-    """The retriever that `recallbench` asks, over an open database."""
+    """`conv.recall` over a SQLite file."""
 
     def __init__(self, embedder: str | None, loop: asyncio.AbstractEventLoop) -> None:
         self._embedder = embedder
@@ -57,27 +65,26 @@ class ThroughTheApi:
         self._et: Everthread | None = None
         self._conv: Conversation | None = None
 
-    def index(self, conversation: Any) -> None:
+    def index(self, talk: Talk) -> None:
         """Append a whole conversation, and have its vectors made."""
-        self._loop.run_until_complete(self._index(conversation))
+        self._loop.run_until_complete(self._index(talk))
 
-    async def _index(self, conversation: Any) -> None:
+    async def _index(self, talk: Talk) -> None:
         url = f"sqlite:///{self._folder.name}/et.db"
         self._et = await everthread.open(
             url, settings=Settings.load(), embedder=self._embedder, worker=False
         ).__aenter__()
         self._conv = await self._et.conversations.create()
-        messages = [_message(one) for one in conversation.messages]
+        messages = [one.payload for one in talk.messages]
         for at in range(0, len(messages), 100):
             await self._conv.append(messages[at : at + 100])
         await self._et.index_ready(self._conv)
 
-    def search(self, query: str, k: int, asked_at: datetime | None = None) -> list[Any]:
-        """The hits, in the type of the harness."""
+    def search(self, question: str, limit: int, asked_at: datetime | None = None) -> list[FoundText]:
+        """Ask as a program would."""
         assert self._conv is not None
-        recall = self._conv.recall(query, limit=min(k, _DEEP), max_tokens=1_000_000, asked_at=asked_at)
-        hit = importlib.import_module("recallbench.types").Hit
-        return [hit(one.ids, one.text, one.score) for one in self._loop.run_until_complete(recall)]
+        recall = self._conv.recall(question, limit=limit, max_tokens=1_000_000, asked_at=asked_at)
+        return [FoundText(hit.ids, hit.text) for hit in self._loop.run_until_complete(recall)]
 
     def close(self) -> None:
         """Let go of the file."""
@@ -86,74 +93,123 @@ class ThroughTheApi:
         self._folder.cleanup()
 
 
-def _message(one: Any) -> dict[str, Any]:
-    name = {} if one.speaker in _ROLES or one.role == "tool" else {"name": one.speaker}
-    when = {} if one.time is None else {"created_at": one.time.isoformat()}
-    return {"id": one.id, "role": one.role or "user", "content": one.text, **name, **when}
+def measure(make: Callable[[], Retriever], talks: Iterable[Talk]) -> ByQuestion:
+    """Ask every question of its own conversation."""
+    found: ByQuestion = {}
+    for talk in talks:
+        retriever = make()
+        try:
+            retriever.index(talk)
+            for one in talk.questions:
+                hits = retriever.search(one.text, _LIMIT, one.asked_at)
+                found[one.id] = one.category, score(hits, one.evidence)
+        finally:
+            retriever.close()
+    return found
 
 
-def quality(sets: Sequence[str], embedder: str | None, baselines: Sequence[str]) -> list[report.Row]:
-    """One row a set and system."""
-    bench = _load_harness()
-    missing = {name: SHARED / "data" / SETS[name][1] for name in sets}
-    missing = {name: path for name, path in missing.items() if not path.exists()}
-    for name, path in missing.items():
-        print(f"{name}: skipped, {path} does not exist", file=sys.stderr)
-    if len(missing) == len(sets):
-        raise SystemExit(f"None of the conversations is there. {_WHERE}")
-    loop = asyncio.new_event_loop()
+def run(
+    names: Sequence[str], embedder: str | None, earlier: Mapping[str, Mapping[str, Scores]]
+) -> tuple[list[report.Row], dict[str, dict[str, Scores]]]:
+    """A row for each set (or kind) and system; and every question's scores by system."""
     rows: list[report.Row] = []
-    for name in [one for one in sets if one not in missing]:
-        layout, inside = SETS[name]
-        talks = bench["datasets"].LOADERS[layout](SHARED / "data" / inside)
-        systems: dict[str, Callable[[], Any]] = {
-            **{one: bench["retrievers"].baselines(None, None)[one] for one in baselines},
+    kept: dict[str, dict[str, Scores]] = {}
+    loop = asyncio.new_event_loop()
+    for name in names:
+        talks = SETS[name].load()
+        systems: dict[str, Callable[[], Retriever]] = {
+            BASELINE: PlainBM25,
             "everthread, words": lambda: ThroughTheApi(None, loop),
             **({f"everthread, {embedder}": lambda: ThroughTheApi(embedder, loop)} if embedder else {}),
         }
-        for system, make in systems.items():
-            rows.append(_row(name, system, bench["runner"].evaluate(make, talks)))
-            print(rows[-1], file=sys.stderr, flush=True)
+        measured = {system: measure(make, talks) for system, make in systems.items()}
+        for system, found in measured.items():
+            kept.setdefault(system, {}).update({asked: scores for asked, (_, scores) in found.items()})
+        for label, asked in _groups(name, measured[BASELINE]).items():
+            for system, found in measured.items():
+                scores = {one: found[one][1] for one in asked}
+                base = None if system == BASELINE else {one: measured[BASELINE][one][1] for one in asked}
+                rows.append(_row(label, system, scores, base, earlier.get(system, {})))
+                print(rows[-1], file=sys.stderr, flush=True)
     loop.close()
-    return rows
+    return rows, kept
 
 
-def _load_harness() -> Mapping[str, Any]:
-    """`recallbench`, with our stemmer under the name of the one it asks for: both are Snowball's."""
-    if not _HARNESS.is_dir():
-        raise SystemExit(f"The harness recallbench is not in {_HARNESS}. {_WHERE}")
-    sys.path.insert(0, str(_HARNESS))
-    lexical = importlib.import_module("recallbench.lexical")
-    vars(lexical)["_stemmer"] = lambda: Stemmer.Stemmer("english")
-    return {name: importlib.import_module(f"recallbench.{name}") for name in ("datasets", "retrievers", "runner")}
+def _groups(name: str, found: ByQuestion) -> dict[str, list[str]]:
+    """The questions of each row; multi-hop ones have a row of their own beside their set's."""
+    if name not in BY_KIND:
+        hop = [asked for asked, (kind, _) in found.items() if kind == "multi-hop"]
+        return {name: list(found), **({f"{name} multi-hop": hop} if hop else {})}
+    kinds: dict[str, list[str]] = {}
+    for asked, (kind, _) in found.items():
+        kinds.setdefault(f"{name} {kind}", []).append(asked)
+    return {**kinds, f"{name} all": list(found)}
 
 
-def _row(name: str, system: str, result: Mapping[str, Any]) -> report.Row:
-    overall = result["overall"]
-    hop = result["by_category"].get("multi-hop", {}).get("frac@10")
+def _row(
+    label: str,
+    system: str,
+    scores: Mapping[str, Scores],
+    base: Mapping[str, Scores] | None,
+    before: Mapping[str, Scores],
+) -> report.Row:
+    mean = {name: sum(one[name] for one in scores.values()) / len(scores) for name in (*_SHOWN, "tokens@10")}
+    comparable = before if scores.keys() <= before.keys() else None
     return {
         "system": system,
-        "set": name,
-        "questions": result["questions"],
-        **{score: round(100 * overall[score], 1) for score in ("all@10", "frac@10", "all@2000t", "mrr")},
-        "multi-hop frac@10": None if hop is None else round(100 * hop, 1),
-        "tokens@10": round(overall["tokens@10"]),
+        "set": label,
+        "questions": len(scores),
+        **{name: round(100 * mean[name], 1) for name in _SHOWN},
+        "tokens@10": round(mean["tokens@10"]),
+        **{
+            f"{name} over {other}": _difference(name, scores, those)
+            for other, those in ((BASELINE, base), ("earlier", comparable))
+            if those
+            for name in ("all@10", "frac@2000t")
+        },
     }
+
+
+def _difference(name: str, scores: Mapping[str, Scores], others: Mapping[str, Scores]) -> str:
+    """Such as `+9.1 [+6.0, +12.2]`, in points."""
+    differences = [100 * (one[name] - others[asked][name]) for asked, one in scores.items()]
+    low, high = paired_interval(differences)
+    return f"{sum(differences) / len(differences):+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def _here(names: Sequence[str]) -> list[str]:
+    """The sets that can be measured; of the others it is said where they come from."""
+    unknown = [name for name in names if name not in SETS]
+    if unknown:
+        raise SystemExit(f"There is no set {', '.join(unknown)}; there are {', '.join(SETS)}.")
+    for name in names:
+        path = SETS[name].path
+        if path is not None and not path.exists():
+            print(f"{name}: skipped, {path} does not exist. It is from {SETS[name].origin}", file=sys.stderr)
+    here = [name for name in names if (path := SETS[name].path) is None or path.exists()]
+    if len(here) < len(names):
+        print(f"Files are looked for in {SHARED}; EVERTHREAD_SHARED names another folder.", file=sys.stderr)
+    return here
 
 
 def main() -> None:
     """Parse, run, show, and write when asked to."""
-    parser = argparse.ArgumentParser(prog="benchmarks.recall", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.recall", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--embedder", default=None, help="such as minilm; none for words alone")
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--baselines", default=",".join(BASELINES))
-    parser.add_argument("--out", type=Path, help="write JSON here")
+    parser.add_argument("--sets", default=",".join(DEFAULT_SETS), help=f"of {', '.join(SETS)}")
+    parser.add_argument("--out", type=Path, help="write JSON here, with the scores of every question")
+    parser.add_argument("--against", type=Path, help="an earlier run's JSON, to compare with question by question")
     given = parser.parse_args()
-    baselines = [one for one in given.baselines.split(",") if one]
-    found = {"recall": quality(given.sets.split(","), given.embedder, baselines)}
-    report.show("recall", found["recall"])
+    names = _here(given.sets.split(","))
+    if not names:
+        raise SystemExit("None of these conversations is here; `open` is part of the project.")
+    earlier = json.loads(given.against.read_text())["questions"] if given.against else {}
+    rows, kept = run(names, given.embedder, earlier)
+    report.show("recall", rows)
     if given.out:
-        report.write(given.out, found)
+        report.write(given.out, {"recall": rows}, questions=kept)
 
 
 if __name__ == "__main__":

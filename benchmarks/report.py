@@ -42,14 +42,15 @@ def _cell(value: Any) -> str:
     )
 
 
-def write(path: Path, results: Mapping[str, Sequence[Row]]) -> None:
-    """Keep the figures with what is needed to read them again."""
+def write(path: Path, results: Mapping[str, Sequence[Row]], **more: Any) -> None:
+    """Keep the figures with what is needed to read them again, and `more` of a scenario's own."""
     record = {
         "commit": _commit(),
         "load": os.getloadavg(),
         "cores": os.cpu_count(),
         "versions": _versions(),
         "results": results,
+        **more,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")

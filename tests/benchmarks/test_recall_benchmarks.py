@@ -1,18 +1,28 @@
-"""The recall benchmark needs data from outside, and says where it is expected."""
+"""The recall benchmark runs in any clone on the project's own conversations, and says where to get the others."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from benchmarks import everyday
+from benchmarks.recall_scores import FoundText, PlainBM25, paired_interval, score
+
 ROOT = Path(__file__).parents[2]
+DIGESTS = {
+    "open": "c8f9b21e4b645fbeea013f7111743e81fc302f960e26bc8c68edb8120aa05670",
+    "sealed": "ef354d6ee3060dd17f7b4be1b33a766dde481560e6b1a2d1cfc8ff702b930404",
+}
 
 
-def run_without(shared: Path) -> subprocess.CompletedProcess[str]:
+def run(shared: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "benchmarks.recall"],
+        [sys.executable, "-m", "benchmarks.recall", *arguments],
         cwd=ROOT,
         env={**os.environ, "EVERTHREAD_SHARED": str(shared)},
         capture_output=True,
@@ -21,22 +31,66 @@ def run_without(shared: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_its_harness_it_says_where_it_looked_and_what_to_set(tmp_path: Path) -> None:
-    done = run_without(tmp_path)
-    assert done.returncode == 1
-    assert str(tmp_path / "bench" / "recall") in done.stderr
-    assert "EVERTHREAD_SHARED" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_without_any_conversation_it_names_each_file_it_expects(tmp_path: Path) -> None:
-    harness = tmp_path / "bench" / "recall" / "recallbench"
-    harness.mkdir(parents=True)
-    for name in ("__init__", "lexical", "datasets", "retrievers", "runner", "types"):
-        (harness / f"{name}.py").touch()
-    done = run_without(tmp_path)
+def test_without_files_from_outside_it_names_each_and_its_origin(tmp_path: Path) -> None:
+    done = run(tmp_path, "--sets", "locomo,beam,zh,tools")
     assert done.returncode == 1
     for path in ("locomo/dev.json", "beam", "recall/zh-dev.json", "recall/tools-dev.json"):
         assert str(tmp_path / "data" / path) in done.stderr
+    assert "github.com/snap-research/locomo" in done.stderr
     assert "EVERTHREAD_SHARED" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_conversations_of_your_own_are_measured_and_compared_with_an_earlier_run(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "recall"
+    folder.mkdir(parents=True)
+    messages = [{"id": "m1", "role": "user", "text": "The dog is called Bruno."}, {"id": "m2", "text": "Fine."}]
+    asked = [{"id": "q1", "text": "What is the dog called?", "evidence": ["m1"]}]
+    (folder / "zh-dev.json").write_text(json.dumps([{"id": "t", "messages": messages, "questions": asked}]))
+    first, again = tmp_path / "first.json", tmp_path / "again.json"
+    assert run(tmp_path, "--sets", "zh", "--out", str(first)).returncode == 0
+    assert run(tmp_path, "--sets", "zh", "--out", str(again), "--against", str(first)).returncode == 0
+    row = json.loads(again.read_text())["results"]["recall"][-1]
+    assert row["system"] == "everthread, words"
+    assert row["all@10"] == 100.0
+    assert row["all@10 over bm25"] == row["all@10 over earlier"] == "+0.0 [+0.0, +0.0]"
+
+
+@pytest.mark.parametrize("half", everyday.HALVES)
+def test_the_everyday_conversations_are_the_same_on_every_machine(half: str) -> None:
+    assert everyday.digest(half) == DIGESTS[half]
+
+
+@pytest.mark.parametrize("half", everyday.HALVES)
+def test_every_question_names_messages_that_exist(half: str) -> None:
+    talks = everyday.load(half)
+    for talk in talks:
+        known = {one.id for one in talk.messages}
+        assert len(known) == len(talk.messages)
+        assert all(one.evidence and one.evidence <= known for one in talk.questions)
+    assert sum(len(talk.questions) for talk in talks) >= 150
+
+
+def test_no_line_of_the_open_half_is_in_the_sealed_half() -> None:
+    said = [{one.text for one in talk.questions} for half in everyday.HALVES for talk in everyday.load(half)]
+    half = len(said) // 2
+    assert not set().union(*said[:half]) & set().union(*said[half:])
+
+
+def test_a_text_that_does_not_fit_the_budget_ends_the_list() -> None:
+    found = [FoundText(["a"], "x" * 400), FoundText(["b"], "x" * 8_000), FoundText(["c"], "x")]
+    scores = score(found, frozenset({"a", "c"}))
+    assert (scores["all@10"], scores["all@2000t"], scores["frac@2000t"]) == (1.0, 0.0, 0.5)
+
+
+def test_an_interval_of_equal_differences_is_that_difference() -> None:
+    assert paired_interval([2.0] * 20) == (2.0, 2.0)
+
+
+def test_plain_bm25_ranks_the_rarer_word_first() -> None:
+    talk = everyday.Talk("t")
+    for at, text in enumerate(["the boat is blue", "a boat", "boat trip", "the anchor of the boat"]):
+        talk.messages.append(everyday.Message(str(at), "user", "user", text, None, {}))
+    plain = PlainBM25()
+    plain.index(talk)
+    assert plain.search("Where is the anchor of the boat?", 1)[0].ids == ["3"]
