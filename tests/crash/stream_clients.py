@@ -458,7 +458,9 @@ class Clients:
         for run in self.runs:
             if run.path:
                 run.texts = {message["id"]: message["text"] for message in messages[run.conversation]}
-                run.questions = [one["text"] for one in messages[run.conversation] if one["role"] == "user"]
+                asked = [one for one in messages[run.conversation] if one["role"] == "user"]
+                run.questions = [one["text"] for one in asked]
+                run.question_ids = [f"{one['id']} at {one.get('seq')}" for one in asked]
             self.tally.add(run)
             if run.whole is not None and self.dice.random() < 0.1:
                 run.readings = [run.whole]

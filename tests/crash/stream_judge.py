@@ -79,6 +79,8 @@ class Run:
     """Of the messages in its conversation, by id."""
     questions: Sequence[str] = ()
     """Of the users in its conversation, each message once."""
+    question_ids: Sequence[str] = ()
+    """Theirs, for whoever has to find out why there are two."""
 
     def __str__(self) -> str:
         readings = (
@@ -152,7 +154,8 @@ def _questions(run: Run) -> Iterator[Violation]:
         return
     times = run.questions.count(run.question)
     if times > 1:
-        yield Violation("twice", f"{run.question!r} is in {run.conversation} {times} times")
+        ids = [id for id, text in zip(run.question_ids, run.questions, strict=False) if text == run.question]
+        yield Violation("twice", f"{run.question!r} is in {run.conversation} {times} times: {ids}")
     elif not times and not run.is_graph:
         yield Violation("lost", f"{run.question!r} is not in {run.conversation}")
     elif not times and (_has_died(run) or _has_shown_its_input(run)):

@@ -73,7 +73,7 @@ def _round(clients: Clients, number: int) -> list[Work]:
         _busy(clients, name("queue"), "enqueue"),
         _busy(clients, name("interrupt"), "interrupt"),
         _cancelled(clients, name("cancelled"), clients.chat(name("cancelled"))),
-        clients.regenerate(name("again")) if number % LASTING_ROUNDS else clients.chat(name("again")),
+        clients.regenerate(name("again")) if clients.begun[name("again")].is_set() else clients.chat(name("again")),
         _soon(dice, clients.wait_for_answer(name("unstreamed"))),
         _soon(dice, clients.run(name("assistant"), "everthread")),
         _soon(dice, clients.run(name("graph"), "slow")),

@@ -12,13 +12,14 @@ import pytest
 import everthread
 from everthread import Everthread, TurnState
 from everthread.core.clock import system_clock
+from everthread.core.errors import TurnRunning
 from everthread.core.ids import LOCAL
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import Done, Token, to_stored
 from everthread.core.turns import RESERVED_EVENTS, EventBatch, Turn
 from everthread.history.ingest import prepare_all
 from everthread.history.turn_intents import AppendToTurn, BeginTurn
-from everthread.runs.engine import RunEngine
+from everthread.runs.engine import LiveRun, RunEngine
 from everthread.runs.event_log import TurnCodec
 from everthread.runs.holder import holder_name, is_dead
 from everthread.testing.scripted import Reply, ScriptedModel
@@ -198,3 +199,17 @@ async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Ever
 def test_two_engines_of_one_process_have_names_of_their_own(count: int) -> None:
     names = {holder_name() for _ in range(count)}
     assert len(names) == count
+
+
+async def test_a_turn_that_is_begun_twice_at_once_runs_once(et: Everthread) -> None:
+    conv = await et.conversations.create()
+    agent = agent_for(et)
+    model = ScriptedModel([Reply(text="one"), Reply(text="two")])
+    begun = await asyncio.gather(
+        *(begin_turn(conv, "go", agent=agent, model=model, turn_id="same") for _ in range(5)), return_exceptions=True
+    )
+    live = {one for one in begun if isinstance(one, LiveRun)}
+    assert len(live) == 1
+    assert all(isinstance(one, LiveRun | TurnRunning) for one in begun)
+    await live.pop().wait()
+    assert await said(conv) == [("user", "go"), ("assistant", "one")]

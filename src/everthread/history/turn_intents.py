@@ -57,6 +57,8 @@ class BeginResult(NamedTuple):
     """The turns it waits for."""
     events: Sequence[StoredEvent] = ()
     """The events stored with its beginning."""
+    is_new: bool = True
+    """Whether the turn did not exist before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ class BeginTurn:
         refuse_erased(seen)
         known = _by_id(seen, self.turn.id)
         if known is not None:
-            return Decision(result=BeginResult(known, [], _others(seen, known)))
+            return Decision(result=BeginResult(known, [], _others(seen, known), is_new=False))
         before = _others(seen, self.turn)
         if before and self.when_busy == "reject":
             raise TurnRunning(

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 
 from everthread import bootstrap
 from everthread.conversation import Conversation
-from everthread.core.errors import KeyReused, NotFound
+from everthread.core.errors import KeyReused, NotFound, TurnRunning
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import Done, Failed, Token, TurnEvent
 from everthread.core.turns import Turn
@@ -51,7 +51,14 @@ class TurnService:
         """Start a turn and return its id; the question is durable then. A turn id that exists is not started again."""
         if options.turn_id is not None and await _is_known(conversation, options):
             return options.turn_id
-        begun = await begin_turn(conversation, message, agent=self.agent, options=options)
+        try:
+            begun = await begin_turn(conversation, message, agent=self.agent, options=options)
+        except TurnRunning:
+            if options.turn_id is not None and await _is_known(
+                conversation, options
+            ):  # the same request, at the same time
+                return options.turn_id
+            raise
         if conversation.title is None and not conversation.off_record:
             await conversation.request_title()
         return begun.id

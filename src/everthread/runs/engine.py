@@ -162,13 +162,13 @@ class RunEngine:
         self, ref: Ref, intent: BeginTurn, log: LogT, make_run: Callable[[LogT], Run[Any]]
     ) -> LiveRun[LogT]:
         """Store a run and start its task. TurnRunning when the conversation is busy and the run must not wait, or when
-        it was begun before in another process."""
+        it was begun before and is not known here: then it may run elsewhere, or be just about to run here."""
         begun = await self._runtime.write(ref, intent)
         turn = begun.turn
         known = self.live.get((ref, turn.id))
         if known is not None:  # the same run, begun a second time
             return known
-        if turn.holder != self.holder or turn.state.is_final:
+        if not begun.is_new:
             raise TurnRunning(f"turn {turn.id!r} was begun before, and is {turn.state}; follow it instead")
         if intent.when_busy in ("interrupt", "rollback"):
             for other in begun.before:
