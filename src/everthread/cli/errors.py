@@ -54,6 +54,7 @@ EXIT_CODES: Mapping[type[EverthreadError], ExitCode] = {
     errors.ModelBusy: ExitCode.ERROR,
     errors.ModelTimeout: ExitCode.ERROR,
     errors.ModelUnreachable: ExitCode.ERROR,
+    errors.GraphFailed: ExitCode.ERROR,
     errors.MissingExtra: ExitCode.ERROR,
     errors.StoreError: ExitCode.ERROR,
     errors.StoreBusy: ExitCode.ERROR,

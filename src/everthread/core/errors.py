@@ -17,6 +17,7 @@
     │   ├── ModelBusy            it has no capacity now (retryable)
     │   ├── ModelTimeout         it did not answer in time (retryable)
     │   └── ModelUnreachable     there is no way to it now (retryable)
+    ├── GraphFailed              the function that makes a served graph failed
     ├── MissingExtra             an optional part is not installed
     └── StoreError               the database failed; nothing of the call was stored
         ├── StoreBusy            another process held it too long (retryable)
@@ -276,6 +277,18 @@ class ModelUnreachable(ModelError):
 
     code = "model_unreachable"
     retryable = True
+
+
+class GraphFailed(EverthreadError):
+    """A graph that is served could not be made: the function that `langgraph.json` names for it failed.
+
+    ```py
+    error = httpx.get("http://127.0.0.1:8123/assistants/agent/schemas").json()
+    print(error["code"], error["detail"])  # "graph_failed", and what the function said
+    ```
+    """
+
+    code = "graph_failed"
 
 
 class MissingExtra(EverthreadError):

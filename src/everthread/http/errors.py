@@ -56,6 +56,12 @@ PROBLEM_TYPES: Mapping[type[EverthreadError], ProblemType] = {
         "Every message is kept.",
         "Use a model with a larger window, or say less.",
     ),
+    errors.GraphFailed: ProblemType(
+        424,
+        "The graph could not be made",
+        _UNCHANGED,
+        "Fix the function that makes it; `detail` and the server's log say what it raised.",
+    ),
     errors.ModelError: ProblemType(
         502, "The model failed", "Everything said so far is kept.", "Try again, or use another model."
     ),
@@ -135,6 +141,7 @@ _TITLES = {
     409: "Conflict",
     413: "Too large",
     422: "Invalid input",
+    424: "Failed dependency",
     429: "Too many requests",
     500: "Internal error",
     503: "Service unavailable",

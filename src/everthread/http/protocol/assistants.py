@@ -286,7 +286,7 @@ async def draw_graph(
     """The nodes and edges of its graph; with `xray` those of subgraphs too, to a depth or all."""
     depth = int(xray) if xray.isdigit() else xray.lower() == "true"
     assistant = await find_assistant(graphs, owner, assistant_id)
-    async with graphs.open(assistant["graph_id"], owner, assistant["config"]) as graph:
+    async with graphs.open(assistant["graph_id"], owner, assistant["config"], "assistants.read") as graph:
         return LangGraphResponse((await graph.aget_graph(xray=depth)).to_json())
 
 
@@ -294,7 +294,7 @@ async def draw_graph(
 async def get_schemas(assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """The JSON schemas of its input, output, state and context."""
     assistant = await find_assistant(graphs, owner, assistant_id)
-    async with graphs.open(assistant["graph_id"], owner, assistant["config"]) as graph:
+    async with graphs.open(assistant["graph_id"], owner, assistant["config"], "assistants.read") as graph:
         return LangGraphResponse({"graph_id": assistant["graph_id"], **_schemas(graph)})
 
 
@@ -323,7 +323,7 @@ async def get_subgraph(
 
 async def _subgraphs(graphs: OpenGraphs, owner: str, id: str, namespace: str | None, *, recurse: bool) -> JsonObject:
     assistant = await find_assistant(graphs, owner, id)
-    async with graphs.open(assistant["graph_id"], owner, assistant["config"]) as graph:
+    async with graphs.open(assistant["graph_id"], owner, assistant["config"], "assistants.read") as graph:
         inside = [pair async for pair in graph.aget_subgraphs(namespace=namespace, recurse=recurse)]
         return {place: _schemas(subgraph) for place, subgraph in inside}
 

@@ -117,7 +117,9 @@ class _GraphRun:
 
     async def execute(self, turn: Turn) -> None:
         config = self._request.run_config(self._ref.id, turn.id)
-        async with self._graphs.open(self._request.graph_id, self._ref.owner, config) as graph:
+        request, owner = self._request, self._ref.owner
+        opened = self._graphs.open(request.graph_id, owner, config, "threads.create_run", request.context)
+        async with opened as graph:
             await run_graph(graph, self._request, config, self._log)
 
     async def ending(self, turn: Turn, state: TurnState, problem: Exception | None) -> Ending[RunEvent]:

@@ -4,16 +4,14 @@
 
     {"graphs": {"agent": "./agent.py:graph", "writer": {"path": "my_app.graphs:make_writer"}}}
 
-The name stands for a graph, compiled or not, or for a function that makes one for each run: plain, async, or a context
-manager, with or without a config. A graph never runs as it came: it gets a checkpointer and a store over the log of
-the owner it runs for.
+The name stands for a graph, compiled or not, or for a function that makes one for each use (`graph_factories`). A graph
+never runs as it came: it gets a checkpointer and a store over the log of the owner it runs for.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import json
 import os
 import re
@@ -21,7 +19,7 @@ import sys
 import zlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -32,12 +30,14 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
+from langgraph_sdk.runtime import AccessContext
 
 from everthread.adapters.checkpoints.bridge import Bridge
 from everthread.adapters.checkpoints.graph_types import types_of
 from everthread.adapters.checkpoints.saver import LogSaver
 from everthread.adapters.checkpoints.store import LogStore
-from everthread.core.errors import Invalid, NotFound
+from everthread.core.errors import GraphFailed, Invalid, NotFound
+from everthread.http.protocol.graph_factories import Use, check_factory, make_graph
 from everthread.instance import Everthread
 
 Graph = Pregel[Any, Any, Any, Any]
@@ -68,36 +68,27 @@ class GraphSpec:
 
     @asynccontextmanager
     async def open(
-        self, config: Mapping[str, Any], checkpointer: BaseCheckpointSaver[Any] | None, store: BaseStore | None
+        self,
+        config: Mapping[str, Any],
+        checkpointer: BaseCheckpointSaver[Any] | None,
+        store: BaseStore | None,
+        use: Use | None = None,
     ) -> AsyncIterator[Graph]:
-        """The graph over this checkpointer and this store, for as long as it is used."""
-        async with _build(self.source, config) as built:
+        """The graph over this checkpointer and this store, for as long as it is used. GraphFailed when the function
+        that makes it fails."""
+        async with AsyncExitStack() as stack:
+            built = self.source
+            if not isinstance(built, Pregel | StateGraph):
+                try:
+                    built = await make_graph(stack, built, config, store, use or Use())
+                except GraphFailed as problem:
+                    raise GraphFailed(f"graph {self.id!r} could not be made: {problem}") from problem.__cause__
             graph = built.compile() if isinstance(built, StateGraph) else built
             if not isinstance(graph, Pregel):
                 raise Invalid(f"must make a graph, not {type(graph).__name__}", field=f"graphs.{self.id}")
             if isinstance(checkpointer, LogSaver):
                 checkpointer = checkpointer.for_types(types_of(graph))
             yield graph.copy(update={"checkpointer": checkpointer, "store": store})
-
-
-@asynccontextmanager
-async def _build(source: Any, config: Mapping[str, Any]) -> AsyncIterator[Any]:
-    if isinstance(source, Pregel | StateGraph):
-        yield source
-        return
-    takes_config = any(
-        parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        for parameter in inspect.signature(source).parameters.values()
-    )
-    result = source(config) if takes_config else source()
-    if isinstance(result, AbstractAsyncContextManager):
-        async with result as graph:
-            yield graph
-    elif isinstance(result, AbstractContextManager):
-        with result as graph:
-            yield graph
-    else:
-        yield await result if inspect.isawaitable(result) else result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,9 +136,18 @@ class OpenGraphs:
         return _cached(self._stores, owner, lambda: LogStore(self.et, owner=owner, bridge=self._bridge))
 
     @asynccontextmanager
-    async def open(self, graph_id: str, owner: str, config: Mapping[str, Any]) -> AsyncIterator[Graph]:
-        """A graph for one owner; NotFound when there is none by this name."""
-        async with self.catalog.get(graph_id).open(config, self.saver(owner), self.store(owner)) as graph:
+    async def open(
+        self,
+        graph_id: str,
+        owner: str,
+        config: Mapping[str, Any],
+        access: AccessContext = "threads.read",
+        context: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Graph]:
+        """A graph for one owner; NotFound when there is none by this name. `access` and the `context` of a run are for
+        the function that makes it, if one does."""
+        use = Use(access=access, owner=owner, context=context)
+        async with self.catalog.get(graph_id).open(config, self.saver(owner), self.store(owner), use) as graph:
             self._keeps_ids.setdefault(graph_id, _keeps_message_ids(graph))
             self._context_schemas[graph_id] = graph.context_schema
             yield graph
@@ -250,6 +250,11 @@ def _load(location: GraphLocation) -> GraphSpec:
     source = getattr(module, name, None)
     if source is None or not (isinstance(source, Pregel | StateGraph) or callable(source)):
         raise Invalid(f"{location.path} must be a graph or a function that makes one", field=f"graphs.{location.id}")
+    if not isinstance(source, Pregel | StateGraph):
+        try:
+            check_factory(source)
+        except Invalid as problem:
+            raise Invalid(f"{location.path} {problem}", field=f"graphs.{location.id}") from None
     return GraphSpec(id=location.id, source=source, description=location.description)
 
 

@@ -29,6 +29,13 @@ def context_for(schema: Any, context: Mapping[str, Any] | None, configurable: Ma
     return values
 
 
+def build_context(schema: Any, context: Mapping[str, Any] | None, configurable: Mapping[str, Any]) -> Any:
+    """The same as an object of the schema, for whoever gets it before there is a graph."""
+    values = context_for(schema, context, configurable)
+    is_class = isinstance(schema, type) and (issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema))
+    return schema(**values or {}) if is_class else values
+
+
 def _names(schema: Any) -> Collection[str] | None:
     """The keys that a schema knows; None if it takes any."""
     if isinstance(schema, type) and issubclass(schema, BaseModel):

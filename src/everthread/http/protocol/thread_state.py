@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot, StateUpdate
+from langgraph_sdk.runtime import AccessContext
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
@@ -71,12 +72,14 @@ def graph_id_of(graphs: OpenGraphs, thread: Conversation) -> str | None:
 
 
 @asynccontextmanager
-async def open_graph(graphs: OpenGraphs, thread: Conversation, config: RunnableConfig) -> AsyncIterator[Graph]:
+async def open_graph(
+    graphs: OpenGraphs, thread: Conversation, config: RunnableConfig, access: AccessContext = "threads.read"
+) -> AsyncIterator[Graph]:
     """The graph of a thread; Conflict when it has none yet."""
     graph_id = graph_id_of(graphs, thread)
     if graph_id is None:
         raise Conflict(f"thread {thread.id!r} has no graph yet; start a run on it, or set graph_id in its metadata")
-    async with graphs.open(graph_id, thread.owner, config) as graph:
+    async with graphs.open(graph_id, thread.owner, config, access) as graph:
         yield graph
 
 
@@ -196,7 +199,7 @@ async def change_state(thread: ThreadDep, body: StateChanges, graphs: GraphsDep)
     if body.checkpoint_id:
         at["checkpoint_id"] = body.checkpoint_id
     config = checkpoint_config(thread, at)
-    async with open_graph(graphs, thread, config) as graph:
+    async with open_graph(graphs, thread, config, "threads.update") as graph:
         values: Any = body.values  # a list where the whole state is a list
         written = await _write(graph, config, [[StateUpdate(values, body.as_node)]])
     return LangGraphResponse(
@@ -208,7 +211,7 @@ async def write_supersteps(graphs: OpenGraphs, thread: Conversation, supersteps:
     """Give a new thread a history: what each step would have written."""
     config = checkpoint_config(thread)
     steps = [[_update(update) for update in step.get("updates", ())] for step in supersteps]
-    async with open_graph(graphs, thread, config) as graph:
+    async with open_graph(graphs, thread, config, "threads.update") as graph:
         await _write(graph, config, steps)
 
 
