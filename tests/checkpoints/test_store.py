@@ -91,6 +91,17 @@ async def test_pages_of_a_search_do_not_overlap(opened: Everthread) -> None:
     assert sorted(item.key for page in pages for item in page) == [str(number) for number in range(7)]
 
 
+async def test_without_fields_all_of_an_item_is_searched_by_meaning(opened: Everthread) -> None:
+    """LangGraph's default, and what an item may ask for by itself: `$`, the whole of it."""
+    store = EverthreadStore(opened, index={"dims": 8, "embed": Letters()})
+    await store.aput(("m",), "far", {"text": "egg", "more": {"deep": "feed"}})
+    await store.aput(("m",), "near", {"text": "abba", "more": {"deep": "cabbab"}})
+    await store.aput(("m",), "whole", {"text": "hhh", "more": {"deep": "h"}}, index=["$"])
+    found = await store.asearch(("m",), query="abb")
+    assert found[0].key == "near"
+    assert all(item.score is not None for item in await store.asearch((), query="abb"))
+
+
 async def test_search_by_meaning_ranks_the_nearest_first(opened: Everthread) -> None:
     store = by_meaning(opened)
     await store.aput(("m",), "1", {"text": "cab cab"})

@@ -23,7 +23,6 @@ from langgraph.store.base import (
     TTLConfig,
     ensure_embeddings,
     get_text_at_path,
-    tokenize_path,
 )
 
 from everthread.adapters.checkpoints.bridge import Bridge, require_bridge
@@ -145,7 +144,7 @@ class _VectorSearch:
     async def of(self, value: Mapping[str, Any], fields: Sequence[str] | None) -> tuple[str | None, bytes | None]:
         """The vectors of an item's texts, and the model they are by."""
         paths = self._fields if fields is None else fields
-        texts = [text for path in paths for text in get_text_at_path(value, tokenize_path(path))]
+        texts = [text for path in paths for text in get_text_at_path(value, path)]
         if not texts:
             return None, None
         return self._model, pack_vectors(await self._embeddings.aembed_documents(texts))
