@@ -1,8 +1,8 @@
 """Open a database for a program that is not async, or for a saver that gets an address instead of a database.
 
     with open_sync("sqlite:///et.db") as et:
-        saver = ArchivingSaver(SqliteSaver(...), et)
-        middleware = EverthreadMiddleware(et)
+        graph = builder.compile(checkpointer=EverthreadSaver(et), store=EverthreadStore(et))
+        saver, middleware = ArchivingSaver(SqliteSaver(...), et), EverthreadMiddleware(et)
 
 The database is open in an event loop of its own, and may be used from any thread.
 """
@@ -17,7 +17,7 @@ from typing import ParamSpec, Self
 from weakref import WeakKeyDictionary
 
 from everthread import bootstrap
-from everthread.adapters.checkpoints.bridge import Bridge
+from everthread.adapters.checkpoints.bridge import Bridge, running_loop
 from everthread.core.errors import Conflict
 from everthread.instance import Everthread
 
@@ -65,15 +65,13 @@ class OpensDatabase:
                 bridge.stop()
 
 
-def current_bridge() -> Bridge | None:
-    """The running loop, when there is one."""
-    try:
-        return Bridge(asyncio.get_running_loop())
-    except RuntimeError:
-        return None
-
-
 _BRIDGES: WeakKeyDictionary[Everthread, Bridge] = WeakKeyDictionary()
+
+
+def current_bridge(et: Everthread) -> Bridge | None:
+    """The loop of a database that `open_sync` opened, else the running one, when there is one."""
+    known, loop = _BRIDGES.get(et), running_loop()
+    return known or (None if loop is None else Bridge(loop))
 
 
 def _sync(open_: Callable[P, Everthread]) -> Callable[P, AbstractContextManager[Everthread]]:

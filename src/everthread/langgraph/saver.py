@@ -50,7 +50,7 @@ class EverthreadSaver(OpensDatabase, LogSaver):
         allowed: Allowed = (),
         serde: SerializerProtocol | None = None,
     ) -> None:
-        super().__init__(et, owner=owner, on_delete=on_delete, allowed=allowed, serde=serde, bridge=current_bridge())
+        super().__init__(et, owner=owner, on_delete=on_delete, allowed=allowed, serde=serde, bridge=current_bridge(et))
         self._et = et
 
     @classmethod
@@ -107,7 +107,7 @@ class EverthreadStore(OpensDatabase, LogStore):
         ttl: TTLConfig | None = None,
         clock: Clock = system_clock,
     ) -> None:
-        super().__init__(et, owner=owner, index=index, ttl=ttl, clock=clock, bridge=current_bridge())
+        super().__init__(et, owner=owner, index=index, ttl=ttl, clock=clock, bridge=current_bridge(et))
 
     @classmethod
     def from_url(

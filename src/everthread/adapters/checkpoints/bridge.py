@@ -62,8 +62,8 @@ def require_bridge(bridge: Bridge | None, who: str) -> Bridge:
     """The bridge, or what to do for want of one."""
     if bridge is None:
         raise Conflict(
-            f"{who} has no event loop to work in: create it inside the loop that opened the database, or use "
-            f"`with {who}.from_url(…)`"
+            f"{who} has no event loop to work in: use `with {who}.from_url(…)`, or open the database with `with "
+            "everthread.langgraph.open_sync(url) as et`; in an async program create it inside the loop that opened it"
         )
     return bridge
 
