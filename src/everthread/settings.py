@@ -216,6 +216,9 @@ class Settings(BaseSettings):
     cors_origins: Annotated[str, AfterValidator(lambda given: _origins(given))] = ""
     """Which pages from elsewhere may call the service: origins such as `http://localhost:3000`, with commas between; on
     a loopback address they need no key. `*`: every page, with a key."""
+    max_import_bytes: int = Field(default=128 * 1024 * 1024, ge=1024, le=2**40)
+    """How large one conversation of an archive may be that comes in, unpacked: its text and 1 KiB for each entry. It is
+    held in memory, a few times over; one import at a time is."""
 
     langgraph_config: Path | None = None
     """A `langgraph.json` whose graphs the service serves."""

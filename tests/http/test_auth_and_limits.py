@@ -21,9 +21,9 @@ from everthread.core import errors
 from everthread.core.access import new_key
 from everthread.core.clock import system_clock
 from everthread.core.errors import EverthreadError, Invalid
+from everthread.history.payload_json import nesting_depth
 from everthread.http.app import create_app
 from everthread.http.errors import PROBLEM_TYPES, problem_response, problem_type
-from everthread.http.middleware import nesting_depth
 from everthread.http.server import is_loopback, needs_key
 from everthread.settings import Settings
 from tests.http.conftest import client_of, key_for

@@ -6,6 +6,7 @@ What is here already with the same chain is left as it is, so an import that was
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64decode
 from binascii import Error as BadBase64
@@ -26,13 +27,30 @@ from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.ports import NewConversation, Store
 from everthread.history import verify
 from everthread.history.archive import VERSION
-from everthread.history.ingest import dump
+from everthread.history.ingest import MAX_DEPTH, dump
+from everthread.history.payload_json import nesting_depth
 
 MAX_TITLE_CHARACTERS = 1000
-MAX_LINE_BYTES = 256 * 1024 * 1024
-MAX_BYTES = 16 * 1024**3
-_STEP_BYTES = 64 * 1024
-"""What is unpacked at once is at most some hundred times this, whatever an archive claims."""
+_MAX_BYTES = 16 * 1024**3
+_STEP_BYTES = 64
+"""What is unpacked at once. The smallest block of zstd is three bytes and a byte that is repeated 128 KiB long, so a
+step gives at most 2 MiB, whatever an archive claims."""
+_MAX_WINDOW_BYTES = 8 * 1024 * 1024
+"""How far back an archive may refer, which is kept in memory; ours are written with half of it."""
+_PAUSE_BYTES = 1024 * 1024
+"""After how much others get their turn: a few bytes that came in may keep us busy for long."""
+_ENTRY_BYTES = 1024
+"""What an entry takes in memory beside its text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportLimits:
+    """How much of an archive is held in memory. Somebody else's archive is read with less than one's own."""
+
+    line_bytes: int = 256 * 1024 * 1024
+    """How long a line may be, and so a message."""
+    conversation_bytes: int = 8 * 1024**3
+    """How large a conversation may be, which is written whole or not at all: its text, and 1 KiB for each entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +82,7 @@ class _Draft:
     link: bytes
     """The chain so far, for the owner who reads it in."""
     entries: list[Entry] = field(default_factory=list)
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +114,18 @@ class ImportLog:
         )
 
 
-async def import_archive(store: Store, owner: str, pieces: AsyncIterable[bytes]) -> ImportReport:
+async def import_archive(
+    store: Store, owner: str, pieces: AsyncIterable[bytes], limits: ImportLimits | None = None
+) -> ImportReport:
     """Write the conversations of an archive for an owner. Invalid names the line that is wrong; conversations before
     it are here then, and stay."""
-    reader = _Reader(store, owner)
+    limits = limits or ImportLimits()
+    reader = _Reader(store, owner, limits)
     number = 0
-    async for line in _lines(pieces):
+    async for line in _lines(pieces, limits):
         number += 1
         try:
-            await reader.read(line, json.loads(line))
+            await reader.read(line, _parsed(line))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as problem:
             raise Invalid(f"line {number} of the archive cannot be read ({type(problem).__name__})") from problem
         except Invalid as problem:
@@ -111,31 +133,55 @@ async def import_archive(store: Store, owner: str, pieces: AsyncIterable[bytes])
     return reader.report()
 
 
-async def _lines(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    unpacking = zstandard.ZstdDecompressor(max_window_size=2**27).decompressobj()
-    left, total = b"", 0
+def _parsed(line: bytes) -> Any:
+    _refuse_deep(line)
+    return json.loads(line)
+
+
+def _refuse_deep(text: bytes) -> None:
+    """A parser takes a frame of its stack for each level, and gives up, or worse, in the middle of it."""
+    if nesting_depth(text, MAX_DEPTH) > MAX_DEPTH:
+        raise Invalid(f"JSON nested deeper than {MAX_DEPTH} levels")
+
+
+async def _lines(pieces: AsyncIterable[bytes], limits: ImportLimits) -> AsyncIterator[bytes]:
+    unpacking = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).decompressobj()
+    line, total, paused_at = bytearray(), 0, 0
     async for piece in pieces:
         for start in range(0, len(piece), _STEP_BYTES):
             try:
-                left += unpacking.decompress(piece[start : start + _STEP_BYTES])
+                unpacked = unpacking.decompress(piece[start : start + _STEP_BYTES])
             except zstandard.ZstdError as problem:
                 raise Invalid("not an everthread archive: it cannot be decompressed") from problem
-            *whole, left = left.split(b"\n")
-            total += sum(map(len, whole))
-            if len(left) > MAX_LINE_BYTES or total > MAX_BYTES:
-                raise Invalid("the archive is too large when decompressed; export its conversations one by one")
-            for line in whole:
-                yield line + b"\n"
-    if left or not unpacking.eof:
+            total += len(unpacked)
+            first, *others = unpacked.split(b"\n")
+            line += first
+            if len(line) > limits.line_bytes or total > _MAX_BYTES:
+                raise _too_large()
+            for other in others:
+                yield bytes(line) + b"\n"
+                line = bytearray(other)
+            if total - paused_at >= _PAUSE_BYTES:
+                paused_at = total
+                await asyncio.sleep(0)
+    if line or not unpacking.eof:
         raise Invalid("the archive is incomplete: it ends in the middle")
+
+
+def _too_large() -> Invalid:
+    return Invalid(
+        "the archive is too large when decompressed; export its conversations one by one, or import it with "
+        "`everthread import` where the database is"
+    )
 
 
 class _Reader:
     """Takes line after line."""
 
-    def __init__(self, store: Store, owner: str) -> None:
+    def __init__(self, store: Store, owner: str, limits: ImportLimits) -> None:
         self._store = store
         self._owner = owner
+        self._limits = limits
         self._draft: _Draft | None = None
         self._has_begun = False
         self._ends: list[Mapping[str, Any]] = []
@@ -182,6 +228,9 @@ class _Reader:
         draft = self._draft
         if draft is None:
             raise Invalid("an entry outside of a conversation")
+        draft.size_bytes += len(line) + _ENTRY_BYTES
+        if draft.size_bytes > self._limits.conversation_bytes:
+            raise _too_large()
         entry = _entry(value)
         if entry.seq != len(draft.entries) + 1:
             raise Invalid(f"entry {len(draft.entries) + 1} is missing")
@@ -319,10 +368,15 @@ def _entry(value: Mapping[str, Any]) -> Entry:
 def _raw(value: Mapping[str, Any]) -> bytes | None:
     if "raw64" in value:
         try:
-            return b64decode(value["raw64"], validate=True)
+            raw = b64decode(value["raw64"], validate=True)
         except BadBase64 as problem:
             raise Invalid("not valid base64") from problem
-    return value["raw"].encode() if "raw" in value else None
+    elif "raw" in value:
+        raw = value["raw"].encode()
+    else:
+        return None
+    _refuse_deep(raw)  # it is parsed whenever the message is read
+    return raw
 
 
 def _integer(value: object) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
@@ -14,6 +15,27 @@ _DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in rang
 """Makes every digit a 0, so that a row of them is found five times as fast as by a pattern."""
 _LONG = b"0" * 16
 """A run of this many digits may be a number that orjson would round."""
+
+_STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+"""A string that does not end goes to the end of the text: it must not be tried again from each quote in it."""
+
+
+def nesting_depth(text: bytes, enough: int) -> int:
+    """How deep brackets nest outside of strings; counting stops beyond `enough`. To be asked before JSON is parsed: the
+    parser's own stack has no room for more than some hundred levels."""
+    if text.count(b"[") + text.count(b"{") <= enough:
+        return 0
+    depth = deepest = 0
+    for found in _STRINGS_AND_BRACKETS.finditer(text):
+        first = found[0][:1]
+        if first in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+            if deepest > enough:
+                break
+        elif first in b"]}":
+            depth = max(0, depth - 1)
+    return deepest
 
 
 def decode_json(raw: bytes) -> Any:

@@ -80,6 +80,7 @@ def create_app(
     app.state.streams = streams
     app.state.metrics = metrics
     app.state.is_stopping = False
+    app.state.import_lock = asyncio.Lock()
     app.state.load_demo = load_demo
     app.state.turns = turns = TurnService(et, settings)
     errors.install(app)
@@ -96,6 +97,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.is_stopping = False
     app.state.admission.open()
     app.state.streams.start()
+    app.state.import_lock = asyncio.Lock()
     await et.runs.close_dead()
     et.runs.open()
     await et.workspaces.clean()

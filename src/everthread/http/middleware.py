@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from everthread.core.ids import new_id
 from everthread.core.jobs import Backlog, JobReport, priority_name
+from everthread.history.payload_json import nesting_depth
 from everthread.http.admission import Admission, Outcome
 from everthread.http.errors import HttpProblem, internal_error_response
 
@@ -369,7 +370,6 @@ def _too_many_streams() -> HttpProblem:
 # -- bodies ----------------------------------------------------------------------------------------------------------
 
 _UPLOADS = ("multipart/form-data", "application/octet-stream", "application/zstd")
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -449,23 +449,6 @@ def _too_large(max_bytes: int) -> HttpProblem:
         next_step="Send it in smaller parts, or as a file.",
         headers={"Connection": "close"},
     )
-
-
-def nesting_depth(body: bytes, enough: int) -> int:
-    """How deep brackets nest outside of strings; counting stops beyond `enough`."""
-    if body.count(b"[") + body.count(b"{") <= enough:
-        return 0
-    depth = deepest = 0
-    for found in _BRACKETS.finditer(body):
-        first = found[0][:1]
-        if first in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-            if deepest > enough:
-                break
-        elif first in b"]}":
-            depth = max(0, depth - 1)
-    return deepest
 
 
 async def read_body(receive: Receive) -> bytes:

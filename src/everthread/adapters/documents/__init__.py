@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 
+from everthread.adapters.documents import pdf
 from everthread.core.documents import ReadDocument
-from everthread.core.errors import Invalid, MissingExtra
+from everthread.core.errors import Invalid
 
 _MARKDOWN = (".md", ".markdown", ".mdx")
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -16,17 +17,9 @@ _MOST_CONTROLS = 0.01
 def read_document(data: bytes, name: str) -> ReadDocument:
     """What a file says, by what its bytes are; a name tells only whether a text is Markdown."""
     if data[:1024].lstrip().startswith(b"%PDF-"):
-        return ReadDocument(media_type="application/pdf", pages=_pages(data))
+        return ReadDocument(media_type="application/pdf", pages=pdf.pages(data))
     media_type = "text/markdown" if name.lower().endswith(_MARKDOWN) else "text/plain"
     return ReadDocument(media_type=media_type, pages=[_text(data)])
-
-
-def _pages(data: bytes) -> list[str]:
-    try:
-        from everthread.adapters.documents.pdf import pages  # noqa: PLC0415 - an extra
-    except ImportError as problem:
-        raise MissingExtra("PDF needs an extra: pip install 'everthread[documents]'") from problem
-    return pages(data)
 
 
 def _text(data: bytes) -> str:

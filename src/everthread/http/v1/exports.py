@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -14,6 +16,8 @@ from everthread.adapters.pdf_export import render_pdf
 from everthread.conversation import Conversation
 from everthread.history.archive import MEDIA_TYPE
 from everthread.history.export import MEDIA_TYPES, SUFFIXES, Parts, check_parts
+from everthread.history.import_archive import ImportLimits
+from everthread.history.import_archive import import_archive as read_archive
 from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep
 from everthread.http.errors import problem_responses
 from everthread.http.responses import JsonResponse
@@ -21,6 +25,9 @@ from everthread.http.v1.messages import BranchParameter
 from everthread.settings import Settings
 
 router = APIRouter(tags=["export"])
+
+_PIECE_BYTES = 64 * 1024
+"""How much of an archive is read at once; a larger one waits on the disk."""
 
 Format = Annotated[
     Literal["md", "html", "pdf", "json", "jsonl", "archive"],
@@ -107,7 +114,19 @@ def _disposition(conversation: Conversation, format: str) -> str:
 )
 async def import_archive(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
     """Import an archive as yours. Conversations you have already are skipped; 409 if yours has other messages."""
-    report = await et.import_archive(request.stream(), owner=caller.owner)
+    settings: Settings = request.app.state.settings
+    limits = ImportLimits(
+        # A message as large as a body may be, with every quote in it escaped.
+        line_bytes=2 * settings.max_body_bytes + _PIECE_BYTES,
+        conversation_bytes=settings.max_import_bytes,
+    )
+    with SpooledTemporaryFile(max_size=_PIECE_BYTES) as upload:
+        async for piece in request.stream():  # whoever sends slowly keeps nobody waiting
+            await asyncio.to_thread(upload.write, piece)
+        upload.seek(0)
+        # One after the other, so that all of them together need the memory of one.
+        async with request.app.state.import_lock:
+            report = await read_archive(et.store, caller.owner, _pieces(upload), limits)
     return JsonResponse(
         {
             "imported": report.imported,
@@ -116,3 +135,8 @@ async def import_archive(request: Request, et: EverthreadDep, caller: CallerDep)
             "messages": report.messages,
         }
     )
+
+
+async def _pieces(upload: SpooledTemporaryFile[bytes]) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(upload.read, _PIECE_BYTES):
+        yield piece
