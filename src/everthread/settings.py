@@ -197,8 +197,9 @@ class Settings(BaseSettings):
     """How long one may wait before it is refused."""
     max_streams: int = Field(default=4096, ge=0, le=1_000_000)
     """How many event streams a process keeps open; who wants to follow one more is refused. 0: any number."""
-    require_key: bool = False
-    """Whether a key or token is needed on a loopback address too, as behind a reverse proxy."""
+    require_key: bool | None = None
+    """Whether a key or token is needed on a loopback address too, as behind a reverse proxy. Unless it is set, as soon
+    as there are keys or a way to verify tokens, and for requests that say a proxy forwarded them."""
     jwt_secret: SecretStr | None = None
     """The secret that tokens are signed with, where somebody else gives them out."""
     jwt_jwks_url: str | None = None

@@ -148,6 +148,49 @@ async def test_every_page_may_call_but_none_without_a_key(et: Everthread) -> Non
         assert (found.status_code, found.headers["access-control-allow-origin"]) == (200, "*")
 
 
+PROXIED = ({"X-Forwarded-For": "203.0.113.7"}, {"Forwarded": "for=203.0.113.7"}, {"Via": "1.1 proxy"})
+
+
+@pytest.mark.parametrize("headers", PROXIED)
+async def test_what_a_proxy_forwards_is_not_the_local_admins(
+    et: Everthread, settings: Settings, headers: dict[str, str]
+) -> None:
+    async with client_of(create_app(et, settings, needs_key=False)) as client:
+        refused = await client.get("/metrics", headers=headers)
+        assert refused.status_code == 401
+        assert "EVERTHREAD_REQUIRE_KEY" in refused.json()["next_step"]
+        key = {"Authorization": f"Bearer {await key_for(et, 'alice')}"}
+        assert (await client.get("/metrics", headers=headers | key)).status_code == 200
+
+
+async def test_once_there_are_keys_everybody_needs_one_unless_a_setting_says_otherwise(
+    et: Everthread, settings: Settings
+) -> None:
+    made = new_key("alice", now=system_clock())
+    await et.store.api_keys.add(made.key)
+    async with client_of(create_app(et, settings, needs_key=False)) as client:
+        refused = await client.get("/metrics")
+        assert refused.status_code == 401
+        assert "EVERTHREAD_REQUIRE_KEY=false" in refused.json()["next_step"]
+    trusting = settings.model_copy(update={"require_key": False})
+    async with client_of(create_app(et, trusting, needs_key=False)) as client:
+        assert (await client.get("/metrics", headers=PROXIED[0])).status_code == 200
+    await et.store.api_keys.revoke(made.key.id)
+    async with client_of(create_app(et, settings, needs_key=False)) as client:
+        assert (await client.get("/metrics")).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{"Host": "["}, {"Origin": "http://["}, {"Host": "[::1"}, {"Host": ""}])
+async def test_half_an_address_is_refused_or_ignored_and_breaks_nothing(
+    et: Everthread, app: FastAPI, settings: Settings, headers: dict[str, str]
+) -> None:
+    async with client_of(create_app(et, settings, needs_key=False)) as client:
+        assert (await client.get("/api/v1/conversations", headers=headers)).status_code == 403
+    async with client_of(app, await key_for(et, "alice")) as client:
+        assert (await client.get("/api/v1/conversations", headers=headers)).status_code == 200
+        assert (await client.post("/api/v1/conversations", json={}, headers=headers)).status_code == 201
+
+
 @pytest.mark.parametrize(
     ("claims", "status"),
     [

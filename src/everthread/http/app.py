@@ -54,8 +54,9 @@ for module in (health, v1, protocol):
 def create_app(
     et: Everthread, settings: Settings, *, needs_key: bool = True, load_demo: LoadDemo | None = None
 ) -> FastAPI:
-    """The service over an open database. Without `needs_key`, a request without a key is the owner `local`'s: only for
-    an address that no other machine reaches. `load_demo` gives the page something to show."""
+    """The service over an open database. Without `needs_key`, a request without a key is the owner `local`'s, as long
+    as there are no keys: only for an address that no other machine reaches. `load_demo` gives the page something to
+    show."""
     metrics = RequestMetrics()
     limits = AdmissionLimits(
         running=settings.max_running_turns, waiting=settings.max_waiting_turns, wait_seconds=settings.max_wait_seconds
@@ -148,6 +149,7 @@ def _middleware(
             keys=et.store.api_keys,
             tokens=tokens,
             needs_key=needs_key,
+            is_local_trusted=settings.require_key is False,
             rate_limiter=rate_limiter,
             trusted_origins=frozenset(origins),
         ),

@@ -1,9 +1,11 @@
 """Who calls: the holder of an API key, the bearer of a token, or, where the server is open only to its own machine,
 whoever sits at it (the owner `local`). And how often they may.
 
-A wrong key and a revoked one get the same response. On an open server a browser must not lend other sites its place on
-the machine: a foreign `Host` (a name that was made to point here) and a foreign `Origin` are refused, except for the
-origins that the setting `cors_origins` names one by one.
+A wrong key and a revoked one get the same response. On an open server nobody must lend others their place on the
+machine: a browser does for other sites, so a foreign `Host` (a name that was made to point here) and a foreign `Origin`
+are refused, except for the origins that the setting `cors_origins` names one by one; a proxy does for everybody, so what
+says that it was forwarded is refused too. And once there are keys, the server has several users: then everybody needs
+one, unless `require_key` is false.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import jwt
 from starlette.datastructures import Headers
@@ -28,6 +30,10 @@ from everthread.settings import Settings
 OPEN_PATHS = frozenset({"/", "/icon.svg", "/healthz", "/readyz", "/ok", "/openapi.json"})
 """They say nothing about anybody."""
 ADMIN_CLAIM = "everthread_admin"
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+"""What proxies add to a request."""
+_KEYS_SECONDS = 1.0
+"""For how long it is believed that there are keys, or none: a server without any asks at every request."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _SHARED_SECRET_ALGORITHMS = ("HS256", "HS384", "HS512")
 _PUBLIC_KEY_ALGORITHMS = (
@@ -59,13 +65,19 @@ class AuthMiddleware:
         keys: ApiKeys,
         tokens: TokenVerifier | None,
         needs_key: bool,
+        is_local_trusted: bool = False,
         rate_limiter: RateLimiter | None = None,
         trusted_origins: frozenset[str] = frozenset(),
     ) -> None:
+        """`is_local_trusted`: where no key is needed, that also holds for what a proxy forwards and once there are
+        keys."""
         self._app = app
         self._keys = keys
         self._tokens = tokens
         self._needs_key = needs_key
+        self._is_local_trusted = is_local_trusted
+        self._has_keys = False
+        self._asked_at: float | None = None
         self._rate_limiter = rate_limiter
         self._trusted_origins = trusted_origins
 
@@ -91,6 +103,8 @@ class AuthMiddleware:
             if self._needs_key:
                 raise _unauthorized("this server requires an API key")
             _check_same_machine(headers, self._trusted_origins)
+            if not self._is_local_trusted:
+                await self._check_nobody_else(headers)
             return LOCAL_CALLER
         if (parts := parts_of(credential)) is not None:
             key = await self._keys.get(parts[0])
@@ -100,6 +114,28 @@ class AuthMiddleware:
             owner, is_admin = await self._tokens.verify(credential)
             return Caller(owner=owner, via="token", is_admin=is_admin)
         raise _unauthorized("invalid or revoked API key")
+
+    async def _check_nobody_else(self, headers: Headers) -> None:
+        """Refuse what may come from others than whoever sits at this machine."""
+        if (name := next((name for name in _FORWARDED if name in headers), None)) is not None:
+            raise _unauthorized(
+                f"a request that a proxy forwarded (it has the header {name}) needs an API key",
+                "Set EVERTHREAD_REQUIRE_KEY=true behind a proxy, and send Authorization: Bearer with a key; "
+                "`everthread key create` makes one. EVERTHREAD_REQUIRE_KEY=false lets in whomever the proxy lets in.",
+            )
+        if self._tokens is not None or await self._are_there_keys():
+            raise _unauthorized(
+                "this server has API keys, so every request needs one",
+                "Send Authorization: Bearer with a key; `everthread key create` makes one. "
+                "EVERTHREAD_REQUIRE_KEY=false lets everybody on this machine in without one.",
+            )
+
+    async def _are_there_keys(self) -> bool:
+        now = time.monotonic()
+        if self._asked_at is None or now - self._asked_at > _KEYS_SECONDS:
+            self._has_keys = any(key.revoked_at is None for key in await self._keys.list(None))
+            self._asked_at = now
+        return self._has_keys
 
     def _check_rate(self, caller: Caller) -> None:
         if self._rate_limiter is None or caller.via == "local":
@@ -132,8 +168,7 @@ def _credential(headers: Headers) -> str | None:
 
 def _check_same_machine(headers: Headers, trusted_origins: frozenset[str]) -> None:
     """Of a page from elsewhere, only its exact origin counts: `*` trusts nobody without a key."""
-    host = urlsplit(f"//{headers.get('host', '')}").hostname
-    if host not in _LOOPBACK:
+    if _parts_of_url(f"//{headers.get('host', '')}").hostname not in _LOOPBACK:
         raise HttpProblem(
             403,
             "foreign_host",
@@ -141,7 +176,7 @@ def _check_same_machine(headers: Headers, trusted_origins: frozenset[str]) -> No
             next_step="Use http://127.0.0.1, or send a key.",
         )
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host") and origin not in trusted_origins:
+    if origin is not None and _parts_of_url(origin).netloc != headers.get("host") and origin not in trusted_origins:
         raise HttpProblem(
             403,
             "foreign_origin",
@@ -150,12 +185,22 @@ def _check_same_machine(headers: Headers, trusted_origins: frozenset[str]) -> No
         )
 
 
-def _unauthorized(detail: str) -> HttpProblem:
+def _parts_of_url(url: str) -> SplitResult:
+    """Its parts; none where it is no URL, such as one with half a bracket."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
+
+
+def _unauthorized(
+    detail: str, next_step: str = "Send Authorization: Bearer with a key; `everthread key create` makes one."
+) -> HttpProblem:
     return HttpProblem(
         401,
         "unauthorized",
         detail,
-        next_step="Send Authorization: Bearer with a key; `everthread key create` makes one.",
+        next_step=next_step,
         headers={"WWW-Authenticate": "Bearer"},
     )
 
