@@ -75,6 +75,9 @@ async def test_a_failing_model_is_a_problem_and_the_question_is_kept(et: Everthr
         answer = await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})
         assert answer.status_code == 502
         assert "hunter22" not in answer.text
+        problem = answer.json()
+        assert problem["safe"] == "The question and what was answered until then are kept."
+        assert "/turns/" in problem["next_step"]
         kept = (await client.get(f"{API}/conversations/c/messages")).json()["items"]
     assert (kept[0]["role"], kept[0]["text"]) == ("user", "hello")
     assert [one["is_complete"] for one in kept[1:]] in ([], [False])

@@ -24,6 +24,7 @@ MEDIA_TYPE = "application/problem+json"
 
 _NOTHING_STORED = "Nothing from this request was stored."
 _UNCHANGED = "Nothing was changed."
+_UNKNOWN = "Everything acknowledged before is kept; what this request did before it failed is not known."
 
 
 class ProblemType(NamedTuple):
@@ -36,7 +37,7 @@ class ProblemType(NamedTuple):
 
 
 PROBLEM_TYPES: Mapping[type[EverthreadError], ProblemType] = {
-    EverthreadError: ProblemType(500, "Internal error", _UNCHANGED, "Report it with the request id."),
+    EverthreadError: ProblemType(500, "Internal error", _UNKNOWN, "Report it with the request id."),
     errors.NotFound: ProblemType(404, "Not found", _UNCHANGED, "Check the id; the list endpoints show what exists."),
     errors.Conflict: ProblemType(409, "Conflict with the current state", _UNCHANGED, "Read it again, then decide."),
     errors.HeadMoved: ProblemType(
@@ -108,7 +109,8 @@ class Problem(BaseModel):
 
 
 class HttpProblem(Exception):
-    """A request that is refused by HTTP itself (its caller, size, rate …), not by what it asks for."""
+    """A request that is refused by HTTP itself (its caller, size, rate …), not by what it asks for; or a turn that
+    failed, whose question is kept (`safe`)."""
 
     def __init__(
         self,
@@ -117,6 +119,7 @@ class HttpProblem(Exception):
         detail: str,
         *,
         next_step: str,
+        safe: str = _NOTHING_STORED,
         retryable: bool = False,
         headers: Mapping[str, str] | None = None,
     ) -> None:
@@ -125,11 +128,12 @@ class HttpProblem(Exception):
         self.code = code
         self.detail = detail
         self.next_step = next_step
+        self.safe = safe
         self.retryable = retryable
         self.headers = headers or {}
 
     def response(self) -> Response:
-        type = ProblemType(self.status, _TITLES.get(self.status, "Refused"), _NOTHING_STORED, self.next_step)
+        type = ProblemType(self.status, _TITLES.get(self.status, "Refused"), self.safe, self.next_step)
         return _response(type, self.code, self.detail, retryable=self.retryable, headers=self.headers)
 
 

@@ -95,6 +95,7 @@ def _replay(stored: Reply, request: bytes) -> Response:
             409,
             "still_running",
             "the first request with this key is still running",
+            safe="The first request goes on, and this one stored nothing.",
             next_step="Wait a moment, then send the same request again.",
             retryable=True,
             headers={"Retry-After": "1"},

@@ -329,7 +329,8 @@ def _turn_problem(end: Failed, path: str) -> HttpProblem:
         502 if is_unspecific else status,
         "turn_failed" if is_unspecific else end.code,
         end.message,
-        next_step=f"The question and the partial answer are kept: see {path}. Try again with regenerate.",
+        safe="The question and what was answered until then are kept.",
+        next_step=f"See {path}, and try again with regenerate.",
         retryable=end.retryable,
         headers={"Content-Location": path},
     )
