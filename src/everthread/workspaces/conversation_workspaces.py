@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from everthread.conversation import Conversation
 from everthread.core.clock import Clock
-from everthread.core.errors import Invalid, NotFound
+from everthread.core.errors import Invalid, NotFound, StoreError
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
 from everthread.core.workspaces import CleanReport, Workspace, WorkspaceInfo, Workspaces
+
+_LOG = logging.getLogger("everthread.workspaces")
 
 
 class ConversationWorkspaces:
@@ -62,11 +65,18 @@ class ConversationWorkspaces:
                 counts["in_use"] += 1
             elif not await self._is_idle(one, before):
                 counts["recent"] += 1
-            elif dry_run or await asyncio.to_thread(self._port.remove, one.ref):
+            elif dry_run or await self._remove(one.ref):
                 removed.append(one)
             else:
                 counts["in_use"] += 1
         return CleanReport(removed=tuple(removed), dry_run=dry_run, **counts)
+
+    async def _remove(self, ref: Ref) -> bool:
+        try:
+            return await asyncio.to_thread(self._port.remove, ref)
+        except StoreError as problem:  # nothing in one of them may keep a server from starting
+            _LOG.warning("the workspace of %r could not be removed: %s", ref.id, problem)
+            return False
 
     async def _is_idle(self, one: WorkspaceInfo, before: datetime) -> bool:
         """One that no conversation here has may be another database's; or it is what a crash left off the record."""

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import re
 import secrets
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from errno import ENOTEMPTY
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, Final
@@ -38,8 +37,10 @@ from everthread.core.workspaces import (
     check_path,
 )
 from everthread.workspaces import no_follow
+from everthread.workspaces.destroy import destroy, open_folder
 from everthread.workspaces.mime import check_mime
 
+_LOG = logging.getLogger("everthread.workspaces")
 _FILES: Final = "files"
 _LEASE: Final = "lease"
 _ABOUT: Final = "about.json"
@@ -73,7 +74,7 @@ class FolderWorkspaces:
         (home / _FILES).mkdir(parents=True, exist_ok=True, mode=0o700)
         lease = _lock(home / _LEASE, fcntl.LOCK_SH)
         try:
-            files = os.open(home / _FILES, _FOLDER)
+            files = open_folder(home / _FILES)
         except OSError:
             os.close(lease)
             raise
@@ -88,9 +89,13 @@ class FolderWorkspaces:
 
     def everything(self) -> Iterator[WorkspaceInfo]:
         for about in sorted(self.root.glob(f"*/*/{_ABOUT}")):
-            with suppress(FileNotFoundError, NotFound):
+            try:
                 if (about.parent / _FILES).is_dir():  # else only a note of what was cleaned is left
                     yield _info(about.parent)
+            except (FileNotFoundError, NotFound):
+                continue
+            except (OSError, StoreError, KeyError) as problem:  # one of them is no reason not to see the others
+                _LOG.warning("the workspace %s cannot be read: %s", about.parent.name, problem)
 
     def remove(self, ref: Ref) -> bool:
         home = self._home(ref)
@@ -105,23 +110,27 @@ class FolderWorkspaces:
             if uploads and not _read_json(home / _ABOUT, {}).get("off_record"):
                 _write_json(home / _GONE, {"at": self._clock(), "uploads": [one["name"] for one in uploads]})
                 (home / _UPLOADS).unlink(missing_ok=True)
-                _destroy(home / _FILES)
+                destroy(home / _FILES)
             else:
-                _destroy(home)
+                destroy(home)
         finally:
             os.close(lease)
         return True
 
     def erase(self, owner: str, conversation: str | None) -> int:
         place = self.root / owner_scope(owner) if conversation is None else self._home(Ref(owner, conversation))
-        homes = place.glob("*/") if conversation is None else (place,)
-        count = sum(_measure(home)[0] for home in homes)
-        _destroy(place)
+        homes = [*place.glob("*/")] if conversation is None else [place]
+        folders = [home / _FILES for home in homes if not (home / _FILES).is_symlink()]
+        count = sum(map(destroy, folders))
+        destroy(place)
         return count
 
     def close(self) -> None:
         for ref in self._off_record:
-            self.erase(ref.owner, ref.id)
+            try:
+                self.erase(ref.owner, ref.id)
+            except StoreError as problem:
+                _LOG.warning("a workspace off the record is left, the next start tries again: %s", problem)
         self._off_record.clear()
 
     def _home(self, ref: Ref) -> Path:
@@ -138,7 +147,8 @@ class TemporaryWorkspaces(FolderWorkspaces):
         super().__init__(Path(tempfile.gettempdir()) / folder, quota=quota, clock=clock)
 
     def close(self) -> None:
-        shutil.rmtree(self.root, ignore_errors=True)
+        with suppress(StoreError):
+            destroy(self.root)
 
 
 class FolderWorkspace:
@@ -316,7 +326,7 @@ def _is_leased(lease: Path) -> bool:
 def _measure(home: Path) -> tuple[int, int]:
     """How many files, and how many bytes."""
     try:
-        files = os.open(home / _FILES, _FOLDER)
+        files = open_folder(home / _FILES)
     except FileNotFoundError:
         return 0, 0
     try:
@@ -324,25 +334,6 @@ def _measure(home: Path) -> tuple[int, int]:
     finally:
         os.close(files)
     return len(found), sum(found)
-
-
-def _destroy(place: Path) -> None:
-    """A folder with all that is in it, also what a program made unreadable or goes on making."""
-    for _ in range(_MAX_TRIES):
-        try:
-            shutil.rmtree(place)
-        except FileNotFoundError:
-            if not place.exists():
-                return
-        except PermissionError:
-            for folder, _, _ in os.walk(place):
-                os.chmod(folder, 0o700)
-        except OSError as problem:
-            if problem.errno != ENOTEMPTY:
-                raise StoreError(f"a workspace could not be removed: {problem.strerror}") from problem
-        else:
-            return
-    raise StoreError("a workspace could not be removed: files are made there all the time, or it may not be changed")
 
 
 def _read_json(path: Path, default: Any) -> Any:

@@ -16,7 +16,7 @@ from errno import EEXIST, EISDIR, ELOOP, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, ENX
 from secrets import token_hex
 
 from everthread.core.errors import Conflict, EverthreadError, Invalid, NotFound, StoreError, StoreFull
-from everthread.core.workspaces import FileInfo
+from everthread.core.workspaces import MAX_DEPTH, FileInfo
 
 UNFINISHED = ".unfinished-"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -93,16 +93,33 @@ def write(root: int, names: Sequence[str], body: bytes) -> FileInfo:
 
 
 def walk(root: int, names: Sequence[str] = ()) -> Iterator[FileInfo]:
-    """Every plain file below a folder. Links, pipes and devices are none; what vanishes meanwhile is left out."""
+    """Every plain file below a folder. Links, pipes and devices are none; left out is what vanishes meanwhile, and what
+    a program put where no path leads: in folders that may not be read or are nested too deep, under names that are no
+    text."""
     with folder_at(root, names) as folder:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
         for entry in entries:
-            with suppress(FileNotFoundError, NotFound):
+            with suppress(FileNotFoundError, PermissionError, NotFound):
+                if not _is_text(entry.name):
+                    continue
                 if entry.is_dir(follow_symlinks=False):
-                    yield from walk(root, (*names, entry.name))
+                    if len(names) + 1 < MAX_DEPTH and _may_enter(entry.name, folder):
+                        yield from walk(root, (*names, entry.name))
                 elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(UNFINISHED):
                     yield _info((*names, entry.name), entry.stat(follow_symlinks=False))
+
+
+def _is_text(name: str) -> bool:
+    """Not bytes that are no UTF-8, which Python writes as half surrogate pairs."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _may_enter(name: str, folder: int) -> bool:
+    return os.access(name, os.R_OK | os.X_OK, dir_fd=folder)
 
 
 def _info(names: Sequence[str], found: os.stat_result) -> FileInfo:
