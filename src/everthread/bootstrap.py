@@ -113,7 +113,7 @@ def open(
         store=store,
         clock=clock,
         blobs=kept,
-        workspaces=_workspaces(str(address), workspaces, settings, clock),
+        workspaces=workspaces_of(str(address), settings, workspaces, clock),
         policy=policy if summariser is None else replace(policy, summary_model=None),
         summariser=None if summariser is None else as_summariser(summariser, address_of_models),
         summariser_named=partial(NamedSummariser, base_url=address_of_models),
@@ -149,7 +149,9 @@ def _models(settings: Settings | None) -> Path:
     return data_folder() / "models"
 
 
-def _workspaces(url: str, given: str | Path | None, settings: Settings | None, clock: Clock) -> Workspaces:
+def workspaces_of(
+    url: str, settings: Settings | None, given: str | Path | None = None, clock: Clock = system_clock
+) -> Workspaces:
     """Where the files of conversations are; nothing is made there before the first of them is opened."""
     quota = Quota() if settings is None else settings.workspace_quota
     idle_days = IDLE_DAYS if settings is None else settings.workspace_idle_days

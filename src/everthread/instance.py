@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +20,7 @@ from everthread.conversation import MAX_QUERY_CHARACTERS, Conversation, check_ti
 from everthread.core.blobs import BlobInfo
 from everthread.core.clock import system_clock
 from everthread.core.embeddings import Embedder, Vectors
-from everthread.core.errors import Conflict, Erased, Invalid, NotFound
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.events import Metrics
 from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, JobState, Pace
@@ -296,6 +295,8 @@ class Everthread:
     async def __aenter__(self) -> Everthread:
         async with self._door:
             await self._store.open()
+            if self._workspaces is not None:
+                await self._workspaces.finish_erasures()
             if self._worker is not None:
                 await self._worker.stand_by()
         return self
@@ -558,26 +559,34 @@ class Everthread:
         return await self._erase_with_children(whose, conversation)
 
     async def _erase_with_children(self, owner: str, conversation: str) -> EraseReport:
-        """A conversation goes with what its subagents were told: they speak of the same things."""
+        """A conversation goes with what its subagents were told: they speak of the same things. The database does it in
+        one transaction, and notes each of them: whatever lies outside is found there, here or at the next opening."""
         descendants = [id async for id in self._descendants(owner, conversation)]
-        report = await self._erase(owner, conversation, None)
-        for id in descendants:
-            report = _both(report, await self._erase(owner, id, None))
-        return report
+        report = await self._store.maintenance.erase(owner, conversation, None)
+        for id in (conversation, *descendants):
+            report = await self._erase_outside(replace(report, conversation_id=id))
+        return replace(report, conversation_id=conversation, cannot_reach=tuple(dict.fromkeys(report.cannot_reach)))
 
     async def _erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         """The database first, then what lies outside of it: whoever writes there late finds it erased here."""
-        report = await self._store.maintenance.erase(owner, conversation, message)
+        return await self._erase_outside(await self._store.maintenance.erase(owner, conversation, message))
+
+    async def _erase_outside(self, report: EraseReport) -> EraseReport:
         if self._runtime.vectors_outside is not None:
             report = await erase_vectors(self._runtime.vectors_outside, self._store, report)
-        return report if message is not None else await self._with_files(report)
+        return report if report.message_id is not None else await self._with_files(report)
 
     async def _with_files(self, report: EraseReport) -> EraseReport:
         """The files go after the text: a late upload finds the conversation erased."""
         if self._workspaces is None:
             return report
-        count = await self._workspaces.erase(report.owner, report.conversation_id)
-        return replace(report, reached={**report.reached, "workspace_files": count}) if count else report
+        try:
+            count = await self._workspaces.erase(report.owner, report.conversation_id)
+        except StoreError as problem:  # the text is gone: what is left outside is named, and tried again
+            left = f"files in {self._workspaces.root}, until a process can remove them ({problem})"
+            return replace(report, cannot_reach=(*report.cannot_reach, left))
+        files = report.reached.get("workspace_files", 0) + count
+        return replace(report, reached={**report.reached, "workspace_files": files}) if count else report
 
     async def _descendants(self, owner: str, conversation: str) -> AsyncIterator[str]:
         position = None
@@ -614,15 +623,3 @@ class Everthread:
     async def backup(self, target: str | Path) -> None:
         """Write a consistent copy of the database to a file, while others go on working."""
         await self._store.maintenance.backup(Path(target))
-
-
-def _both(one: EraseReport, other: EraseReport) -> EraseReport:
-    """Two erasures as one: the first names what was asked for."""
-    reached = Counter(one.reached) + Counter(other.reached)
-    return replace(
-        one,
-        conversations=one.conversations + other.conversations,
-        entries=one.entries + other.entries,
-        reached=dict(reached),
-        cannot_reach=tuple(dict.fromkeys([*one.cannot_reach, *other.cannot_reach])),
-    )

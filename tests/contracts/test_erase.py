@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,78 @@ async def test_a_conversation_goes_with_what_its_subagents_were_told(et: Everthr
     for gone in (child, grandchild):
         with pytest.raises(NotFound):
             await et.conversations.get(gone.id)
+
+
+async def test_a_conversation_and_its_children_go_in_one_act_and_each_is_noted(et: Everthread) -> None:
+    await et.conversations.create(id="parent")
+    await et.conversations.create(id="child", parent_id="parent")
+    await et.conversations.create(id="grandchild", parent_id="child")
+    report = await et.store.maintenance.erase("local", "parent", None)
+    assert report.conversations == 3
+    assert {id for _, id, _, _ in await et.store.maintenance.erasures()} == {"parent", "child", "grandchild"}
+
+
+async def test_what_an_interrupted_erase_left_of_a_family_is_erased_at_the_next_opening(durable_url: str) -> None:
+    async with everthread.open(durable_url, worker=False) as et:
+        await et.conversations.create(id="parent")
+        child = await et.conversations.create(id="child", parent_id="parent")
+        await child.append(says(SECRET))
+        other = await et.conversations.create(id="other")
+        await other.append(says("stays"))
+        await as_erased_alone(durable_url, "parent")
+    async with everthread.open(durable_url, worker=False) as et:
+        assert [one.id for one in (await et.conversations.list()).items] == ["other"]
+        with pytest.raises(Erased):
+            await et.conversations.create(id="child")
+
+
+async def as_erased_alone(url: str, id: str) -> None:
+    """What a kill could leave when each conversation of a family was erased by itself."""
+    statement = f"UPDATE conversations SET erased_at = 1 WHERE id = '{id}'"
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file, file:
+            file.execute(statement)
+        return
+    connection = await asyncpg.connect(url)
+    await connection.execute(statement)
+    await connection.close()
+
+
+def files_in(folder: Path) -> int:
+    return len(list(folder.rglob("a.txt")))
+
+
+async def test_the_files_of_an_erased_family_are_removed_at_the_next_opening(durable_url: str, tmp_path: Path) -> None:
+    async with everthread.open(durable_url, worker=False, workspaces=tmp_path) as et:
+        for id, parent in (("parent", None), ("child", "parent"), ("other", None)):
+            conv = await et.conversations.create(id=id, parent_id=parent)
+            workspace = await et.workspaces.open(conv)
+            workspace.write("a.txt", SECRET.encode())
+            workspace.close()
+        await et.store.maintenance.erase("local", "parent", None)  # killed before it came to the files
+        assert files_in(tmp_path) == 3
+        assert {ref.id for ref in await et.workspaces.left_by_erasures()} == {"parent", "child"}
+    async with everthread.open(durable_url, worker=False, workspaces=tmp_path) as et:
+        assert files_in(tmp_path) == 1
+        assert await et.workspaces.left_by_erasures() == []
+
+
+async def test_a_title_that_quotes_an_erased_message_goes_and_another_stays(et: Everthread) -> None:
+    quoting = await et.conversations.create(title=f"My {SECRET} beetles")
+    await quoting.append(says(f"My {SECRET} beetles eat the floor.", id="m"))
+    report = await et.erase(conversation=quoting.id, message="m")
+    assert report.reached["titles"] == 1
+    assert (await quoting.refresh()).title is None
+    other = await et.conversations.create(title="Holiday")
+    await other.append(says(f"My {SECRET} beetles eat the floor.", id="m"))
+    await et.erase(conversation=other.id, message="m")
+    assert (await other.refresh()).title == "Holiday"
+
+
+async def test_the_report_of_a_message_names_its_quotes_as_out_of_reach(et: Everthread, conv: Conversation) -> None:
+    await conv.append(says("a", id="a"))
+    report = await et.erase(conversation=conv.id, message="a")
+    assert any("quotes of the message" in one for one in report.cannot_reach)
 
 
 async def test_a_long_conversation_is_erased_whole(et: Everthread, conv: Conversation) -> None:

@@ -43,6 +43,18 @@ async def test_a_copy_of_it_is_off_the_record_too(et: Everthread) -> None:
     assert list(await et.search("hush")) == []
 
 
+async def test_a_child_of_it_is_off_the_record_too(durable_url: str) -> None:
+    async with everthread.open(durable_url) as et:
+        await et.conversations.create(id="secret", off_record=True)
+        child = await et.conversations.create(id="child", parent_id="secret")
+        assert child.off_record
+        await appended(child, "hush")
+        assert list(await et.search("hush")) == []
+    async with everthread.open(durable_url) as et:
+        with pytest.raises(NotFound):
+            await et.conversations.get("child")
+
+
 async def test_closing_erases_it_and_keeps_the_rest(durable_url: str) -> None:
     async with everthread.open(durable_url) as et:
         secret = await et.conversations.create(id="secret", off_record=True, title="hush")

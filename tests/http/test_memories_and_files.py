@@ -39,6 +39,16 @@ async def test_a_memory_is_erased_for_good_by_who_names_it_again(
     assert (await alice.get(f"{API}/memories/search", params={"q": "4711"})).json()["items"] == []
 
 
+async def test_the_reply_to_an_idempotency_key_does_not_give_an_erased_memory_back(alice: httpx.AsyncClient) -> None:
+    key, body = {"Idempotency-Key": "k"}, {"text": "my number is 4711", "kind": "fact"}
+    made = (await alice.post(f"{API}/memories", json=body, headers=key)).json()["id"]
+    assert (await alice.post(f"{API}/memories", json=body, headers=key)).json()["id"] == made
+    await alice.post(f"{API}/memories/{made}/erase", json={"confirm": made})
+    again = await alice.post(f"{API}/memories", json=body, headers=key)
+    assert (again.status_code, again.json()["code"]) == (409, "erased")
+    assert "4711" not in again.text
+
+
 async def test_a_memory_tells_which_message_it_is_known_from(alice: httpx.AsyncClient) -> None:
     await alice.post(f"{API}/conversations", json={"id": "c"})
     await alice.post(f"{API}/conversations/c/messages", json={"messages": [{"role": "user", "content": "no nuts"}]})

@@ -6,12 +6,12 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -22,6 +22,7 @@ from everthread.cli.output import format_age, format_bytes
 from everthread.core.errors import EverthreadError
 
 if TYPE_CHECKING:
+    from everthread.core.workspaces import Workspaces
     from everthread.history.blob_check import BlobReport
     from everthread.settings import Settings
 
@@ -188,7 +189,18 @@ def check_tables(version: int | None, newest: int) -> Check:
     return Check(name="tables", state=CheckState.OK, found=found)
 
 
-def check_erasures(unfinished: int) -> Check:
+def check_erasures(unfinished: int, done: Iterable[Sequence[Any]], workspaces: Workspaces) -> Check:
+    """Whether the database has no trace of what was erased, and no erased conversation has files."""
+    from everthread.core.clock import from_micros  # noqa: PLC0415 - startup
+
+    erased = ((owner, id, from_micros(at)) for owner, id, message, at in done if message is None and id is not None)
+    if left := sum(1 for _ in workspaces.used_before(erased)):
+        return Check(
+            name="erasures",
+            state=CheckState.WARN,
+            found=f"files of {left} erased conversations are still in {workspaces.root}",
+            advice="any command that opens the database removes them, or says what stands in the way",
+        )
     if unfinished:
         return Check(
             name="erasures",
@@ -288,18 +300,20 @@ async def _check_external_vectors(address: str) -> Check:
 
 async def _check_database(cli: Invocation) -> AsyncIterator[Check]:
     from everthread.adapters.stores.restore import sqlite_file  # noqa: PLC0415 - startup
+    from everthread.bootstrap import workspaces_of  # noqa: PLC0415 - startup
 
+    workspaces = workspaces_of(cli.url, cli.settings)
     file = sqlite_file(cli.url)
     if file is not None:
         from everthread.cli.doctor_sqlite import check_file  # noqa: PLC0415 - startup
 
-        for check in check_file(file):
+        for check in check_file(file, workspaces):
             yield check
     elif is_postgres(cli.url):
         require_postgres()
         from everthread.cli.doctor_postgres import check_server  # noqa: PLC0415 - an extra
 
-        async for check in check_server(cli.url):
+        async for check in check_server(cli.url, workspaces):
             yield check
     else:
         async with cli.open():

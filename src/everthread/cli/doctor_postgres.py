@@ -13,7 +13,6 @@ from everthread.adapters.stores.postgres import errors, tables
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
-from everthread.adapters.stores.restore_postgres import ASIDE, HAS_ASIDE
 from everthread.adapters.vectors.postgres import UNDECIDED, WITH_PGVECTOR, WITHOUT_PGVECTOR
 from everthread.adapters.vectors.postgres_statements import HAS_COLUMN, MODELS
 from everthread.cli.doctor import (
@@ -30,6 +29,7 @@ from everthread.cli.doctor import (
 )
 from everthread.core.entries import Entry, Flag, Kind
 from everthread.core.errors import EverthreadError, StoreDamaged
+from everthread.core.workspaces import Workspaces
 
 OLDEST_SERVER = 140000
 TO_BE_INDEXED = f"e.kind = {Kind.MESSAGE:d} AND e.flags & {Flag.ERASED:d} = 0 AND c.off_record = 0"
@@ -58,7 +58,7 @@ SELECT count(*) FROM words WHERE owner = $1 AND conversation = $2 AND seq = $3 A
 """Whether the index has an entry under some words."""
 
 
-async def check_server(url: str) -> AsyncIterator[Check]:
+async def check_server(url: str, workspaces: Workspaces) -> AsyncIterator[Check]:
     """Look at a database from the outside in; stop where going on makes no sense."""
     address = parse(url)
     try:
@@ -67,7 +67,7 @@ async def check_server(url: str) -> AsyncIterator[Check]:
         yield Check(name="database", state=CheckState.FAIL, found=str(problem), advice="see that the server is up")
         return
     try:
-        async for check in _check_connected(connection):
+        async for check in _check_connected(connection, workspaces):
             yield check
     except errors.DRIVER as problem:
         found = errors.translated(problem, address)
@@ -77,20 +77,21 @@ async def check_server(url: str) -> AsyncIterator[Check]:
         await connection.close()
 
 
-async def _check_connected(connection: Connection) -> AsyncIterator[Check]:
+async def _check_connected(connection: Connection, workspaces: Workspaces) -> AsyncIterator[Check]:
     yield await _check_version(connection)
     yield await _check_durability(connection)
-    if await connection.fetchval(HAS_ASIDE):
+    if await connection.fetchval(sql.HAS_ASIDE):
         yield Check(
             name="restore",
             state=CheckState.WARN,
-            found=f"a restore was cut off: the tables it was to replace are in the schema {ASIDE}",
+            found=f"a restore was cut off: the tables it was to replace are in the schema {sql.ASIDE}",
             advice="restore again, with --force",
         )
     tables_check = check_tables(await tables.version(connection), schema.VERSION)
     yield tables_check
     if tables_check.state is CheckState.OK:
-        yield check_erasures(len(await connection.fetch(sql.UNFINISHED_ERASURES)))
+        done = await connection.fetch(sql.ERASURES)
+        yield check_erasures(len(await connection.fetch(sql.UNFINISHED_ERASURES)), done, workspaces)
         counts = {name: await connection.fetchval(sql.STATS[f"jobs_{name}"]) for name in ("waiting", "dead")}
         yield check_jobs(**counts, oldest_at=await connection.fetchval(OLDEST_WAITING))
         yield await _check_vectors(connection)

@@ -34,6 +34,7 @@ from everthread.cli.doctor import (
 )
 from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, Flag, Kind
 from everthread.core.ids import owner_scope
+from everthread.core.workspaces import Workspaces
 from everthread.text.words import scope_token
 
 TO_BE_INDEXED = f"""
@@ -58,7 +59,7 @@ IS_FOUND = "SELECT 1 FROM words WHERE words MATCH ? AND rowid = ?"
 """Whether the index has an entry under some words."""
 
 
-def check_file(path: Path) -> Iterator[Check]:
+def check_file(path: Path, workspaces: Workspaces) -> Iterator[Check]:
     """Look at a file from the outside in; stop where going on makes no sense."""
     if not path.exists():
         yield Check(
@@ -70,7 +71,7 @@ def check_file(path: Path) -> Iterator[Check]:
         with closing(sqlite3.connect(address, uri=True)) as connection:
             add_blob_functions(connection, lambda: None)
             add_compression_functions(connection)
-            yield from _check_opened(connection, path)
+            yield from _check_opened(connection, path, workspaces)
     except sqlite3.DatabaseError as problem:
         yield _unreadable(problem)
 
@@ -87,7 +88,7 @@ def _unreadable(problem: sqlite3.DatabaseError) -> Check:
     )
 
 
-def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]:
+def _check_opened(connection: sqlite3.Connection, path: Path, workspaces: Workspaces) -> Iterator[Check]:
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     yield _check_pages(connection)
@@ -103,7 +104,8 @@ def _check_opened(connection: sqlite3.Connection, path: Path) -> Iterator[Check]
     tables_check = check_tables(read_version(connection), schema.VERSION)
     yield tables_check
     if tables_check.state is CheckState.OK:
-        yield check_erasures(connection.execute(sql.UNFINISHED_ERASURES).fetchone()[0])
+        done = connection.execute(sql.ERASURES).fetchall()
+        yield check_erasures(connection.execute(sql.UNFINISHED_ERASURES).fetchone()[0], done, workspaces)
         counts = {name: connection.execute(sql.STATS[f"jobs_{name}"]).fetchone()[0] for name in ("waiting", "dead")}
         oldest = connection.execute(OLDEST_WAITING).fetchone()
         yield check_jobs(**counts, oldest_at=None if oldest is None else oldest[0])

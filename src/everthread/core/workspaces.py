@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -178,6 +178,10 @@ class Workspaces(Protocol):
     def erase(self, owner: str, conversation: str | None) -> int:
         """Destroy a conversation's workspace or, with None, all of an owner's, in use or not. Returns the number of
         files removed."""
+
+    def used_before(self, erasures: Iterable[tuple[str, str | None, datetime]]) -> Iterator[Ref]:
+        """Iterate over the workspaces of these conversations and, with None, over those of an owner that were last used
+        before then."""
 
     def close(self) -> None:
         """Destroy the workspaces of off-record conversations."""

@@ -9,8 +9,11 @@ import re
 from typing import Protocol
 
 from everthread.core.errors import ModelError
+from everthread.text.terms import terms
 
 MOST_CHARACTERS = 60
+FIRST_MESSAGES = 20
+"""How far from the beginning of a conversation the words of its title come."""
 _GREETING = re.compile(
     r"^(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))\b[^.!?,，。！\n]{0,20}[.!?,，。！\s]+"
     r"|(?:你好|您好|大家好|早上好|晚上好)[，。！!,\s]*)",
@@ -44,6 +47,14 @@ def title_by_rules(question: str) -> str | None:
         whole = cut.rpartition(" ")[0]
         text = (whole if len(whole) > MOST_CHARACTERS // 2 else cut).rstrip(" ,;:，；：、") + "…"
     return text.rstrip(".。") or None
+
+
+def may_quote(title: str, text: str, depth: int) -> bool:
+    """Whether a title may have been made from a message: it is what the rules would make of it, or shares a word with
+    it while the message is one of the first."""
+    if title == title_by_rules(text):
+        return True
+    return depth <= FIRST_MESSAGES and not set(terms(title)).isdisjoint(terms(text))
 
 
 def _first_sentence(question: str) -> str:

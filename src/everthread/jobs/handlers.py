@@ -13,13 +13,11 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
 from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, JobHandler
 from everthread.core.nouns import Message
-from everthread.history.titles import title_by_model, title_by_rules
+from everthread.history.titles import FIRST_MESSAGES, title_by_model, title_by_rules
 from everthread.recall.embedding import SemanticIndex, catch_up
 from everthread.recall.memory_extraction import ExtractionOptions, Extractor, extract_memories
 from everthread.runtime import Runtime
 
-_FIRST_MESSAGES = 20
-"""Among so many messages the first question is looked for."""
 _EXCHANGE = 4
 _BEGINNING = 2000
 """So many messages, and characters of each, a model is shown to name a conversation."""
@@ -51,7 +49,7 @@ async def _title(runtime: Runtime, job: Job) -> None:
         if conv.title is not None:
             return
         first = [
-            message async for message in conv.messages(limit=_FIRST_MESSAGES) if message.role in ("user", "assistant")
+            message async for message in conv.messages(limit=FIRST_MESSAGES) if message.role in ("user", "assistant")
         ]
         title = await _title_by_model(runtime, first) or _title_by_rules(first)
         if title is not None:

@@ -90,6 +90,34 @@ class ConversationWorkspaces:
         """Destroy the files of a conversation, or of everything an owner has, and return how many there were."""
         return await asyncio.to_thread(self._port.erase, owner, conversation)
 
+    async def finish_erasures(self) -> None:
+        """Destroy the files of what was erased, where a crash came between the text and the files, or they could not be
+        removed then."""
+        for ref in await self.left_by_erasures():
+            try:
+                await self.erase(*ref)
+            except StoreError as problem:  # no reason not to open: the next opening tries again
+                _LOG.warning("files of the erased conversation %r are left: %s", ref.id, problem)
+
+    async def left_by_erasures(self) -> list[Ref]:
+        """The erased conversations that still have files."""
+        if not self._port.root.is_dir():
+            return []
+        erased = await self._store.maintenance.erasures()
+        found = await asyncio.to_thread(
+            lambda: list(
+                self._port.used_before((owner, id, at) for owner, id, message, at in erased if message is None)
+            )
+        )
+        return [ref for ref in found if not await self._is_there(ref)]
+
+    async def _is_there(self, ref: Ref) -> bool:
+        try:
+            await self._store.conversations.get(ref)
+        except NotFound:
+            return False
+        return True
+
     async def close(self) -> None:
         """Destroy the workspaces of conversations that are off the record."""
         await asyncio.to_thread(self._port.close)

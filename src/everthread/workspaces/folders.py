@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -124,6 +124,18 @@ class FolderWorkspaces:
         count = sum(map(destroy, folders))
         destroy(place)
         return count
+
+    def used_before(self, erasures: Iterable[tuple[str, str | None, datetime]]) -> Iterator[Ref]:
+        for owner, conversation, at in erasures:
+            if conversation is not None:
+                if self._home(Ref(owner, conversation)).is_dir():
+                    yield Ref(owner, conversation)
+                continue
+            for about in self.root.glob(f"{owner_scope(owner)}/*/{_ABOUT}"):
+                with suppress(OSError, StoreError, KeyError):
+                    used_at = datetime.fromtimestamp((about.parent / _LEASE).stat().st_mtime, UTC)
+                    if used_at <= at:
+                        yield Ref(owner, _read_json(about, {})["conversation"])
 
     def close(self) -> None:
         for ref in self._off_record:

@@ -29,6 +29,7 @@ from everthread.core.log import BranchRow, Decision, Seen
 from everthread.core.notes import Note, Use, namespace_scope
 from everthread.core.nouns import ConversationInfo, EraseReport, Message, Ref
 from everthread.history.payload_json import decode_json
+from everthread.history.titles import may_quote
 from everthread.text.words import index_text
 
 LARGE_BYTES = 65_536
@@ -96,6 +97,15 @@ def traces_of(entries: Iterable[Entry]) -> list[bytes]:
         if said:
             found[said if len(said) >= _LONG_TEXT_BYTES else _packed(said)] = None
     return list(found)
+
+
+def title_quotes(title: str | None, erased: Iterable[Entry]) -> bool:
+    """Whether the title of a conversation may hold words of these messages."""
+    return title is not None and any(
+        may_quote(title, payloads.text(Message(entry).payload), entry.depth)
+        for entry in erased
+        if entry.raw is not None
+    )
 
 
 def texts_of(entries: Iterable[Entry]) -> list[str]:
@@ -276,7 +286,7 @@ def erase_report(
         conversations=reached.get("conversations", 0),
         entries=reached.get("entries", 0),
         reached=dict(reached),
-        cannot_reach=cannot_reach,
+        cannot_reach=cannot_reach if message is None else (*cannot_reach, QUOTES),
         erased_at=from_micros(now),
     )
 
@@ -379,3 +389,8 @@ CANNOT_REACH = (
     "ids of conversations and messages, which tombstones need to refuse late writes",
 )
 """What an erase report lists as beyond its reach, on any database."""
+QUOTES = (
+    "quotes of the message: in other messages and tool results, in what subagents were told, in copies of the "
+    "conversation and in other values of a graph's state; search for its words, and erase what is found"
+)
+"""And where it was one message: nobody knows which of the others repeat it."""

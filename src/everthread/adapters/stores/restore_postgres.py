@@ -18,6 +18,7 @@ from everthread.adapters.stores.postgres import PostgresStore, dump, erase, erro
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
+from everthread.adapters.stores.postgres.statements import ASIDE, HAS_ASIDE
 from everthread.adapters.stores.restore import Erasure, Restored
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
@@ -25,7 +26,6 @@ from everthread.core.errors import Conflict, NotFound, StoreDamaged
 from everthread.core.nouns import VerifyReport
 from everthread.history import verify as verifying
 
-ASIDE = "everthread_replacing"
 JOBS_ASIDE = f"{ASIDE}_jobs"
 
 PATIENCE = "SET lock_timeout = '10s'"
@@ -35,9 +35,6 @@ HOME = """
 SELECT relnamespace::regnamespace::text FROM pg_class
 WHERE oid = coalesce(to_regclass('schema_version'), to_regclass('alembic_version'))"""
 """The schema our tables are in, as the address finds it; no row when there are none."""
-
-HAS_ASIDE = f"SELECT to_regnamespace('{ASIDE}') IS NOT NULL"
-"""Whether a restore before this one was cut off."""
 
 OURS = """
 SELECT relname FROM pg_class

@@ -144,7 +144,7 @@ def refuse_newer(version: int) -> None:
 
 
 ERASE_RULES = {
-    "conversations": "title and metadata blanked, row kept as a tombstone",
+    "conversations": "title and metadata blanked, row kept as a tombstone; of a message: a title that may quote it",
     "branches": "numbers only: kept",
     "entries": "raw, salt and token count blanked; id, role and chain kept, commitment stored",
     "payloads": "row deleted; the blob it names is deleted when no other row names it",

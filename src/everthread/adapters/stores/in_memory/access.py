@@ -81,10 +81,14 @@ class InMemoryReplies:
             for place in mine:
                 del self._replies[place]
             return len(mine)
+        return self.blank(owner, conversation)
+
+    def blank(self, owner: str, conversation: str | None) -> int:
+        """Blank the replies that may quote a conversation; with None, a memory, which belongs to none."""
         about = [
             place
-            for place, (reply, _) in mine.items()
-            if not reply.is_erased and reply.conversation in (None, conversation)
+            for place, (reply, _) in self._replies.items()
+            if place[0] == owner and not reply.is_erased and reply.conversation in (None, conversation)
         ]
         for place in about:
             reply, begun_at = self._replies[place]

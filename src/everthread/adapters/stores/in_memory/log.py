@@ -36,8 +36,9 @@ class InMemoryConversations:
             raise Erased(f"conversation {new.id!r} was erased; its id cannot be used again")
         if known is not None:
             raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
-        if new.parent_id is not None:
-            self._database.row(Ref(new.owner, new.parent_id))
+        off_record = new.off_record
+        if new.parent_id is not None:  # they speak of the same things
+            off_record |= self._database.row(Ref(new.owner, new.parent_id)).info.off_record
         now = from_micros(to_micros(new.created_at or self._database.clock()))
         info = ConversationInfo(
             owner=new.owner,
@@ -46,7 +47,7 @@ class InMemoryConversations:
             title=new.title,
             metadata=json.loads(new.metadata),
             is_active=True,
-            off_record=new.off_record,
+            off_record=off_record,
             created_at=now,
             updated_at=now,
             deleted_at=None,

@@ -15,7 +15,14 @@ from everthread.adapters.stores.in_memory.log import handed_out
 from everthread.adapters.stores.in_memory.notes import InMemoryNotes
 from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryDatabase
 from everthread.adapters.stores.in_memory.turns import InMemoryTurns
-from everthread.adapters.stores.layout import CANNOT_REACH, erase_report, memory_erased, texts_of, traces_of
+from everthread.adapters.stores.layout import (
+    CANNOT_REACH,
+    erase_report,
+    memory_erased,
+    texts_of,
+    title_quotes,
+    traces_of,
+)
 from everthread.adapters.vectors.in_memory import InMemoryVectors
 from everthread.context.quotes import summary_block
 from everthread.core.chain import commitment_of
@@ -58,7 +65,7 @@ class InMemoryMaintenance:
         summary_block.cache_clear()
         if conversation is None and message is not None:
             return self._erase_memory(owner, message)
-        rows = self._database.living(owner, conversation)
+        rows = self._database.living(owner, conversation, with_children=message is None)
         if not rows and conversation is not None:
             raise NotFound(f"no conversation {conversation!r}")
         if message is not None and not any(_to_erase(row, message) for row in rows):
@@ -69,6 +76,9 @@ class InMemoryMaintenance:
             seqs = None if message is None else [entry.seq for entry in row.by_id(message)]
             reached["notes"] += self._notes.erase(owner, row.info.id, seqs)
             said = texts_of(_to_erase(row, message)) if message is not None else []
+            if message is not None and title_quotes(row.info.title, _to_erase(row, message)):
+                row.info = replace(row.info, title=None)
+                reached["titles"] += 1
             self._turns.forget(Ref(owner, row.info.id), message, said, reached)
             seqs = None if message is None else [entry.seq for entry in _to_erase(row, message)]
             reached["vectors"] += self._vectors.forget_now(owner, row.info.id, seqs=seqs)
@@ -79,13 +89,16 @@ class InMemoryMaintenance:
             reached["items"] += self._items.forget(owner)
             reached["notes"] += self._notes.erase(owner, None, None)
             reached["api_keys"] += self._api_keys.forget(owner)
-        reached["replies"] += self._replies.forget(owner, conversation)
-        self._erasures.append((owner, conversation, message, now))
+        # Those of an owner as a whole; else one after the other, a conversation and those of its subagents.
+        for id in [None] if conversation is None else [row.info.id for row in rows]:
+            reached["replies"] += self._replies.forget(owner, id)
+            self._erasures.append((owner, id, message, now))
         return erase_report(owner, conversation, message, reached, CANNOT_REACH, to_micros(now))
 
     def _erase_memory(self, owner: str, id: str) -> EraseReport:
         if not self._notes.erase_memory(owner, id):
             raise NotFound(f"no memory {id!r}")
+        self._replies.blank(owner, None)
         now = self._database.clock()
         self._erasures.append((owner, None, id, now))
         return memory_erased(owner, id, CANNOT_REACH, to_micros(now))

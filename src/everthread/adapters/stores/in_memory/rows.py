@@ -308,12 +308,16 @@ class InMemoryDatabase:
             raise NotFound(f"no conversation {ref.id!r}")
         return row
 
-    def living(self, owner: str, conversation: str | None) -> Sequence[ConversationRow]:
-        """An owner's conversations, or one of them, oldest first."""
+    def living(self, owner: str, conversation: str | None, *, with_children: bool = False) -> Sequence[ConversationRow]:
+        """An owner's conversations, or one of them, also with those of its subagents, oldest first."""
+        family = {conversation}
+        for ref, row in self.rows.items() if with_children else ():  # a parent is older than its children
+            if ref.owner == owner and row.info.parent_id is not None and row.info.parent_id in family:
+                family.add(ref.id)
         return [
             row
             for ref, row in self.rows.items()
-            if ref.owner == owner and not row.is_erased and conversation in (None, ref.id)
+            if ref.owner == owner and not row.is_erased and (conversation is None or ref.id in family)
         ]
 
     def erased_seqs(self, ref: Ref) -> frozenset[int]:

@@ -78,10 +78,14 @@ class PostgresReplies:
 async def forget(connection: Connection, owner: str, conversation: str | None) -> dict[str, int]:
     """Erase API keys and stored replies."""
     if conversation is not None:
-        blanked = await connection.execute(sql.BLANK_REPLIES, b"", b"[]", b"", owner, conversation)
-        return {"replies": _count(blanked)}
+        return {"replies": await blank_replies(connection, owner, conversation)}
     keys = _count(await connection.execute(sql.DELETE_KEYS_OF, owner))
     return {"api_keys": keys, "replies": _count(await connection.execute(sql.DELETE_REPLIES_OF, owner))}
+
+
+async def blank_replies(connection: Connection, owner: str, conversation: str | None) -> int:
+    """Destroy what replies say, or may say, of a conversation; with None, of a memory, which belongs to none."""
+    return _count(await connection.execute(sql.BLANK_REPLIES, b"", b"[]", b"", owner, conversation))
 
 
 def _count(status: str) -> int:

@@ -30,7 +30,7 @@ class PostgresConversations:
     async def create(self, new: NewConversation) -> ConversationInfo:
         now = self._database.now()
         info = await self._database.pool.write(lambda c: _create(c, new, now))
-        if new.off_record:
+        if info.off_record:
             self.off_record.add(Ref(new.owner, new.id))
         return info
 
@@ -71,10 +71,15 @@ class PostgresConversations:
 
 async def _create(connection: Connection, new: NewConversation, now: int) -> ConversationInfo:
     await _refuse_known(connection, new)
-    parent = None if new.parent_id is None else await _parent(connection, new.owner, new.parent_id)
+    parent, off_record = None, new.off_record
+    if new.parent_id is not None:
+        row = await connection.fetchrow(sql.CONVERSATION_STATE, new.owner, new.parent_id)
+        if row is None or row[1] is not None:
+            raise NotFound(f"no parent conversation {new.parent_id!r}")
+        parent, off_record = row[0], off_record or bool(row[2])  # they speak of the same things
     chain = genesis(new.owner, new.id)
     at = now if new.created_at is None else to_micros(new.created_at)
-    values = (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), at, chain)
+    values = (new.owner, new.id, parent, new.title, new.metadata, int(off_record), at, chain)
     if await connection.fetchval(sql.CREATE_CONVERSATION, *values) is None:
         await _refuse_known(connection, new)
     reach("create.written")
@@ -87,14 +92,6 @@ async def _refuse_known(connection: Connection, new: NewConversation) -> None:
         raise Erased(f"conversation {new.id!r} was erased; its id cannot be used again")
     if known is not None:
         raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
-
-
-async def _parent(connection: Connection, owner: str, id: str) -> int:
-    row = await connection.fetchrow(sql.CONVERSATION_STATE, owner, id)
-    if row is None or row[1] is not None:
-        raise NotFound(f"no parent conversation {id!r}")
-    number: int = row[0]
-    return number
 
 
 async def numbered_conversations(

@@ -8,6 +8,7 @@ between, or somebody still reads the old rows, the note is unfinished and the ne
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,14 @@ from dataclasses import replace
 import asyncpg
 
 from everthread.adapters.jobs import postgres_statements as jobs
-from everthread.adapters.stores.layout import CANNOT_REACH, erase_report, memory_erased, texts_of, traces_of
+from everthread.adapters.stores.layout import (
+    CANNOT_REACH,
+    erase_report,
+    memory_erased,
+    texts_of,
+    title_quotes,
+    traces_of,
+)
 from everthread.adapters.stores.postgres import access, compactions, log, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
@@ -37,6 +45,7 @@ BEYOND_REACH = (
 STILL_SEEN = "old rows that another transaction still reads (the next opening of the database removes them)"
 NOT_OWNED = "old rows of tables that this user does not own (the next opening by their owner removes them)"
 NOT_REWRITTEN = "old rows of tables that could not be rewritten (the next opening of the database tries again)"
+LEFT_BY_RESTORE = f"tables in the schema {sql.ASIDE}, which a killed restore left (restore again, or drop the schema)"
 
 _ABOUT = {
     "agent_checkpoints": sql.DELETE_CHECKPOINTS_ABOUT,
@@ -58,20 +67,26 @@ async def blank(
     """Destroy text and salts, in a transaction."""
     if conversation is None and message is not None:
         return await _erase_memory(connection, owner, message, now)
-    numbers = [row[0] for row in await connection.fetch(sql.LOCK_ERASE_TARGETS, owner, conversation)]
-    if not numbers and conversation is not None:
+    found = await connection.fetch(sql.LOCK_ERASE_TARGETS, owner, conversation, message is None)
+    if not found and conversation is not None:
         raise NotFound(f"no conversation {conversation!r}")
+    numbers = [row[0] for row in found]
+    # Those of an owner as a whole; else one after the other, a conversation and those of its subagents.
+    named = [None] if conversation is None else [conversation] if message is not None else [row[1] for row in found]
     seqs = None if message is None else [row[0] for row in await connection.fetch(sql.SEQS_OF, owner, numbers, message)]
-    gone = _count(await notes.erase(connection, owner, conversation, seqs))
-    reached = {**await _blank_all(connection, owner, numbers, message, now, blobs), "notes": gone}
+    reached = Counter({"notes": 0})
+    for id in named:
+        reached["notes"] += _count(await notes.erase(connection, owner, id, seqs))
+    reached.update(await _blank_all(connection, owner, numbers, message, now, blobs))
     if conversation is None:
         reached["items"] = _count(await connection.execute(sql.DELETE_ITEMS_OF, owner))
         reached["import_sources"] = _count(await connection.execute(sql.DELETE_SOURCES_OF, owner))
-    reached.update(await access.forget(connection, owner, conversation))
+    for id in named:
+        reached.update(await access.forget(connection, owner, id))
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
     reach("erase.payloads_blanked")
-    await connection.execute(sql.INSERT_ERASURE, owner, conversation, message, now)
+    await connection.executemany(sql.INSERT_ERASURE, [(owner, id, message, now) for id in named])
     reach("erase.recorded")
     return erase_report(owner, conversation, message, reached, BEYOND_REACH, now)
 
@@ -79,6 +94,7 @@ async def blank(
 async def _erase_memory(connection: Connection, owner: str, id: str, now: int) -> EraseReport:
     if not _count(await notes.erase_memory(connection, owner, id)):
         raise NotFound(f"no memory {id!r}")
+    await access.blank_replies(connection, owner, None)
     await connection.execute(sql.INSERT_ERASURE, owner, None, id, now)
     reach("erase.recorded")
     return memory_erased(owner, id, BEYOND_REACH, now)
@@ -105,6 +121,10 @@ async def _blank_all(
         reached["compactions"] = await _destroy_summaries(connection, owner, numbers, message)
         reached["answers"] = await _blank_answers(connection, owner, numbers, message)
         await turns.forget_message(connection, owner, numbers, message, texts_of(targets), reached)
+        reached["titles"] = 0
+        for number, title in await connection.fetch(sql.TITLES, owner, numbers):
+            if title_quotes(title, targets):
+                reached["titles"] += _count(await connection.execute(sql.BLANK_TITLE, owner, number))
     else:
         reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, owner, numbers))
         reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, owner, numbers))
@@ -182,6 +202,8 @@ async def rewrite(connection: Connection, now: int, *, wait: bool) -> Sequence[s
     if not left:
         reach("erase.compacted")
         await connection.execute(sql.FINISH_ERASURES, unfinished, now)
+    if await connection.fetchval(sql.HAS_ASIDE):
+        return (*left, LEFT_BY_RESTORE)
     return left
 
 

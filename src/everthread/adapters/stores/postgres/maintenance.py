@@ -29,7 +29,10 @@ class PostgresMaintenance:
     async def finish_what_a_crash_left(self) -> None:
         """Erase off-record conversations left by a crash, and complete interrupted erasures."""
         old = to_micros(self._database.clock() - _LEFT_BEHIND)
-        left = await self._database.pool.read(lambda c: c.fetch(sql.STALE_OFF_RECORD, old))
+        left = [
+            *await self._database.pool.read(lambda c: c.fetch(sql.STALE_OFF_RECORD, old)),
+            *await self._database.pool.read(lambda c: c.fetch(sql.LEFT_BY_ERASED_PARENTS)),
+        ]
         await self.erase_all([Ref(*row) for row in left])
         if await self._database.pool.read(lambda c: c.fetch(sql.UNFINISHED_ERASURES)):
             await self._rewrite(wait=False)

@@ -57,7 +57,7 @@ INSERT INTO branches (owner, conversation, number, parent, fork_seq, leaf_seq, l
 SELECT $1, number, 0, NULL, 0, 0, 0, $7 FROM made RETURNING conversation"""
 """A conversation starts active, empty and with one branch; no row when somebody else has just made it."""
 
-CONVERSATION_STATE = "SELECT number, erased_at FROM conversations WHERE owner = $1 AND id = $2"
+CONVERSATION_STATE = "SELECT number, erased_at, off_record FROM conversations WHERE owner = $1 AND id = $2"
 """Whether an owner has, or had, a conversation."""
 
 GET_CONVERSATION = f"{_CONVERSATION} WHERE c.owner = $1 AND c.id = $2 AND c.erased_at IS NULL"
@@ -557,7 +557,7 @@ DELETE FROM replies WHERE owner = $1 AND idempotency_key = $2 AND request = $3 A
 BLANK_REPLIES = """
 UPDATE replies SET request = $1, headers = $2, body = $3, status = 0
 WHERE owner = $4 AND (conversation = $5 OR conversation IS NULL) AND length(request) > 0"""
-"""Destroy what answers say, or may say, of a conversation; the keys stay."""
+"""Destroy what answers say, or may say, of a conversation; with NULL, of none that is named; the keys stay."""
 
 DELETE_REPLIES_OF = "DELETE FROM replies WHERE owner = $1"
 """Destroy the answers to an owner."""
@@ -650,9 +650,23 @@ WHERE c.deleted_at IS NULL AND {is_place("place")}
 # -- erasing ---------------------------------------------------------------------------------------------------
 
 LOCK_ERASE_TARGETS = """
-SELECT number FROM conversations
-WHERE owner = $1 AND ($2::text IS NULL OR id = $2) AND erased_at IS NULL ORDER BY number FOR UPDATE"""
-"""The conversations an erase reaches; nobody writes to them until it is done."""
+SELECT number, id FROM conversations
+WHERE owner = $1 AND erased_at IS NULL AND number IN (
+    WITH RECURSIVE family (number) AS (
+        SELECT number FROM conversations WHERE owner = $1 AND ($2::text IS NULL OR id = $2)
+        UNION
+        SELECT c.number FROM family JOIN conversations c ON c.owner = $1 AND c.parent_number = family.number AND $3
+    )
+    SELECT number FROM family
+) ORDER BY number FOR UPDATE"""
+"""The conversations an erase reaches; of one that was erased before, those of its subagents that are left. Nobody
+writes to them until it is done."""
+
+LEFT_BY_ERASED_PARENTS = """
+SELECT c.owner, c.id FROM conversations c
+JOIN conversations p ON p.owner = c.owner AND p.number = c.parent_number
+WHERE c.parent_number IS NOT NULL AND c.erased_at IS NULL AND p.erased_at IS NOT NULL"""
+"""What an erase left that was interrupted between a conversation and those of its subagents, as it once could be."""
 
 _TO_ERASE = f"""
 e.owner = $1 AND e.conversation = ANY($2::bigint[]) AND ($3::text IS NULL OR e.id = $3 AND e.kind <> {Kind.MARK:d})"""
@@ -742,6 +756,12 @@ UPDATE answers SET body = $4, receipts = $5 WHERE owner = $1 AND conversation = 
 DELETE_ANSWERS = "DELETE FROM answers WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Forget the answers of conversations: the hash of a short body could be guessed."""
 
+TITLES = "SELECT number, title FROM conversations WHERE owner = $1 AND number = ANY($2::bigint[])"
+"""The titles of conversations."""
+
+BLANK_TITLE = "UPDATE conversations SET title = NULL WHERE owner = $1 AND number = $2"
+"""Take a conversation's title away, which quotes an erased message."""
+
 BLANK_CONVERSATIONS = """
 UPDATE conversations SET title = NULL, metadata = '{}', erased_at = $3, updated_at = $3
 WHERE owner = $1 AND number = ANY($2::bigint[])"""
@@ -781,11 +801,18 @@ REWRITTEN_TABLES = (
 )  # fmt: skip
 """The tables an erase takes text from."""
 
+ASIDE = "everthread_replacing"
+"""The schema into which a restore moves the tables it replaces."""
+
+HAS_ASIDE = f"SELECT to_regnamespace('{ASIDE}') IS NOT NULL"
+"""Whether a restore was cut off, and left them there."""
+
 REWRITE_PATIENCE = "SET lock_timeout = '10s'; SET statement_timeout = 0"
 """How long a rewrite waits for those who read a table, while newcomers wait behind it; itself it may take long."""
 
-REWRITE = "VACUUM (FULL) {table}"
-"""Write a table and its indexes anew, without dead rows; the table's name comes from the fixed list."""
+REWRITE = "VACUUM (FULL, ANALYZE) {table}"
+"""Write a table and its indexes anew, without dead rows, and its statistics, which hold common values of its columns;
+the table's name comes from the fixed list."""
 
 FILES = "SELECT pg_relation_filenode(name::regclass) FROM unnest($1::text[]) AS name"
 """The files of tables: other ones after a rewrite."""

@@ -76,7 +76,11 @@ class SqliteReplies:
 def forget(connection: sqlite3.Connection, owner: str, conversation: str | None) -> dict[str, int]:
     """Erase API keys and stored replies."""
     if conversation is not None:
-        blanked = connection.execute(sql.BLANK_REPLIES, (b"", b"[]", b"", owner, conversation)).rowcount
-        return {"replies": blanked}
+        return {"replies": blank_replies(connection, owner, conversation)}
     keys = connection.execute(sql.DELETE_KEYS_OF, (owner,)).rowcount
     return {"api_keys": keys, "replies": connection.execute(sql.DELETE_REPLIES_OF, (owner,)).rowcount}
+
+
+def blank_replies(connection: sqlite3.Connection, owner: str, conversation: str | None) -> int:
+    """Destroy what replies say, or may say, of a conversation; with None, of a memory, which belongs to none."""
+    return connection.execute(sql.BLANK_REPLIES, (b"", b"[]", b"", owner, conversation)).rowcount

@@ -32,7 +32,7 @@ class SqliteConversations:
     async def create(self, new: NewConversation) -> ConversationInfo:
         now = self._database.now()
         info = await self._database.engine.write(lambda c: _create(c, new, now))
-        if new.off_record:
+        if info.off_record:
             self.off_record.add(Ref(new.owner, new.id))
         return info
 
@@ -81,17 +81,17 @@ def _create(connection: sqlite3.Connection, new: NewConversation, now: int) -> C
         raise Erased(f"conversation {new.id!r} was erased; its id cannot be used again")
     if known is not None:
         raise Conflict(f"conversation {new.id!r} exists already; get it, or choose another id")
-    parent = None
+    parent, off_record = None, new.off_record
     if new.parent_id is not None:
         row = connection.execute(sql.CONVERSATION_STATE, (new.owner, new.parent_id)).fetchone()
         if row is None or row[1] is not None:
             raise NotFound(f"no parent conversation {new.parent_id!r}")
-        parent = row[0]
+        parent, off_record = row[0], off_record or bool(row[2])  # they speak of the same things
     chain = genesis(new.owner, new.id)
     at = now if new.created_at is None else to_micros(new.created_at)
     number = connection.execute(
         sql.CREATE_CONVERSATION,
-        (new.owner, new.id, parent, new.title, new.metadata, int(new.off_record), at, at, chain),
+        (new.owner, new.id, parent, new.title, new.metadata, int(off_record), at, at, chain),
     ).lastrowid
     connection.execute(sql.INSERT_BRANCH, (number, 0, None, 0, 0, 0, at))
     reach("create.written")

@@ -18,6 +18,7 @@ from everthread.adapters.stores.layout import (
     is_indexed,
     memory_erased,
     texts_of,
+    title_quotes,
     traces_of,
     words_of,
 )
@@ -43,11 +44,12 @@ def blank(
     """Destroy text and salts, in the writer's transaction."""
     if conversation is None and message is not None:
         return _erase_memory(connection, owner, message, now)
-    numbers = [row[0] for row in connection.execute(sql.ERASE_TARGETS, (owner, conversation, conversation))]
-    if not numbers and conversation is not None:
+    which = {"owner": owner, "id": conversation, "with_children": message is None}
+    ids = dict(connection.execute(sql.ERASE_TARGETS, which).fetchall())
+    if not ids and conversation is not None:
         raise NotFound(f"no conversation {conversation!r}")
     reached: Counter[str] = Counter()
-    for number in numbers:
+    for number in ids:
         targets = list(_to_erase(connection, number, message)) if message is not None else []
         traces = traces_of(targets) if message is not None else None
         seqs = [entry.seq for entry in targets]
@@ -63,6 +65,8 @@ def blank(
             reached["answers"] += _blank_answers(connection, number, message)
             connection.execute(jobs.FORGET_ERRORS, (number,))
             turns.forget_message(connection, number, message, texts_of(targets), reached)
+            if title_quotes(connection.execute(sql.TITLE, (number,)).fetchone()[0], targets):
+                reached["titles"] += connection.execute(sql.BLANK_TITLE, (number,)).rowcount
         else:
             reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
@@ -77,16 +81,19 @@ def blank(
             reached["uses"] += connection.execute(notes.FORGET_USES, (number,)).rowcount
             turns.forget(connection, number, reached)
             reached["conversations"] += 1
-    if message is None:
-        reached["notes"] += notes.erase(connection, owner, conversation, None)
+    # Those of an owner as a whole; else one after the other, a conversation and those of its subagents.
+    named = [None] if conversation is None else [conversation] if message is not None else list(ids.values())
+    for id in named:
+        if message is None:
+            reached["notes"] += notes.erase(connection, owner, id, None)
+        reached.update(access.forget(connection, owner, id))
     if conversation is None:
         reached["items"] += connection.execute(sql.DELETE_ITEMS_OF, (owner,)).rowcount
         reached["import_sources"] += connection.execute(sql.DELETE_SOURCES_OF, (owner,)).rowcount
-    reached.update(access.forget(connection, owner, conversation))
     if message is not None and not reached["entries"]:
         raise NotFound(f"no message {message!r} in conversation {conversation!r}")
     reach("erase.payloads_blanked")
-    connection.execute(sql.INSERT_ERASURE, (owner, conversation, message, now))
+    connection.executemany(sql.INSERT_ERASURE, [(owner, id, message, now) for id in named])
     reach("erase.recorded")
     return erase_report(owner, conversation, message, reached, CANNOT_REACH, now)
 
@@ -94,6 +101,7 @@ def blank(
 def _erase_memory(connection: sqlite3.Connection, owner: str, id: str, now: int) -> EraseReport:
     if not notes.erase_memory(connection, owner, id):
         raise NotFound(f"no memory {id!r}")
+    access.blank_replies(connection, owner, None)
     connection.execute(sql.INSERT_ERASURE, (owner, None, id, now))
     reach("erase.recorded")
     return memory_erased(owner, id, CANNOT_REACH, now)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from everthread.adapters.stores.restore import unfinished
 from everthread.adapters.stores.sqlite import blobs, compactions, erase, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.conversations import conversation_infos
@@ -31,7 +32,12 @@ class SqliteMaintenance:
     async def finish_what_a_crash_left(self) -> None:
         """Erase off-record conversations left by a crash, and complete interrupted erasures."""
         old = to_micros(self._database.clock() - _LEFT_BEHIND)
-        for row in await self._database.engine.read(lambda c: c.execute(sql.STALE_OFF_RECORD, (old,)).fetchall()):
+
+        def left(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+            stale = connection.execute(sql.STALE_OFF_RECORD, (old,)).fetchall()
+            return [*stale, *connection.execute(sql.LEFT_BY_ERASED_PARENTS).fetchall()]
+
+        for row in await self._database.engine.read(left):
             await self.erase_if_there(Ref(*row))
         if await self._database.engine.read(lambda c: c.execute(sql.UNFINISHED_ERASURES).fetchone()[0]):
             await self._rewrite()
@@ -55,8 +61,19 @@ class SqliteMaintenance:
 
         report = await engine.write(work)
         compactions.forget_known()
-        left = (*await self._rewrite(), *await self._delete_doomed_blobs())
+        left = (*await self._rewrite(), *await self._delete_doomed_blobs(), *self._remove_unfinished_restore())
         return replace(report, cannot_reach=(*report.cannot_reach, *left))
+
+    def _remove_unfinished_restore(self) -> Sequence[str]:
+        """A restore that was killed leaves a copy of its backup beside the file, with what was erased in it. None can
+        be at work now: it holds the file locked, and we wrote to it."""
+        try:
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                copy = unfinished(self._database.engine.path)
+                copy.with_name(f"{copy.name}{suffix}").unlink(missing_ok=True)
+        except OSError as problem:
+            return (f"the copy that a killed restore left at {copy}: {problem.strerror}; remove it",)
+        return ()
 
     async def _rewrite(self) -> Sequence[str]:
         now = self._database.now()

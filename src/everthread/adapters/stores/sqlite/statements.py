@@ -92,7 +92,7 @@ INSERT OR REPLACE INTO branches (conversation, number, parent, fork_seq, leaf_se
 VALUES (?, ?, ?, ?, ?, ?, ?)"""
 """Write a branch, new or as another one becomes active."""
 
-CONVERSATION_STATE = "SELECT number, erased_at FROM conversations WHERE owner = ? AND id = ?"
+CONVERSATION_STATE = "SELECT number, erased_at, off_record FROM conversations WHERE owner = ? AND id = ?"
 """Whether an owner has, or had, a conversation."""
 
 GET_CONVERSATION = f"{_CONVERSATION} WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL"
@@ -342,8 +342,19 @@ WHERE c.owner = ? AND c.deleted_at IS NULL AND {is_place("place")}
 """Messages by the keys of their place or of a revision, in their newest revision; none that is deleted or erased."""
 
 ERASE_TARGETS = """
-SELECT number FROM conversations WHERE owner = ? AND (? IS NULL OR id = ?) AND erased_at IS NULL"""
-"""The conversations an erase reaches."""
+WITH RECURSIVE family (number) AS (
+    SELECT number FROM conversations WHERE owner = :owner AND (:id IS NULL OR id = :id)
+    UNION
+    SELECT c.number FROM family JOIN conversations c ON c.parent_number = family.number AND :with_children
+)
+SELECT c.number, c.id FROM family JOIN conversations c ON c.number = family.number
+WHERE c.erased_at IS NULL ORDER BY c.number"""
+"""The conversations an erase reaches; of one that was erased before, those of its subagents that are left."""
+
+LEFT_BY_ERASED_PARENTS = """
+SELECT c.owner, c.id FROM conversations c JOIN conversations p ON p.number = c.parent_number
+WHERE c.parent_number IS NOT NULL AND c.erased_at IS NULL AND p.erased_at IS NOT NULL"""
+"""What an erase left that was interrupted between a conversation and those of its subagents, as it once could be."""
 
 ENTRIES_TO_ERASE = f"""
 SELECT {ENTRY} FROM entries e
@@ -367,6 +378,12 @@ BLANK_ANSWER = "UPDATE answers SET body = ?, receipts = ? WHERE conversation = ?
 
 DELETE_ANSWERS = "DELETE FROM answers WHERE conversation = ?"
 """Forget the answers of a conversation: the hash of a short body could be guessed."""
+
+TITLE = "SELECT title FROM conversations WHERE number = ?"
+"""The title of a conversation."""
+
+BLANK_TITLE = "UPDATE conversations SET title = NULL WHERE number = ?"
+"""Take a conversation's title away, which quotes an erased message."""
 
 BLANK_CONVERSATION = (
     "UPDATE conversations SET title = NULL, metadata = '{}', erased_at = ?, updated_at = ? WHERE number = ?"
@@ -769,7 +786,7 @@ DELETE FROM replies WHERE owner = ? AND idempotency_key = ? AND request = ? AND 
 BLANK_REPLIES = """
 UPDATE replies SET request = ?, headers = ?, body = ?, status = 0
 WHERE owner = ? AND (conversation = ? OR conversation IS NULL) AND length(request) > 0"""
-"""Destroy what answers say, or may say, of a conversation; the keys stay."""
+"""Destroy what answers say, or may say, of a conversation; with None, of none that is named; the keys stay."""
 
 DELETE_REPLIES_OF = "DELETE FROM replies WHERE owner = ?"
 """Destroy the answers to an owner."""
