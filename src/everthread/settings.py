@@ -197,6 +197,10 @@ class Settings(BaseSettings):
     """How long one may wait before it is refused."""
     max_streams: int = Field(default=4096, ge=0, le=1_000_000)
     """How many event streams a process keeps open; who wants to follow one more is refused. 0: any number."""
+    max_streams_per_owner: int = Field(default=1000, ge=0, le=1_000_000)
+    """How many of them one owner may have. 0: any number."""
+    max_connections: int = Field(default=8192, ge=0, le=1_000_000)
+    """How many connections a process accepts, of what the system lets it open; the others are told to come back."""
     require_key: bool | None = None
     """Whether a key or token is needed on a loopback address too, as behind a reverse proxy. Unless it is set, as soon
     as there are keys or a way to verify tokens, and for requests that say a proxy forwarded them."""

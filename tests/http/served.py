@@ -40,9 +40,17 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def listening(app: FastAPI) -> AsyncIterator[str]:
+async def listening(app: FastAPI, protocol: type[asyncio.Protocol] | None = None) -> AsyncIterator[str]:
     """The app on a port of its own, in this loop."""
-    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, timeout_graceful_shutdown=1, ws="none")
+    config = uvicorn.Config(
+        app,
+        port=0,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+        ws="none",
+        http=protocol or "auto",
+    )
     server = _Server(config)
     task = asyncio.create_task(server._serve())
     await server.is_listening.wait()

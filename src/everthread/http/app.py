@@ -62,7 +62,7 @@ def create_app(
         running=settings.max_running_turns, waiting=settings.max_waiting_turns, wait_seconds=settings.max_wait_seconds
     )
     admission = Admission(limits, metrics.count_admission)
-    streams = EventStreams(settings.max_streams)
+    streams = EventStreams(settings.max_streams, settings.max_streams_per_owner)
     metrics.watch(admission, streams)
     app = FastAPI(
         title="everthread",

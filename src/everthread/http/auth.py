@@ -1,30 +1,35 @@
 """Who calls: the holder of an API key, the bearer of a token, or, where the server is open only to its own machine,
 whoever sits at it (the owner `local`). And how often they may.
 
-A wrong key and a revoked one get the same response. On an open server nobody must lend others their place on the
-machine: a browser does for other sites, so a foreign `Host` (a name that was made to point here) and a foreign `Origin`
-are refused, except for the origins that the setting `cors_origins` names one by one; a proxy does for everybody, so what
-says that it was forwarded is refused too. And once there are keys, the server has several users: then everybody needs
-one, unless `require_key` is false.
+A wrong key and a revoked one get the same response. Event streams may be open for days, so while one is, it is checked
+again and again whether the key still holds, and the stream ends with the token.
+
+On an open server nobody must lend others their place on the machine. A browser does for other sites, so a foreign
+`Host` (a name that was made to point here) and a foreign `Origin` are refused, except for the origins that the setting
+`cors_origins` names one by one. A proxy does for everybody, so what says that it was forwarded is refused too. And once
+there are keys, the server has several users: then everybody needs one, unless `require_key` is false.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 import jwt
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from everthread.core.access import ApiKeys, parts_of
-from everthread.core.errors import EverthreadError, Invalid
+from everthread.core.errors import EverthreadError, Invalid, StoreError
 from everthread.core.ids import LOCAL, check_id
 from everthread.http.errors import HttpProblem, problem_response
+from everthread.http.sse import is_event_stream, receive_until
 from everthread.settings import Settings
 
 OPEN_PATHS = frozenset({"/", "/icon.svg", "/healthz", "/readyz", "/ok", "/openapi.json"})
@@ -34,6 +39,12 @@ _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forw
 """What proxies add to a request."""
 _KEYS_SECONDS = 1.0
 """For how long it is believed that there are keys, or none: a server without any asks at every request."""
+RECHECK_SECONDS = 5.0
+"""How long after its key was revoked a stream may go on."""
+_KEYS_LIFE_SECONDS = 300.0
+_KEYS_PAUSE_SECONDS = 10.0
+"""For how long the address of the signing keys is left alone after it was asked, whatever it said: else whoever sends
+tokens that nobody signed would decide how often it is asked."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _SHARED_SECRET_ALGORITHMS = ("HS256", "HS384", "HS512")
 _PUBLIC_KEY_ALGORITHMS = (
@@ -50,6 +61,8 @@ class Caller:
     is_admin: bool = False
     """Whether they may see and change what concerns all owners."""
     key_id: str | None = None
+    expires_at: float | None = None
+    """When their token ends, in seconds since 1970."""
 
 
 LOCAL_CALLER = Caller(owner=LOCAL, via="local", is_admin=True)
@@ -95,7 +108,50 @@ class AuthMiddleware:
             await problem_response(problem)(scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
-        await self._app(scope, receive, send)
+        if caller.via == "local":
+            await self._app(scope, receive, send)
+        else:
+            await self._serve_while_admitted(caller, scope, receive, send)
+
+    async def _serve_while_admitted(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
+        """A response; if it is an event stream, only for as long as the caller may have it. At its end the app hears
+        that its client has gone, and the client, from `EventStreamMiddleware`, that the response is complete."""
+        refused = asyncio.Event()
+        watch: asyncio.Task[None] | None = None
+
+        async def watched_send(message: Message) -> None:
+            nonlocal watch
+            if message["type"] == "http.response.start" and is_event_stream(message):
+                watch = asyncio.create_task(self._watch(caller, refused))
+            if not refused.is_set():
+                await send(message)
+
+        async def watched_receive() -> Message:
+            return await (receive() if watch is None else receive_until(refused, receive))
+
+        try:
+            await self._app(scope, watched_receive, watched_send)
+        finally:
+            if watch is not None:
+                watch.cancel()
+
+    async def _watch(self, caller: Caller, refused: asyncio.Event) -> None:
+        """Say when a caller is no longer let in."""
+        while await self._is_still_admitted(caller):
+            left = RECHECK_SECONDS if caller.expires_at is None else max(0.0, caller.expires_at - time.time())
+            await asyncio.sleep(min(RECHECK_SECONDS, left))
+        refused.set()
+
+    async def _is_still_admitted(self, caller: Caller) -> bool:
+        if caller.expires_at is not None and time.time() >= caller.expires_at:
+            return False
+        if caller.key_id is None:
+            return True
+        try:
+            key = await self._keys.get(caller.key_id)
+        except StoreError:  # a database that is away for a moment revokes nothing
+            return True
+        return key is not None and key.revoked_at is None
 
     async def _authenticate(self, headers: Headers) -> Caller:
         credential = _credential(headers)
@@ -111,8 +167,7 @@ class AuthMiddleware:
             if key is not None and key.opens_with(parts[1]):
                 return Caller(owner=key.owner, via="key", is_admin=key.is_admin, key_id=key.id)
         elif self._tokens is not None:
-            owner, is_admin = await self._tokens.verify(credential)
-            return Caller(owner=owner, via="token", is_admin=is_admin)
+            return await self._tokens.verify(credential)
         raise _unauthorized("invalid or revoked API key")
 
     async def _check_nobody_else(self, headers: Headers) -> None:
@@ -245,7 +300,7 @@ class TokenVerifier:
         if secret is not None and len(secret) < 32:
             raise Invalid("must have at least 32 characters; a shorter one can be guessed", field="jwt_secret")
         self._secret = secret
-        self._jwks = None if jwks_url is None else jwt.PyJWKClient(jwks_url, lifespan=300, timeout=5)
+        self._signing_keys = None if jwks_url is None else SigningKeys(jwks_url)
         self._audience = audience
         self._issuer = issuer
 
@@ -259,8 +314,8 @@ class TokenVerifier:
             secret=secret, jwks_url=settings.jwt_jwks_url, audience=settings.jwt_audience, issuer=settings.jwt_issuer
         )
 
-    async def verify(self, token: str) -> tuple[str, bool]:
-        """The owner that a token speaks for, and whether as an admin."""
+    async def verify(self, token: str) -> Caller:
+        """Whom a token speaks for."""
         try:
             claims = self._claims(token, await self._key(token))
             owner = check_id(claims.get("sub"), "sub")
@@ -281,20 +336,63 @@ class TokenVerifier:
                 next_step="Get a fresh token from its issuer.",
                 headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
             ) from None
-        return owner, claims.get(ADMIN_CLAIM) is True
+        is_admin = claims.get(ADMIN_CLAIM) is True
+        return Caller(owner=owner, via="token", is_admin=is_admin, expires_at=float(claims["exp"]))
 
     async def _key(self, token: str) -> Any:
-        if self._jwks is None:
+        if self._signing_keys is None:
             return self._secret
-        return (await asyncio.to_thread(self._jwks.get_signing_key_from_jwt, token)).key
+        return await self._signing_keys.get(jwt.get_unverified_header(token).get("kid"))
 
     def _claims(self, token: str, key: Any) -> dict[str, Any]:
         claims: dict[str, Any] = jwt.decode(
             token,
             key,
-            algorithms=list(_SHARED_SECRET_ALGORITHMS if self._jwks is None else _PUBLIC_KEY_ALGORITHMS),
+            algorithms=list(_SHARED_SECRET_ALGORITHMS if self._signing_keys is None else _PUBLIC_KEY_ALGORITHMS),
             audience=self._audience,
             issuer=self._issuer,
             options={"require": ["exp", "sub"], "verify_aud": self._audience is not None},
         )
         return claims
+
+
+class SigningKeys:
+    """The public keys at a URL (JWKS), fetched one time after the other, in a thread of their own. A token that names
+    an unknown key has them fetched again, but not at once: anybody can send one."""
+
+    def __init__(self, url: str) -> None:
+        self._client = jwt.PyJWKClient(url, cache_jwk_set=False, timeout=5)
+        self._thread = ThreadPoolExecutor(1, "everthread-jwks")
+        self._lock = asyncio.Lock()
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._fetched_at = self._asked_at = -math.inf
+        self._has_failed = False
+
+    async def get(self, id: object) -> Any:
+        """The key by its id; PyJWKClientError where there is none, its ConnectionError where nobody can say."""
+        if not self._has(id):
+            async with self._lock:
+                if not self._has(id) and time.monotonic() - self._asked_at >= _KEYS_PAUSE_SECONDS:
+                    await self._fetch()
+        if not self._has(id):
+            if self._has_failed:
+                raise jwt.PyJWKClientConnectionError("the signing keys could not be fetched")
+            raise jwt.PyJWKClientError("no such signing key")
+        return self._keys[str(id)].key
+
+    def _has(self, id: object) -> bool:
+        return id in self._keys and time.monotonic() - self._fetched_at < _KEYS_LIFE_SECONDS
+
+    async def _fetch(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_KEYS_PAUSE_SECONDS):  # an address that answers byte by byte has no end
+                found = await loop.run_in_executor(self._thread, self._client.get_signing_keys)
+        except (jwt.PyJWTError, TimeoutError, ValueError):
+            self._has_failed = True
+        else:
+            self._keys = {str(key.key_id): key for key in found}
+            self._fetched_at = time.monotonic()
+            self._has_failed = False
+        finally:
+            self._asked_at = time.monotonic()

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import re
 import time
+from collections import Counter as Counts
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from everthread.core.jobs import Backlog, JobReport, priority_name
 from everthread.history.payload_json import nesting_depth
 from everthread.http.admission import Admission, Outcome
 from everthread.http.errors import HttpProblem, internal_error_response
+from everthread.http.sse import is_event_stream, receive_until
 
 _LOG = logging.getLogger("everthread.http")
 _TRACER = trace.get_tracer("everthread.http")
@@ -258,9 +260,10 @@ class SecurityHeadersMiddleware:
 class EventStreams:
     """The event streams that are open in this process."""
 
-    def __init__(self, max_open: int = 0) -> None:
+    def __init__(self, max_open: int = 0, max_per_owner: int = 0) -> None:
         self._max_open = max_open
-        self.open = 0
+        self._max_per_owner = max_per_owner
+        self._of_owners: Counts[str] = Counts()
         self.start()
 
     def start(self) -> None:
@@ -269,14 +272,20 @@ class EventStreams:
         self._one_ended = asyncio.Event()
 
     @property
-    def is_full(self) -> bool:
-        return 0 < self._max_open <= self.open
+    def open(self) -> int:
+        return self._of_owners.total()
 
-    def add(self) -> None:
-        self.open += 1
+    def is_full(self, owner: str) -> bool:
+        """Whether there may be no other, at all or for this owner."""
+        return 0 < self._max_open <= self.open or 0 < self._max_per_owner <= self._of_owners[owner]
 
-    def remove(self) -> None:
-        self.open -= 1
+    def add(self, owner: str) -> None:
+        self._of_owners[owner] += 1
+
+    def remove(self, owner: str) -> None:
+        self._of_owners[owner] -= 1
+        if not self._of_owners[owner]:
+            del self._of_owners[owner]
         self._one_ended.set()
 
     async def wait_for_ends(self, seconds: float) -> None:
@@ -293,13 +302,7 @@ class EventStreams:
 
     async def receive(self, receive: Receive) -> Message:
         """What the client says next; once the streams are closed, that it has gone."""
-        message, closing = asyncio.ensure_future(receive()), asyncio.ensure_future(self._closing.wait())
-        try:
-            await asyncio.wait((message, closing), return_when=asyncio.FIRST_COMPLETED)
-            return message.result() if message.done() else {"type": "http.disconnect"}
-        finally:
-            message.cancel()
-            closing.cancel()
+        return await receive_until(self._closing, receive)
 
 
 class EventStreamMiddleware:
@@ -320,14 +323,14 @@ class EventStreamMiddleware:
 
         async def counting_send(message: Message) -> None:
             nonlocal is_stream, is_refused, is_complete
-            if message["type"] == "http.response.start" and _is_event_stream(message):
-                if streams.is_full and _is_follower(scope):
+            if message["type"] == "http.response.start" and is_event_stream(message):
+                if streams.is_full(_owner(scope)) and _is_follower(scope):
                     is_refused = True
                     self._metrics.count_refused_stream()
                     await _too_many_streams().response()(scope, receive, send)
                     return
                 is_stream = True
-                streams.add()
+                streams.add(_owner(scope))
             if not is_refused:
                 is_complete = not message.get("more_body", True)
                 await send(message)
@@ -343,11 +346,12 @@ class EventStreamMiddleware:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             if is_stream:
-                streams.remove()
+                streams.remove(_owner(scope))
 
 
-def _is_event_stream(start: Message) -> bool:
-    return any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in start["headers"])
+def _owner(scope: Scope) -> str:
+    owner: str = scope["state"]["caller"].owner
+    return owner
 
 
 def _is_follower(scope: Scope) -> bool:
@@ -369,6 +373,9 @@ def _too_many_streams() -> HttpProblem:
 
 # -- bodies ----------------------------------------------------------------------------------------------------------
 
+BODY_SECONDS = 30.0
+"""How long nothing of a body may come in."""
+SLOWEST_BYTES_PER_SECOND = 256
 _UPLOADS = ("multipart/form-data", "application/octet-stream", "application/zstd")
 
 
@@ -427,18 +434,43 @@ class BodyLimitMiddleware:
 
 
 def _count_bytes(receive: Receive, max_bytes: int) -> Receive:
-    """A Content-Length need not be there, or be true: count what really comes in."""
+    """A Content-Length need not be there, or be true: count what really comes in, and give up on who sends too slowly:
+    nothing for some time, or less than a line of a modem's."""
     count = 0
+    is_complete = False
+    waited = 0.0
 
     async def counted() -> Message:
-        nonlocal count
-        message = await receive()
+        nonlocal count, is_complete, waited
+        if is_complete:  # what is waited for now is that the client goes, which may take as long as the response
+            return await receive()
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            raise _too_slow() from None
+        waited += time.monotonic() - began
         count += len(message.get("body", b"") or b"")
+        is_complete = not message.get("more_body", False)
         if count > max_bytes:
             raise _too_large(max_bytes)
+        if not is_complete and waited > BODY_SECONDS and count < waited * SLOWEST_BYTES_PER_SECOND:
+            raise _too_slow()
         return message
 
     return counted
+
+
+def _too_slow() -> HttpProblem:
+    return HttpProblem(
+        408,
+        "too_slow",
+        "the body did not come in time",
+        next_step="Send it again, over a faster connection.",
+        retryable=True,
+        headers={"Connection": "close"},
+    )
 
 
 def _too_large(max_bytes: int) -> HttpProblem:

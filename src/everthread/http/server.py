@@ -28,6 +28,7 @@ from uvicorn.loops.auto import auto_loop_factory
 from everthread.core.errors import Conflict, Invalid
 from everthread.http.app import create_app, drain
 from everthread.http.auth import TokenVerifier
+from everthread.http.connections import limited_protocol, most_connections
 from everthread.http.v1.about import LoadDemo
 from everthread.instance import Everthread
 from everthread.settings import Settings
@@ -215,6 +216,7 @@ async def serve(
         server_header=False,
         backlog=_BACKLOG,
         ws="none",
+        http=limited_protocol(most_connections(settings.max_connections)),
     )
     server = Server(config, et, settings, on_listening)
     try:

@@ -7,8 +7,10 @@ method; nothing else depends on it.
 
 from __future__ import annotations
 
+import asyncio
+
 from sse_starlette import EventSourceResponse
-from starlette.types import Message, Send
+from starlette.types import Message, Receive, Send
 
 
 class EventStreamResponse(EventSourceResponse):
@@ -25,3 +27,19 @@ class EventStreamResponse(EventSourceResponse):
 def encode_frame(event: str, data: bytes, id: str) -> bytes:
     """One event; `data` is JSON, so it has no line breaks."""
     return b"event: %b\ndata: %b\nid: %b\n\n" % (event.encode(), data, id.encode())
+
+
+def is_event_stream(start: Message) -> bool:
+    """Whether a response that begins is one."""
+    return any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in start["headers"])
+
+
+async def receive_until(ending: asyncio.Event, receive: Receive) -> Message:
+    """What the client says next; once a stream is to end, that it has gone."""
+    message, ended = asyncio.ensure_future(receive()), asyncio.ensure_future(ending.wait())
+    try:
+        await asyncio.wait((message, ended), return_when=asyncio.FIRST_COMPLETED)
+        return message.result() if message.done() else {"type": "http.disconnect"}
+    finally:
+        message.cancel()
+        ended.cancel()

@@ -1,0 +1,87 @@
+"""Connections as uvicorn keeps them, with limits: how many there may be, and how long the head of a request may take.
+
+uvicorn waits for the rest of a request for ever, and accepts connections until the system has no more sockets. So a few
+hundred that send nothing, or half a head, would lock everybody else out. How long a body may take is up to
+`BodyLimitMiddleware`, which knows whether somebody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from typing import Any
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+_LOG = logging.getLogger("everthread.http")
+HEAD_SECONDS = 10.0
+"""How long a client may take from its first byte, or from connecting, to the end of a request's head."""
+_SPARE_FILES = 128
+"""Of what the system lets a process open, so many are left for files and databases."""
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: 20\r\n\r\ntoo many connections"
+)
+
+
+def most_connections(wanted: int) -> int:
+    """As many as are wanted, or as the system lets a process have; 0: no other limit than that."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    possible = wanted or 1 << 30
+    return possible if files == resource.RLIM_INFINITY else max(1, min(possible, files - _SPARE_FILES))
+
+
+class _LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn picks it when it is imported
+    """One connection."""
+
+    max_connections: int
+    head_seconds: float
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        is_full = len(self.connections) >= self.max_connections
+        super().connection_made(transport)
+        if is_full:
+            _LOG.warning("too many connections", extra={"connections": len(self.connections) - 1})
+            transport.write(_FULL)
+            transport.close()
+        else:
+            self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self._has_request():
+            self._stop_waiting()
+        else:
+            self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _has_request(self) -> bool:
+        """Whether a request has come in whose response is not complete."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if not self._has_request():
+            self.transport.abort()
+
+
+def limited_protocol(max_connections: int, head_seconds: float = HEAD_SECONDS) -> type[asyncio.Protocol]:
+    """uvicorn's protocol, within these limits."""
+    limits = {"max_connections": max_connections, "head_seconds": head_seconds}
+    return type("LimitedProtocol", (_LimitedProtocol,), limits)
