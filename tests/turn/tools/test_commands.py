@@ -16,7 +16,7 @@ from everthread.core.tools import ToolPolicy
 from everthread.turn.tools import jail, make_tools
 from tests.turn.tools.conftest import ToolCaller
 
-confined = pytest.mark.skipif(jail.version() < 1, reason="this kernel has no Landlock")
+confined = pytest.mark.skipif(not jail.can_confine(), reason="this kernel has no Landlock")
 ON = ToolPolicy(run_command=True, timeout_seconds=30, command_output_bytes=10_000)
 
 
@@ -153,16 +153,29 @@ async def test_of_endless_output_beginning_and_end_are_kept(runner: ToolCaller) 
 
 
 @confined
-async def test_a_command_has_no_tcp(runner: ToolCaller) -> None:
-    if jail.version() < 4:
-        pytest.skip("this kernel cannot forbid TCP")
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    program = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5); print('through')"
-    told = await runner("run_command", command=f'python3 -c "{program}"')
-    server.close()
-    await server.wait_closed()
-    assert "through" not in told
+async def test_a_command_has_no_sockets(runner: ToolCaller, tmp_path: Path) -> None:
+    def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    tcp = await asyncio.start_server(close, "127.0.0.1", 0)
+    port = tcp.sockets[0].getsockname()[1]
+    path = await asyncio.start_unix_server(close, str(tmp_path / "socket"))
+    abstract = await asyncio.start_unix_server(close, f"\0everthread-{os.getpid()}")
+    for attempt in (
+        f"socket.create_connection(('127.0.0.1', {port}), 5)",
+        f"socket.socket(socket.AF_UNIX).connect('{tmp_path}/socket')",
+        f"socket.socket(socket.AF_UNIX).connect('\\0everthread-{os.getpid()}')",
+        f"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))",
+    ):
+        (await runner.context.files.path() / "try.py").write_text(f"import socket\n{attempt}\nprint('through')\n")
+        told = await runner("run_command", command="python3 try.py")
+        assert "through" not in told
+        assert "ermission" in told, told
+    for server in (tcp, path, abstract):
+        server.close()
+        await server.wait_closed()
+    (await runner.context.files.path() / "try.py").write_text("import socket; socket.socketpair(); print('a pair')")
+    assert "a pair" in await runner("run_command", command="python3 try.py")
 
 
 async def test_what_is_no_command_is_refused(runner: ToolCaller) -> None:

@@ -46,14 +46,16 @@ async def run_command(
     timeout_seconds: Annotated[float, Field(gt=0, description="after which it is killed")] = 30.0,
 ) -> str:
     """Run a command in the workspace. It sees the workspace and what the system has installed, nothing else; it has no
-    network to speak of and no terminal. What it leaves running is killed."""
+    network and no terminal. What it leaves running is killed."""
     if "\x00" in command:
         raise Invalid("must not hold a NUL character", field="command")
     seconds = min(timeout_seconds, tool_context.policy.timeout_seconds)
     folder = await tool_context.files.path()
     code, output = await run_in_jail(command, folder, seconds, tool_context.policy.command_output_bytes)
-    if code == jail.CANNOT_CONFINE and jail.version() < 1:
-        raise Conflict("this system cannot hold a program in its folder (Landlock is missing); nothing was run")
+    if code == jail.CANNOT_CONFINE and not jail.can_confine():
+        raise Conflict(
+            "this system cannot hold a program in its folder (it needs Landlock, on x86_64 or aarch64); nothing was run"
+        )
     ended = f"killed after {seconds:g} seconds" if code is None else f"exit code {code}"
     return f"{output}\n[{ended}]" if output else f"[{ended}, nothing printed]"
 

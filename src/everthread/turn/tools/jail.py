@@ -1,16 +1,19 @@
 """Runs one command that can write nowhere but in its folder: `python jail.py FOLDER SECONDS COMMAND`.
 
 Started as a program of its own, by `commands`, before any thread exists: the rules below hold for a process and all
-that it starts, for ever. They are the kernel's (Landlock, Linux 5.13 and later): read and run what the system
-installed, read and write the folder, nothing else, not even /proc, where other processes show their environment; no
-TCP where the kernel can forbid it (6.7). Whatever the command leaves running is killed when it ends, is told to, or
-when whoever started the jail is gone. Standard library only.
+that it starts, for ever. They are the kernel's. Landlock (Linux 5.13 and later): read and run what the system
+installed, read and write the folder, nothing else, not even /proc, where other processes show their environment. And
+seccomp: no sockets at all, because Landlock knows neither UDP nor the sockets that have a path (`/run/docker.sock` is
+one), and TCP only since 6.7; a socket pair is no way out, and stays. Signals to others are kept in since 6.12. Without
+both nothing is run. Whatever the command leaves running is killed when it ends, is told to, or when whoever started the
+jail is gone. Standard library only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -35,6 +38,13 @@ _SYSTEM_FILES = (
     "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/ssl/certs",
     "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
 )  # fmt: skip
+_SECCOMP, _WITH_FILTER = 22, 2
+_SYSTEM_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+"""By machine: how the kernel names it to a filter, and the number of `socket`."""
+_IO_URING_SETUP = 425
+"""On every machine. What it starts makes sockets too, and passes no filter."""
+_OTHER_NUMBERS = 0x40000000
+"""From here on the numbers of x32, by which an x86_64 may be called as well."""
 _MAX_MEMORY_BYTES = 4 << 30
 _MAX_FILE_BYTES = 256 << 20
 _MAX_OPEN_FILES = 256
@@ -43,7 +53,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(folder: str, seconds: str, command: str) -> int:
-    if version() < 1:
+    if not can_confine():
         return CANNOT_CONFINE
     _libc.prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
     signal.signal(signal.SIGTERM, _told_to_end)
@@ -54,6 +64,11 @@ def main(folder: str, seconds: str, command: str) -> int:
     _, status = os.waitpid(child, 0)
     _kill_what_is_left()
     return os.waitstatus_to_exitcode(status)
+
+
+def can_confine() -> bool:
+    """Whether the kernel can hold a command in its folder, and we know how to tell it."""
+    return version() >= 1 and os.uname().machine in _SYSTEM_CALLS
 
 
 def version() -> int:
@@ -79,6 +94,7 @@ def _run(folder: str, seconds: int, command: str) -> None:
         ):
             resource.setrlimit(kind, (most, most))
         confine(folder)
+        forbid_sockets()
         os.execv("/bin/sh", ["sh", "-c", command])
     finally:
         os._exit(CANNOT_CONFINE)
@@ -98,6 +114,28 @@ def confine(folder: str) -> None:
     _checked(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _checked(_libc.syscall(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)))
     os.close(ruleset)
+
+
+def forbid_sockets() -> None:
+    """From here on this process makes no sockets. Needs `confine` before it, which gives up new privileges."""
+    machine, socket_call = _SYSTEM_CALLS[os.uname().machine]
+    load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
+    allow, kill, refuse = 0x7FFF0000, 0x80000000, 0x00050000
+    steps = (
+        (load, 0, 0, 4),  # the machine that the call is made for
+        (equal, 1, 0, machine),
+        (give, 0, 0, kill),  # another one's numbers mean other calls
+        (load, 0, 0, 0),  # the number of the call
+        (at_least, 3, 0, _OTHER_NUMBERS),
+        (equal, 2, 0, socket_call),
+        (equal, 2, 0, _IO_URING_SETUP),
+        (give, 0, 0, allow),
+        (give, 0, 0, refuse | errno.EACCES),
+        (give, 0, 0, refuse | errno.ENOSYS),
+    )
+    filter = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    program = struct.pack("@HP", len(steps), ctypes.addressof(filter))
+    _checked(_libc.prctl(_SECCOMP, _WITH_FILTER, program, 0, 0))
 
 
 def _allow(ruleset: int, place: str, rights: int) -> None:
