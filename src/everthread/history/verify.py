@@ -156,6 +156,8 @@ def _verify_entry(before: bytes, entry: Entry, ref: Ref, tally: _Tally) -> bytes
     after = chain.relink(before, entry, commitment)
     if after != entry.chain:
         tally.problem("chain", ref, entry.seq, "the entry does not match its hash")
+    elif entry.is_erased is not (entry.raw is None):  # what is there would not be shown, or what is not would be
+        tally.problem("projection", ref, entry.seq, "the row does not say whether the entry was erased")
     return entry.chain
 
 
@@ -177,6 +179,8 @@ class _Views:
         self._leaves: dict[int, int] = {}
         self._starts: dict[int, int] = {}
         self._strays: list[int] = []
+        self._edits: dict[int, int] = {}
+        self._miscounted: list[int] = []
         self._depths = array("L", [0])
 
     def read(self, entry: Entry) -> None:
@@ -186,9 +190,19 @@ class _Views:
             self._newest[entry.revises or 0] = entry.seq
         elif entry.newest_seq is not None or entry.flags & _SHOWN:
             self._rows[entry.seq] = (entry.newest_seq, entry.flags & _SHOWN)
+        if entry.kind == Kind.MESSAGE:
+            self._count(entry)
         self._depths.append(entry.depth if entry.is_place else 0)
         if entry.is_place:
             self._place(entry)
+
+    def _count(self, entry: Entry) -> None:
+        """The number of a revision is not in the chain: the first is 1, each later one is more than what it revises."""
+        before = 0 if entry.change_kind is None else self._edits.get(entry.revises or 0, 1)
+        if entry.revision <= before or (entry.change_kind is None and entry.revision != 1):
+            self._miscounted.append(entry.seq)
+        if entry.change_kind == Revision.EDIT:
+            self._edits[entry.seq] = entry.revision
 
     def _place(self, entry: Entry) -> None:
         """The parent is in the chain, branch and depth are not: along a branch each message follows the one before."""
@@ -217,7 +231,7 @@ class _Views:
                 found.append((seq, f"the row does not name entry {self._newest.get(seq)} as the newest revision"))
             if flags != self._flags.get(seq, 0):
                 found.append((seq, "the row does not show what the marks in the log say"))
-        return found
+        return found + [(seq, "the row does not count the revisions before it") for seq in self._miscounted]
 
     def _depth_at(self, seq: int) -> int:
         return self._depths[seq] if seq < len(self._depths) else -1
