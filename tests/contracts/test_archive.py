@@ -175,7 +175,9 @@ async def test_nothing_in_a_message_is_obeyed_by_a_page_or_ends_a_fence() -> Non
     clock = ManualClock()
     async with everthread.open("memory://", worker=False, clock=clock) as et:
         conv = await et.conversations.create(title="<script>alert(1)</script>\n# x")
-        await conv.append({"role": "user", "content": "<script>alert(1)</script>"})
+        written = "<script>alert(1)</script>\n![x](https://evil.example/p.png) **bold**\n`<b>` and \\`<i>`\n"
+        written += "`<b>` and more\n| `a | <u>` |\n```html\n<p>"
+        await conv.append({"role": "user", "content": written})
         calls = [{"id": "t", "name": "f", "args": {"a": "```"}}]
         await conv.append({"role": "assistant", "content": "", "tool_calls": calls})
         clock.move(timedelta(days=1))
@@ -183,6 +185,10 @@ async def test_nothing_in_a_message_is_obeyed_by_a_page_or_ends_a_fence() -> Non
         text = b"".join([piece async for piece in conv.export("md")]).decode()
         shown = json.loads(b"".join([piece async for piece in conv.export("json")]))
     assert "<script>" not in page
-    assert text.startswith("# <script>alert(1)</script> # x\n")
+    assert text.startswith("# &lt;script>alert(1)&lt;/script> # x\n")
+    assert text.count("<script") == text.count("![") == text.count("<i>") == text.count("<u>") == 0
+    assert "**bold**\n" in text
+    assert "`<b>` and more" in text
+    assert "```html\n<p>\n```\n" in text
     assert "````\n" in text
     assert [one["role"] for one in shown["messages"]] == ["user", "assistant"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -26,6 +27,8 @@ MEDIA_TYPES: Mapping[str, str] = {
     "archive": "application/zstd",
 }
 SUFFIXES: Mapping[str, str] = {name: f".{name}" for name in MEDIA_TYPES} | {"archive": ".jsonl.zst"}
+_LONGEST_LINE = 2_000
+"""In longer lines no code is looked for."""
 _NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 
@@ -150,20 +153,59 @@ def speaker(message: Message) -> str:
 
 
 async def _markdown(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIterator[str]:
-    yield f"# {_one_line(heading(info))}\n"
+    yield f"# {_inert(_one_line(heading(info)))}\n"
     async for message, pieces in shown:
-        yield f"\n## {message.seq}. {_one_line(speaker(message))}, {moment(message.created_at)}\n"
+        yield f"\n## {message.seq}. {_inert(_one_line(speaker(message)))}, {moment(message.created_at)}\n"
         for piece in pieces:
             yield f"\n{_as_markdown(piece)}\n"
 
 
 def _as_markdown(piece: Piece) -> str:
     if piece.kind == "text":
-        return piece.text
+        return "\n".join(_inert_lines(piece.text.split("\n")))
     if piece.kind == "thinking":
-        return "\n".join(f"> {line}" for line in piece.text.split("\n"))
+        return "\n".join(f"> {_inert(line)}" for line in piece.text.split("\n"))
     fence = "`" * max(3, _longest_run(piece.text) + 1)
     return f"{piece.heading}:\n\n{fence}\n{piece.text}\n{fence}"
+
+
+_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+
+
+def _inert_lines(lines: Iterable[str]) -> Iterator[str]:
+    """A text whose Markdown stays, but whose tags are text and whose images are links: whoever opens the file runs no
+    script, and no image tells anybody that they did. Code is as it was, where every reader of Markdown takes it for
+    code: in a block with fences, and in a span that begins and ends on one line."""
+    fence = ""
+    for line in lines:
+        found = _FENCE.match(line)
+        if fence:
+            if found and found[1].startswith(fence) and not found[2].strip():
+                fence = ""
+            yield line
+        elif found and not (found[1][0] == "`" and "`" in found[2]):
+            fence = found[1]
+            yield line
+        else:
+            yield _inert_line(line)
+    if fence:  # else it would take in what follows
+        yield fence
+
+
+def _inert_line(line: str) -> str:
+    if "`" not in line or "|" in line or "\\`" in line or len(line) > _LONGEST_LINE:  # a table's cell ends a span
+        return _inert(line)
+    parts, done = [], 0
+    for span in _CODE_SPAN.finditer(line):
+        parts += [_inert(line[done : span.start()]), span[0]]
+        done = span.end()
+    return "".join((*parts, _inert(line[done:])))
+
+
+def _inert(text: str) -> str:
+    return _TAG_START.sub("&lt;", text).replace("![", "&#33;[")
 
 
 def _longest_run(text: str) -> int:
