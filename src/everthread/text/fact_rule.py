@@ -1,4 +1,8 @@
-"""What a rule for telling facts is, and the signs by which most lines show that a rule need not be tried."""
+"""What a rule for telling facts is, and the signs by which most lines show that a rule need not be tried.
+
+There are seventy rules, and a pattern that matches nothing still has to look at every character. So a rule names a sign
+that every one of its facts has: on an ordinary line of prose a handful of patterns are tried.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,6 @@ FactKind = Literal[
 ]  # fmt: skip
 
 Match = re.Match[str]
-Sign = Callable[[str], object]
 
 
 def _said(match: Match) -> str:
@@ -62,36 +65,105 @@ def fact_rule(
     return FactRule(kind=kind, sign=sign, written=pattern, normal=normal, guard=guard, in_code=in_code)
 
 
-def _holds(*marks: str) -> Sign:
-    return re.compile("|".join(map(re.escape, marks))).search
+DIGIT, UPPER, WIDE = 1, 2, 4
+"""What a line must have for a sign to be looked for at all: a digit, a capital letter, a character that is not ASCII.
+Three plain questions, asked once for each line. Numbers, because a flag makes an object of every answer."""
 
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What every fact of a rule has in it, found sooner than by the rule's own pattern."""
+
+    needs: int
+    """Of `DIGIT`, `UPPER` and `WIDE`."""
+    test: Callable[[str], object] | None = None
+    """None where what it needs says it all."""
+
+
+def _holds(*marks: str, needs: int = 0) -> Sign:
+    if len(marks) == 1:
+        return Sign(needs, _finder(marks[0]))
+    return Sign(needs, re.compile("|".join(map(re.escape, marks))).search)
+
+
+def _finder(mark: str) -> Callable[[str], object]:
+    return lambda line: mark in line
+
+
+def _matches(pattern: str, needs: int = 0) -> Sign:
+    return Sign(needs, re.compile(pattern).search)
+
+
+_CHINESE_NUMBER = re.compile("[一二两三四五六七八九十百千]").search
 
 SIGNS: dict[str, Sign] = {
+    "am or pm": _matches(r"\d ?[aApP]\.?[mM]", DIGIT),
     "at": _holds("@"),
     "backtick": _holds("`"),
     "call": _holds("()"),
-    "chinese": re.compile(r"[\u4e00-\u9fff]").search,
-    "chinese line": lambda line: language_of_text(line) == "zh",
-    "chinese number": re.compile(r"[一二两三四五六七八九十百千]").search,
-    "code number": _holds("HTTP", "tatus", "rror", "rrno", "xit ", "code"),
+    "camel case": _matches("[a-z0-9][A-Z]", UPPER),
+    "chinese": _matches(r"[\u4e00-\u9fff]", WIDE),
+    "chinese amount": _matches("[万亿]", DIGIT | WIDE),
+    "chinese code": _matches("[码报]", DIGIT | WIDE),
+    "chinese day": _matches("[日号]", DIGIT | WIDE),
+    "chinese hour": _holds("点", needs=WIDE),
+    "chinese line": Sign(WIDE, lambda line: language_of_text(line) == "zh"),
+    "chinese money": Sign(WIDE, lambda line: _CHINESE_NUMBER(line) and ("块" in line or "元" in line)),
+    "chinese month": _holds("月", needs=WIDE),
+    "chinese number": Sign(WIDE, _CHINESE_NUMBER),
+    "chinese percent": _holds("百分之", needs=WIDE),
+    "chinese year": _holds("年", needs=WIDE),
+    "clock": _matches(r"\d[:：]\d", DIGIT),
+    "code number": _holds("HTTP", "tatus", "rror", "rrno", "xit ", "code", needs=DIGIT),
+    "counter": Sign(DIGIT, lambda line: "%" in line or not line.isascii()),
     "counted": _holds(
         "year", "month", "week", "day", "hour", "minute", "second", "night", "kid", "child", "son", "daughter", "dog",
         "cat", "people", "time", "percent", "dollar", "mile", "kilomet", "bag", "passenger", "ticket", "book", "page",
         "chapter", "session", "room", "sibling", "friend",
     ),
-    "curly quote": _holds("“"),
-    "currency": re.compile(r"[$€£¥￥]").search,
+    "curly quote": _holds("“", needs=WIDE),
+    "currency": _matches(r"[$€£¥￥]\s?\d", DIGIT),
+    "currency word": _matches(
+        "块|元|人民币|美金|港币|USD|CNY|RMB|EUR|GBP|dollar|euro|yuan|bucks|pounds", DIGIT
+    ),
+    "dashed digits": _matches(r"\d-\d", DIGIT),
     "dashes": _holds("--"),
+    "decimal": _matches(r"\d\.\d", DIGIT),
     "defines": _holds("def ", "class ", "function ", "interface ", "struct ", "func ", "fn ", "enum ", "trait "),
-    "digit": re.compile(r"\d").search,
-    "dot": re.compile(r"\.\w").search,
+    "digit": Sign(DIGIT),
+    "dot file": _matches(r"\.(?:env|git|docker|bash|zsh|npm|editor)"),
     "double quote": _holds('"'),
-    "failure": re.compile(r"Error|Exception|Warning|Fault|ERR_|SIG|\bE[A-Z]{3}").search,
-    "list comma": _holds("、"),
+    "drive": _holds(":\\"),
+    "failure": _matches(r"Error|Exception|Warning|Fault|ERR_|SIG|\bE[A-Z]{3}", UPPER),
+    "file type": _matches(r"\.[a-z]"),
+    "hash": _holds("#", needs=DIGIT),
+    "hex": _matches("[0-9a-f]{7}", DIGIT),
+    "list comma": _holds("、", needs=WIDE),
+    "month": _matches("Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec", DIGIT | UPPER),
+    "number and unit": _matches(r"\d[kKM]?[ -]?[A-Za-zµ]", DIGIT),
+    "number of code": _matches(r"[A-Z0-9]-\d", DIGIT | UPPER),
+    "ordinal": _matches(r"\d(?:st|nd|rd|th)", DIGIT),
+    "phone": _matches(r"\d[ -]\d{3,4}[ -]\d", DIGIT),
     "scheme": _holds("://"),
-    "single quote": re.compile(r"(?<!\w)'\w").search,
-    "slash": _holds("/", "\\"),
-    "title": _holds("「", "『", "《"),
+    "single quote": _matches(r"(?<!\w)'\w"),
+    "slash": _holds("/"),
+    "slashed digits": _matches(r"\d/\d", DIGIT),
+    "slashed or dotted digits": _matches(r"\d[/.]\d", DIGIT),
+    "title": _matches("[「『《]", WIDE),
     "underscore": _holds("_"),
-    "upper": re.compile(r"[A-Z]").search,
+    "underscore number": _matches(r"_\d", DIGIT),
+    "upper code": _matches("[A-Z0-9]{5}", DIGIT | UPPER),
+    "uuid": _matches("[0-9a-fA-F]-[0-9a-fA-F]{4}-", DIGIT),
+    "version letter": _matches(r"[vV]\d", DIGIT),
+    "word and number": _matches(r"[A-Za-z+#] \d", DIGIT | UPPER),
 }  # fmt: skip
+
+_has_digit = re.compile(r"\d").search
+_has_upper = re.compile("[A-Z]").search
+
+
+def needs_met(line: str) -> int:
+    """What of it a line has."""
+    digit = DIGIT if _has_digit(line) else 0
+    upper = UPPER if _has_upper(line) else 0
+    return digit | upper | (0 if line.isascii() else WIDE)

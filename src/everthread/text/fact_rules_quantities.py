@@ -119,27 +119,30 @@ def _is_no_index(match: Match) -> bool:
 
 
 DATES: tuple[FactRule, ...] = (
-    fact_rule("date", "digit", r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?!\d)(?!-\d)", normal=_date),
-    fact_rule(
-        "date", "digit", r"(?<![\d/])(?P<y>(?:19|20)\d\d)[/.](?P<m>\d{1,2})[/.](?P<d>\d{1,2})(?![\d/])", normal=_date
-    ),
-    fact_rule("date", "digit", r"(?<![\d/.])\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])"),
+    fact_rule("date", "dashed digits", r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?!\d)(?!-\d)", normal=_date),
     fact_rule(
         "date",
-        "digit",
+        "slashed or dotted digits",
+        r"(?<![\d/])(?P<y>(?:19|20)\d\d)[/.](?P<m>\d{1,2})[/.](?P<d>\d{1,2})(?![\d/])",
+        normal=_date,
+    ),
+    fact_rule("date", "slashed digits", r"(?<![\d/.])\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])"),
+    fact_rule(
+        "date",
+        "month",
         rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)?[ -](?P<m>{MONTH})\b(?:,?[ -](?P<y>\d{{4}})\b)?",
         normal=_date,
     ),
     fact_rule(
         "date",
-        "digit",
+        "month",
         rf"\b(?P<m>{MONTH})[ -](?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? ?-?(?P<y>\d{{4}})\b)?",
         normal=_date,
     ),
-    fact_rule("date", "digit", rf"\b(?P<m>{MONTH}),?[ -](?P<y>(?:19|20)\d\d)\b", normal=_date),
+    fact_rule("date", "month", rf"\b(?P<m>{MONTH}),?[ -](?P<y>(?:19|20)\d\d)\b", normal=_date),
     fact_rule(
         "date",
-        "chinese",
+        "chinese year",
         r"(?P<y>\d{4}|\d{2}|[一二][〇零一二三四五六七八九]{3})年"
         rf"(?:(?P<m>{_CN_MONTH})月(?:份|(?P<d>{_CN_DAY})[日号]?)?)?",
         normal=_date,
@@ -147,36 +150,36 @@ DATES: tuple[FactRule, ...] = (
     ),
     fact_rule(
         "date",
-        "chinese",
+        "chinese month",
         rf"(?<!\d)(?P<m>{_CN_MONTH})月(?![亮饼子经薪租供])(?:份|(?P<d>{_CN_DAY})[日号]?)?",
         normal=_date,
         guard=_says_a_month,
     ),
-    fact_rule("date", "chinese", r"(?<!\d)(?P<d>[12]?\d|3[01])[日号](?![线楼门院机位店桌床本子码])", normal=_date),
+    fact_rule("date", "chinese day", r"(?<!\d)(?P<d>[12]?\d|3[01])[日号](?![线楼门院机位店桌床本子码])", normal=_date),
 )
 
 TIMES: tuple[FactRule, ...] = (
     fact_rule(
         "time",
-        "digit",
+        "am or pm",
         r"(?<![A-Za-z0-9_.:])(?P<h>1[0-2]|0?\d)(?::(?P<min>[0-5]\d))? ?(?P<half>[aApP](?:\.[mM]\.|[mM]\b))",
         normal=_time,
     ),
     fact_rule(
         "time",
-        "digit",
+        "clock",
         rf"(?<![\d.:：])(?P<half>{_CN_HALF})?(?P<h>[01]?\d|2[0-4])[:：](?P<min>[0-5]\d)(?::[0-5]\d)?(?![\d:：])",
         normal=_time,
     ),
     fact_rule(
         "time",
-        "chinese",
+        "chinese hour",
         rf"(?P<half>{_CN_HALF})(?P<h>{_CN_HOUR})点(?P<min>半|一刻|三刻|[0-5]?\d(?!\d|%))?分?",
         normal=_time,
     ),
     fact_rule(
         "time",
-        "chinese",
+        "chinese hour",
         rf"(?<![\d.])(?P<h>{_CN_HOUR})点(?P<min>半|一刻|三刻|[0-5]\d)?(?:分|钟|整)?",
         normal=_time,
         guard=_says_an_hour,
@@ -192,33 +195,33 @@ MONEY: tuple[FactRule, ...] = (
     ),
     fact_rule(
         "money",
-        "digit",
+        "currency word",
         rf"(?<![\d.])(?P<n>{_NUM})\s?(?P<scale>[kKMwW]|million|billion|万|亿|千|百)?\s?"
         r"(?P<cur>块钱|块|元|人民币|美元|美金|日元|欧元|港币|(?:USD|CNY|RMB|EUR|GBP|dollars?|euros?|yuan|bucks|pounds)\b)",
         normal=_money,
     ),
     fact_rule(
-        "money", "chinese number", rf"(?P<n>{_CN})(?P<cur>块钱|块|元|美元|日元|欧元)", normal=_money, guard=_is_counted
+        "money", "chinese money", rf"(?P<n>{_CN})(?P<cur>块钱|块|元|美元|日元|欧元)", normal=_money, guard=_is_counted
     ),
 )
 
 NUMBERS: tuple[FactRule, ...] = (
-    fact_rule("number", "chinese", rf"百分之(?P<n>{_CN}|{_NUM})", normal=_percent),
+    fact_rule("number", "chinese percent", rf"百分之(?P<n>{_CN}|{_NUM})", normal=_percent),
     fact_rule(
         "number",
-        "digit",
+        "counter",
         rf"{_ALONE}(?P<n>{_NUM})(?P<scale>[kKwW]|万|亿|千)?\s?(?P<unit>{_CN_UNITS}|[%％℃°])",
         normal=_quantity,
     ),
-    fact_rule("number", "chinese", rf"{_ALONE}(?P<n>{_NUM})(?P<scale>[万亿])", normal=_scaled),
+    fact_rule("number", "chinese amount", rf"{_ALONE}(?P<n>{_NUM})(?P<scale>[万亿])", normal=_scaled),
     fact_rule(
         "number",
-        "digit",
+        "number and unit",
         rf"{_ALONE}(?P<n>{_NUM})(?:(?P<scale>[kKM])(?!\w))?[ -]?"
         rf"(?!(?i:{_NOT_UNITS}))(?P<unit>[A-Za-zµ]{{1,16}})(?![\w(.]\w)",
         normal=_quantity,
     ),
-    fact_rule("number", "digit", rf"(?<![\w.])(?P<n>{_NUM})(?:st|nd|rd|th)\b", normal=_ordinal),
+    fact_rule("number", "ordinal", rf"(?<![\w.])(?P<n>{_NUM})(?:st|nd|rd|th)\b", normal=_ordinal),
     fact_rule(
         "number",
         "counted",

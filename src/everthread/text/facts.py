@@ -12,10 +12,13 @@ stands around them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
-from everthread.text.fact_rule import SIGNS, FactKind, FactRule, Match, fact_rule
+from everthread.text.fact_rule import SIGNS, UPPER, FactKind, FactRule, Match, fact_rule, needs_met
 from everthread.text.fact_rules_names import NOT_NAMES, PEOPLE, PLACES, find_names
 from everthread.text.fact_rules_quantities import DATES, MONEY, MONTH, NUMBERS, TIMES
 from everthread.text.normal_forms import normalise
@@ -67,7 +70,7 @@ _ADDRESSES: tuple[FactRule, ...] = (
         "email", "at", r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}\b", in_code=True
     ),
     fact_rule("handle", "at", rf"(?<![\w@./])@(?:[A-Za-z0-9_][\w-]{{1,38}}(?![\w-])|{_HAN}{{2,3}}(?!{_HAN}))"),
-    fact_rule("path", "slash", r"(?<![\w\\])[A-Za-z]:\\[\w .\\-]{1,200}\w", in_code=True),
+    fact_rule("path", "drive", r"(?<![\w\\])[A-Za-z]:\\[\w .\\-]{1,200}\w", in_code=True),
     fact_rule(
         "path",
         "slash",
@@ -78,29 +81,31 @@ _ADDRESSES: tuple[FactRule, ...] = (
     ),
     fact_rule(
         "file",
-        "dot",
+        "file type",
         rf"(?<![\w./-])[A-Za-z0-9_][\w-]{{0,60}}(?:\.[\w-]{{1,30}}){{0,2}}\.{_FILE_TYPES}(?![\w/])",
         in_code=True,
     ),
     fact_rule(
         "file",
-        "dot",
+        "dot file",
         r"(?<![\w./])\.(?:env|gitignore|dockerignore|bashrc|zshrc|npmrc|editorconfig)(?:\.\w{1,20})?\b",
         in_code=True,
     ),
-    fact_rule("id", "digit", r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", in_code=True),
-    fact_rule("id", "digit", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{2,5})?\b", in_code=True),
+    fact_rule("id", "uuid", r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", in_code=True),
+    fact_rule("id", "decimal", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{2,5})?\b", in_code=True),
 )
 
 _MARKS: tuple[FactRule, ...] = (
     fact_rule(
         "version",
-        "digit",
+        "decimal",
         r"(?<![\w.])[vV]?\d{1,4}\.\d{1,4}\.\d{1,5}(?:\.\d{1,5})?(?:[-.+]?(?:rc|beta|alpha|dev|post|a|b)[.-]?\d{0,4})?"
         r"(?![\w]|\.\w)",
         in_code=True,
     ),
-    fact_rule("version", "digit", r"\b[vV]\d{1,3}(?:\.\d{1,4}){0,2}(?:[-.]?(?:rc|beta|alpha|dev)\d{0,3})?\b(?!\.\d)"),
+    fact_rule(
+        "version", "version letter", r"\b[vV]\d{1,3}(?:\.\d{1,4}){0,2}(?:[-.]?(?:rc|beta|alpha|dev)\d{0,3})?\b(?!\.\d)"
+    ),
     fact_rule(
         "error",
         "failure",
@@ -115,18 +120,18 @@ _MARKS: tuple[FactRule, ...] = (
         r"\b(?:HTTP|[Ss]tatus(?: code)?|[Ee]rror(?: code)?|[Ee]rrno|[Ee]xit(?: code| status)|code)"
         r"[ :=#]{1,3}-?\d{1,6}\b",
     ),
-    fact_rule("error", "chinese", r"(?:错误码|状态码|返回码|报错?)\s?[:：]?\s?\d{3,6}"),
-    fact_rule("id", "upper", r"\b[A-Z][A-Z0-9]{1,9}-\d{1,8}\b", in_code=True),
+    fact_rule("error", "chinese code", r"(?:错误码|状态码|返回码|报错?)\s?[:：]?\s?\d{3,6}"),
+    fact_rule("id", "number of code", r"\b[A-Z][A-Z0-9]{1,9}-\d{1,8}\b", in_code=True),
     # In brackets it is how a summary names a message, and no fact.
-    fact_rule("id", "digit", r"(?<![\w#&\[])#\d{1,8}\b"),
+    fact_rule("id", "hash", r"(?<![\w#&\[])#\d{1,8}\b"),
     fact_rule(
         "id",
-        "digit",
+        "phone",
         r"(?<![\w.])(?:\+\d{1,3}[ -]?)?(?:\(\d{2,4}\) ?)?\d{2,4}[ -]\d{3,4}[ -]\d{3,4}(?![\w.-])",
     ),
-    fact_rule("id", "digit", r"\b[0-9a-f]{7,40}\b", guard=_is_mixed),
-    fact_rule("id", "upper", r"\b[A-Z0-9]{5,24}\b", guard=_is_mixed),
-    fact_rule("id", "underscore", r"\b[A-Za-z][A-Za-z0-9]{0,30}(?:_[A-Za-z0-9]{1,30}){0,5}_\d{2,12}\b"),
+    fact_rule("id", "hex", r"\b[0-9a-f]{7,40}\b", guard=_is_mixed),
+    fact_rule("id", "upper code", r"\b[A-Z0-9]{5,24}\b", guard=_is_mixed),
+    fact_rule("id", "underscore number", r"\b[A-Za-z][A-Za-z0-9]{0,30}(?:_[A-Za-z0-9]{1,30}){0,5}_\d{2,12}\b"),
 )
 
 _CODE: tuple[FactRule, ...] = (
@@ -148,7 +153,7 @@ _CODE: tuple[FactRule, ...] = (
     ),
     fact_rule(
         "code",
-        "upper",
+        "camel case",
         r"(?<![A-Za-z0-9_./-])(?:[A-Z][a-z0-9]{1,30}|[a-z]{1,20})(?:[A-Z][a-z0-9]{0,30}){1,6}"
         r"(?![A-Za-z0-9_/])(?!\"\s{0,3}:)",
     ),
@@ -159,7 +164,7 @@ _NAMED: tuple[FactRule, ...] = (
     *PLACES,
     fact_rule(
         "version",
-        "digit",
+        "word and number",
         rf"(?<![\w.-])(?!(?:{_NUMBERED_LABELS}|{MONTH})\b)[A-Z][A-Za-z+#]{{1,20}} "
         r"(?:\d{2,3}|\d{1,3}(?:\.\d{1,3}){1,2})(?![\w.%]|,\d)",
         guard=_is_versioned,
@@ -201,10 +206,12 @@ RULES: tuple[FactRule, ...] = (
     *PEOPLE,
     *_IN_CHINESE,
 )
-RULES_IN_CODE = tuple(rule for rule in RULES if rule.in_code)
 
 
 _FENCED = re.compile(r"(?ms)^[ \t]{0,8}(```+|~~~+).*?(?:^[ \t]{0,8}\1|\Z)")
+_CACHED_LINES = 1_024
+_CACHED_CHARACTERS = 1_000
+"""While a summary is written its lines are looked at again and again: to choose, to list what is missing, to count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,20 +228,33 @@ class Fact:
     """Where in its text it begins."""
 
 
+class _LineFact(NamedTuple):
+    """One fact where it stands in its line."""
+
+    start: int
+    kind: FactKind
+    text: str
+    normal: str
+
+
 def find_facts(text: str, *, seq: int = 0) -> list[Fact]:
     """The facts of one text, each where it stands first, in the order of the text."""
     first: dict[str, Fact] = {}
-    for fact in sorted(_facts_by_line(text, seq), key=lambda fact: fact.start):
-        first.setdefault(fact.normal, fact)
+    for at, (start, kind, said, normal) in _facts_by_line(text):
+        if normal not in first:
+            first[normal] = Fact(kind=kind, text=said, normal=normal, seq=seq, start=at + start)
     return list(first.values())
 
 
-def _facts_by_line(text: str, seq: int) -> Iterator[Fact]:
-    """Line by line: no fact spans two, and most lines show at once that they hold none."""
+def _facts_by_line(text: str) -> Iterator[tuple[int, _LineFact]]:
+    """Line by line, with where the line begins: no fact spans two, and most lines show at once that they hold none."""
     code = _fenced(text)
     at = 0
     for line in text.split("\n"):
-        yield from _facts_in_line(line, seq, at, in_code=bool(code) and code[at] == 1)
+        in_code = bool(code) and code[at] == 1
+        find = _cached_line if len(line) <= _CACHED_CHARACTERS else _facts_in_line
+        for fact in find(line, in_code):
+            yield at, fact
         at += len(line) + 1
 
 
@@ -248,19 +268,38 @@ def _fenced(text: str) -> bytearray:
     return marks
 
 
-def _facts_in_line(line: str, seq: int, at: int, *, in_code: bool) -> Iterator[Fact]:
-    present = {name for name, sign in SIGNS.items() if sign(line)}
+def _facts_in_line(line: str, in_code: bool) -> tuple[_LineFact, ...]:
+    """In the order of the line; of two that begin at one place the earlier rule's first."""
+    met = needs_met(line)
     claimed = bytearray(len(line))
-    for rule in RULES_IN_CODE if in_code else RULES:
-        if rule.sign in present:
-            yield from _facts_by_rule(rule, line, seq, at, claimed)
-    for start, end in find_names(line) if "upper" in present and not in_code else ():
-        if 1 not in claimed[start:end]:
-            said = line[start:end]
-            yield Fact(kind="name", text=said, normal=normalise(said), seq=seq, start=at + start)
+    found: list[_LineFact] = []
+    signs: dict[str, object] = {}
+    for rule, test in _rules_for(met, in_code):
+        if test is not None:
+            if rule.sign not in signs:
+                signs[rule.sign] = test(line)
+            if not signs[rule.sign]:
+                continue
+        found += _facts_by_rule(rule, line, claimed)
+    if met & UPPER and not in_code:
+        for start, end in find_names(line):
+            if 1 not in claimed[start:end]:
+                said = line[start:end]
+                found.append(_LineFact(start, "name", said, normalise(said)))
+    return tuple(sorted(found, key=itemgetter(0)))
 
 
-def _facts_by_rule(rule: FactRule, line: str, seq: int, at: int, claimed: bytearray) -> Iterator[Fact]:
+_cached_line = lru_cache(maxsize=_CACHED_LINES)(_facts_in_line)
+
+
+@cache
+def _rules_for(met: int, in_code: bool) -> tuple[tuple[FactRule, Callable[[str], object] | None], ...]:
+    """The rules to try on a line that has so much, each with the test of its sign."""
+    signed = [(rule, SIGNS[rule.sign]) for rule in RULES if rule.in_code or not in_code]
+    return tuple((rule, sign.test) for rule, sign in signed if sign.needs & ~met == 0)
+
+
+def _facts_by_rule(rule: FactRule, line: str, claimed: bytearray) -> Iterator[_LineFact]:
     pattern = rule.pattern
     group = pattern.groupindex.get("fact", 0)
     for match in pattern.finditer(line):
@@ -270,4 +309,4 @@ def _facts_by_rule(rule: FactRule, line: str, seq: int, at: int, claimed: bytear
         normal = rule.normal(match)
         if normal:
             claimed[start:end] = b"\1" * (end - start)
-            yield Fact(kind=rule.kind, text=match[group], normal=normal, seq=seq, start=at + start)
+            yield _LineFact(start, rule.kind, match[group], normal)
