@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
-from everthread.compaction.background import run_in_background
 from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept
 from everthread.compaction.intents import KeepCompaction
 from everthread.compaction.plan import MIN_STRETCH_TOKENS, messages_to_summarise, next_stretch, sent_tokens, span_hash
@@ -22,6 +21,7 @@ from everthread.compaction.summarise import CheckedSummary, Summariser, SummaryF
 from everthread.compaction.summary_chain import choose_to_condense, choose_to_make_room, gap_end
 from everthread.context.ingredients import LogMessage
 from everthread.context.read_view import View, to_log_message
+from everthread.core.background import run_in_background
 from everthread.core.clock import Clock
 from everthread.core.compactions import Compaction
 from everthread.core.errors import Conflict
@@ -188,9 +188,14 @@ class Compactor:
             before=None if resumes is None else resumes + 1,
             limit=policy.leaf_max_messages + 2 * policy.max_message_history,
         )
-        read = [to_log_message(place, newest) for place, newest in await self.store.log.path(ref, query)]
+        found = await self.store.log.path(ref, query)
         left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else None
-        return next_stretch(read, policy, keep_recent=left_alone, opens=not view.summaries)
+
+        def stretch() -> list[LogMessage]:
+            read = [to_log_message(place, newest) for place, newest in found]
+            return next_stretch(read, policy, keep_recent=left_alone, opens=not view.summaries)
+
+        return await run_in_background(stretch)
 
     def _leaf(self, view: View, stretch: Sequence[LogMessage], trigger: Trigger) -> Compaction:
         """The compaction of a stretch, before its summary is written."""

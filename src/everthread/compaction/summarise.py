@@ -18,7 +18,6 @@ from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Protocol
 
-from everthread.compaction.background import run_abandonable, run_in_background
 from everthread.compaction.condense import condense, facts_of_summaries
 from everthread.compaction.extract import extract, extract_openings
 from everthread.compaction.fact_ranking import facts_of_sources, split_kept
@@ -34,6 +33,7 @@ from everthread.compaction.sources import (
     transcript,
 )
 from everthread.context.tokens import count_tokens
+from everthread.core.background import run_abandonable, run_in_background
 from everthread.core.cancellation import cancel_count
 from everthread.core.errors import ModelError
 from everthread.text.facts import Fact

@@ -25,11 +25,17 @@ from everthread.core.nouns import Ref
 COMPACT = "compact"
 """Check whether a compaction is due, and make it."""
 
+IF_AHEAD = "if_ahead"
+"""In the details of a `COMPACT` job that an append wrote: only if the conversation is set to be compacted ahead."""
+
 REMEMBER = "remember"
 """Extract memories from what the user said."""
 
 EMBED = "embed"
 """Embed the messages that have no vectors yet."""
+
+OF_OWNER = "of_owner"
+"""In the details of an `EMBED` job: of all that the conversation's owner has."""
 
 TITLE = "title"
 """Give an untitled conversation a title, from its first question."""
@@ -57,9 +63,9 @@ class Priority(IntEnum):
     IN_USE = 10
     """The next request will want it: a context over its threshold, vectors that a recall missed, a title."""
     AUTOMATIC = 0
-    """Nobody waits: a compaction that an append made due, memories to extract."""
+    """Nobody waits: a compaction that is made ahead, memories to extract."""
     WHEN_IDLE = -10
-    """Nobody notices: vectors of new messages, which are found by their words until then."""
+    """Nobody notices: vectors made ahead; their messages are found by their words until then."""
 
 
 def priority_name(priority: int) -> str:
@@ -194,6 +200,8 @@ class Pace:
 
     concurrency: int = 2
     """How many jobs run at once, each for a different conversation."""
+    cpu_share: float = 1 / 3
+    """How much of one core it takes at most for what it computes itself; 1 for as much as there is."""
     lease_seconds: float = 60.0
     """How long after a worker's last heartbeat another may take its job."""
     poll_seconds: float = 10.0
@@ -207,8 +215,10 @@ class Pace:
     def __post_init__(self) -> None:
         _at_least("concurrency", self.concurrency, 1)
         _at_least("most_attempts", self.most_attempts, 1)
-        for name in ("lease_seconds", "poll_seconds"):
+        for name in ("cpu_share", "lease_seconds", "poll_seconds"):
             _at_least(name, getattr(self, name), 0.05)
+        if self.cpu_share > 1:
+            raise Invalid(f"must be at most 1, not {self.cpu_share!r}", field="cpu_share")
         for name in ("stop_seconds", "pause_seconds"):
             _at_least(name, getattr(self, name), 0)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
+from everthread.core.background import CpuShare
 from everthread.core.cancellation import cancel_count
 from everthread.core.errors import EverthreadError, StoreError
 from everthread.core.jobs import Job, JobHandler, JobQueue, Jobs, Pace, error_text, pause_before_next
@@ -28,7 +29,8 @@ class Worker:
 
     def __init__(self, jobs: Jobs, work: Mapping[str, JobHandler], pace: Pace, timings: TimingsByLabel) -> None:
         self._jobs = jobs
-        self._work = {kind: _timed(do, pace, timings) for kind, do in work.items()}
+        share = CpuShare(pace.cpu_share)
+        self._work = {kind: _timed(do, pace, timings, share) for kind, do in work.items()}
         self._pace = pace
         self._stop: asyncio.Event | None = None
         self._running: asyncio.Task[None] | None = None
@@ -58,13 +60,15 @@ class Worker:
             await running
 
 
-def _timed(do: JobHandler, pace: Pace, timings: TimingsByLabel) -> JobHandler:
-    """A handler whose time is counted, by what becomes of the job; one that is given back is not."""
+def _timed(do: JobHandler, pace: Pace, timings: TimingsByLabel, share: CpuShare) -> JobHandler:
+    """A handler that is kept to its share, and whose time is counted, by what becomes of the job; that of one that is
+    given back is not."""
 
     async def do_timed(job: Job) -> None:
         started = time.perf_counter()
         try:
-            await do(job)
+            with share.applied():
+                await do(job)
         except Exception:
             outcome = "dead" if pause_before_next(job.attempts, pace) is None else "retried"
             timings.observe(time.perf_counter() - started, job.kind, outcome)

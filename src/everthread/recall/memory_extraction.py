@@ -20,6 +20,7 @@ from typing import Protocol, runtime_checkable
 from everthread.context.message_format import is_user_turn
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
+from everthread.core.background import run_in_background
 from everthread.core.cancellation import cancel_count
 from everthread.core.embeddings import Embedder
 from everthread.core.entries import HIDDEN_FLAGS, Entry, Kind, Revision
@@ -73,14 +74,11 @@ async def extract_memories(store: Store, ref: Ref, options: ExtractionOptions) -
     info = await store.conversations.get(ref)
     if info.off_record or info.parent_id is not None:
         return ExtractionOutcome()
-    mark = NoteQuery(kind=NoteKind.MARK, keys=[ReadMark(conversation=ref.id, until=0).key])
-    marks = await store.notes.list(ref.owner, mark)
-    until = read_until(marks[0] if marks else None)
+    until = await memories_read_until(store, ref)
     memories: list[Memory] = []
     model_asked = model_failed = False
     while entries := await store.log.scan(ref, after=until, limit=_PAGE):
-        texts = {seq: options.redact(text) for seq, text in _user_texts(entries)}
-        by_rules = {seq: extract_by_rules(text) for seq, text in texts.items()}
+        texts, by_rules = await run_in_background(_read_by_rules, entries, options.redact)
         by_model: Mapping[int, Sequence[ExtractedMemory]] = {}
         if options.model is not None and not model_failed and (unread := _choose_for_model(texts, by_rules)):
             model_asked = True
@@ -95,6 +93,21 @@ async def extract_memories(store: Store, ref: Ref, options: ExtractionOptions) -
         read_mark = ReadMark(conversation=ref.id, until=until)
         memories += await store.notes.change(ref.owner, Remember(owner=ref.owner, memories=new, read_mark=read_mark))
     return ExtractionOutcome(memories=memories, model_failed=model_failed, model_asked=model_asked)
+
+
+def _read_by_rules(
+    entries: Sequence[Entry], redact: Callable[[str], str]
+) -> tuple[dict[int, str], dict[int, list[ExtractedMemory]]]:
+    """What users said, without secrets, and what the rules find in it, by seq."""
+    texts = {seq: redact(text) for seq, text in _user_texts(entries)}
+    return texts, {seq: extract_by_rules(text) for seq, text in texts.items()}
+
+
+async def memories_read_until(store: Store, ref: Ref) -> int:
+    """The seq up to which a conversation was read; 0 if it never was."""
+    mark = NoteQuery(kind=NoteKind.MARK, keys=[ReadMark(conversation=ref.id, until=0).key])
+    marks = await store.notes.list(ref.owner, mark)
+    return read_until(marks[0] if marks else None)
 
 
 def _user_texts(entries: Sequence[Entry]) -> Iterator[tuple[int, str]]:
