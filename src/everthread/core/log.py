@@ -16,6 +16,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from everthread.core.checkpoints import CheckpointChanges, CheckpointNeeds, CheckpointsSeen
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
+from everthread.core.imports import ImportLine
 from everthread.core.jobs import NewJob
 from everthread.core.turns import EventBatch, Turn, TurnNeeds
 
@@ -173,6 +174,8 @@ class Decision(NamedTuple, Generic[R_co]):
     """Turns to insert or, by id, to replace."""
     events: Sequence[EventBatch] = ()
     """Turn events to append."""
+    lines: Sequence[ImportLine] = ()
+    """The lines that entries were imported from, to insert or, by seq, to replace."""
 
 
 class Intent(Protocol[R_co]):

@@ -22,6 +22,7 @@ from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, Listed
 from everthread.core.compactions import Compaction
 from everthread.core.embeddings import Vectors
 from everthread.core.entries import Entry, seq_of
+from everthread.core.imports import Imports
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.jobs import Jobs, NewJob
 from everthread.core.log import BranchName, BranchRow, CompactionQuery, Intent, Segment
@@ -423,6 +424,9 @@ class Store(Protocol):
 
     @property
     def items(self) -> Items: ...
+
+    @property
+    def imports(self) -> Imports: ...
 
     @property
     def notes(self) -> Notes: ...

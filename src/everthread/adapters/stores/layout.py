@@ -394,3 +394,10 @@ QUOTES = (
     "conversation and in other values of a graph's state; search for its words, and erase what is found"
 )
 """And where it was one message: nobody knows which of the others repeat it."""
+
+
+def line_with(starts_at: int, line: bytes, first_byte: int, more: bytes) -> bytes | None:
+    """Return a line of an import with other bytes from a position of its file on; None where it has them already, and
+    where there is a gap between."""
+    kept = first_byte - starts_at
+    return None if kept > len(line) or line[kept:].startswith(more) else line[:kept] + more

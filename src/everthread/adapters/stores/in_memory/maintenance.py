@@ -10,6 +10,7 @@ from pathlib import Path
 
 from everthread.adapters.jobs.in_memory import InMemoryJobs
 from everthread.adapters.stores.in_memory.access import InMemoryApiKeys, InMemoryReplies
+from everthread.adapters.stores.in_memory.imports import InMemoryImports
 from everthread.adapters.stores.in_memory.items import InMemoryItems
 from everthread.adapters.stores.in_memory.log import handed_out
 from everthread.adapters.stores.in_memory.notes import InMemoryNotes
@@ -41,6 +42,7 @@ class InMemoryMaintenance:
         database: InMemoryDatabase,
         *,
         items: InMemoryItems,
+        imports: InMemoryImports,
         notes: InMemoryNotes,
         turns: InMemoryTurns,
         vectors: InMemoryVectors,
@@ -50,6 +52,7 @@ class InMemoryMaintenance:
     ) -> None:
         self._database = database
         self._items = items
+        self._imports = imports
         self._notes = notes
         self._turns = turns
         self._vectors = vectors
@@ -87,6 +90,7 @@ class InMemoryMaintenance:
             reached["jobs"] += forgotten
         if conversation is None:
             reached["items"] += self._items.forget(owner)
+            reached["import_sources"] += self._imports.forget(owner)
             reached["notes"] += self._notes.erase(owner, None, None)
             reached["api_keys"] += self._api_keys.forget(owner)
         # Those of an owner as a whole; else one after the other, a conversation and those of its subagents.
@@ -154,6 +158,7 @@ def _blank(row: ConversationRow, message: str | None, now: datetime, reached: Co
         )
         reached["entries"] += 1
         reached["words"] += row.words.pop(entry.seq, None) is not None
+        reached["import_lines"] += row.lines.pop(entry.seq, None) is not None
         over = [one.id for one in row.compactions.values() if entry.is_place and holds(row.branches, one, entry)]
         reached["compactions"] += sum(row.compactions.pop(id, None) is not None for id in over)
     blanked = [answer for answer in row.answers.values() if message is None or answer.tells_of(message)]

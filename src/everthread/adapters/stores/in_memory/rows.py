@@ -26,6 +26,7 @@ from everthread.core.clock import Clock, from_micros, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Revision
 from everthread.core.errors import NotFound, StoreError
+from everthread.core.imports import ImportLine
 from everthread.core.log import BranchRow, CompactionQuery, Decision, IdempotencyRecord, LogHead, Needs, Seen
 from everthread.core.notes import Use
 from everthread.core.nouns import ConversationInfo, Ref
@@ -185,6 +186,7 @@ class ConversationRow:
     manifests: dict[str, bytes] = field(default_factory=dict)
     prompts: dict[str, bytes] = field(default_factory=dict)
     checkpoints: CheckpointRows = field(default_factory=CheckpointRows)
+    lines: dict[int, ImportLine] = field(default_factory=dict)
     uses: dict[Use, tuple[int, int]] = field(default_factory=dict)
     """How often, and when last."""
 
@@ -224,6 +226,11 @@ class ConversationRow:
             if one.id in in_use or one.id in query.ids or (query.over is not None and _touches(one, *query.over))
         ]
 
+    def _is_newer(self, line: ImportLine) -> bool:
+        """Of two watchers, the one that has read more of the file wins."""
+        known = self.lines.get(line.seq)
+        return known is None or known[:3] != line[:3] or len(known.line) < len(line.line)
+
     def apply(self, decision: Decision[Any], now: int) -> None:
         """Apply a decision, except its turns and jobs, which are stored elsewhere."""
         for entry in decision.entries:
@@ -249,6 +256,7 @@ class ConversationRow:
             self.checkpoints.apply(decision.checkpoints)
         if decision.answer is not None:
             self.answers[decision.answer.key] = decision.answer
+        self.lines.update({line.seq: line for line in decision.lines if self._is_newer(line)})
         self.active = self.active if decision.active is None else decision.active
         self.compaction_check_at = (
             self.compaction_check_at if decision.compaction_check_at is None else decision.compaction_check_at

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from everthread.adapters.jobs.in_memory import InMemoryJobs
 from everthread.adapters.stores.in_memory.access import InMemoryApiKeys, InMemoryReplies
 from everthread.adapters.stores.in_memory.checkpoints import InMemoryCheckpoints
+from everthread.adapters.stores.in_memory.imports import InMemoryImports
 from everthread.adapters.stores.in_memory.items import InMemoryItems
 from everthread.adapters.stores.in_memory.log import InMemoryConversations, InMemoryLog
 from everthread.adapters.stores.in_memory.maintenance import InMemoryMaintenance
@@ -42,6 +43,7 @@ class InMemoryStore:
         self.calibrations = InMemoryCalibrations()
         self.checkpoints = InMemoryCheckpoints(database)
         self.items = InMemoryItems(database)
+        self.imports = InMemoryImports(database)
         self.notes = InMemoryNotes(database)
         self.search = InMemorySearch(database)
         self.api_keys = InMemoryApiKeys(database)
@@ -49,6 +51,7 @@ class InMemoryStore:
         self.maintenance = InMemoryMaintenance(
             database,
             items=self.items,
+            imports=self.imports,
             notes=self.notes,
             turns=self.turns,
             vectors=self.vectors,

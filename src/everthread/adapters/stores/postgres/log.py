@@ -32,6 +32,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.entries import SEQ_MASK, Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
+from everthread.core.imports import ImportLine
 from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Needs, Seen, Segment, Touch
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_segments, within
@@ -194,6 +195,7 @@ async def _apply(
     if decision.answer is not None:
         await connection.execute(sql.INSERT_ANSWER, *key, *decision.answer, now)
     await turns.apply(connection, key, decision, now)
+    await _keep_lines(connection, key, decision.lines)
     if decision.jobs:
         await jobs.put(connection, key.number, Ref(seen.head.owner, seen.head.id), decision.jobs, now)
     if decision.entries or decision.active is not None:
@@ -206,6 +208,11 @@ async def _apply(
         reach("fork.written")
     elif decision.compaction_check_at is not None:
         await connection.execute(sql.SET_COMPACTION_CHECK_AT, *key, decision.compaction_check_at)
+
+
+async def _keep_lines(connection: Connection, key: ConversationKey, lines: Sequence[ImportLine]) -> None:
+    if lines:
+        await connection.execute(sql.KEEP_LINES, *key, *_columns(lines, len(ImportLine._fields)))
 
 
 def _branches(key: ConversationKey, branches: Sequence[BranchRow]) -> tuple[object, ...]:

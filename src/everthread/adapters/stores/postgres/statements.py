@@ -514,6 +514,50 @@ SELECT DISTINCT namespace FROM items WHERE owner = $1 AND (expires_at IS NULL OR
 DELETE_ITEMS_OF = "DELETE FROM items WHERE owner = $1"
 """Destroy the items of an owner."""
 
+# -- imports ---------------------------------------------------------------------------------------------------
+
+_SOURCE = "SELECT number, format, path, inode, read_bytes, head_digest, updated_at FROM import_sources"
+
+SOURCES = f"{_SOURCE} WHERE owner = $1 ORDER BY path"
+"""The files that an owner imports."""
+
+SOURCE_AT = f"{_SOURCE} WHERE owner = $1 AND path = $2"
+"""One of them."""
+
+KEEP_SOURCE = """
+INSERT INTO import_sources (owner, format, path, inode, read_bytes, head_digest, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (owner, path) DO UPDATE SET format = excluded.format, inode = excluded.inode,
+    read_bytes = excluded.read_bytes, head_digest = excluded.head_digest, updated_at = excluded.updated_at
+RETURNING number"""
+"""How far a file was read."""
+
+KEEP_LINES = """
+INSERT INTO import_lines (owner, conversation, seq, source, first_byte, line)
+SELECT $1, $2, l.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[]) l
+ON CONFLICT (conversation, seq, owner) DO UPDATE SET source = excluded.source, first_byte = excluded.first_byte,
+    line = excluded.line
+WHERE import_lines.source <> excluded.source OR import_lines.first_byte <> excluded.first_byte
+   OR length(import_lines.line) < length(excluded.line)"""
+"""The lines that entries came from. Of two watchers, the one that has read more of the file wins."""
+
+LINES = """
+SELECT seq, source, first_byte, line FROM import_lines
+WHERE owner = $1 AND conversation = $2 AND seq > $3 ORDER BY seq LIMIT $4"""
+"""The lines of a conversation, from a seq on."""
+
+LINE_BEFORE = """
+SELECT seq, first_byte, line FROM import_lines
+WHERE owner = $1 AND conversation = $2 AND source = $3 AND first_byte BETWEEN 0 AND $4
+ORDER BY first_byte DESC LIMIT 1 FOR UPDATE"""
+"""The last line of a file before a position."""
+
+SET_LINE = "UPDATE import_lines SET line = $4 WHERE owner = $1 AND conversation = $2 AND seq = $3"
+"""What else stands between two messages."""
+
+DETACH_LINES = "UPDATE import_lines SET first_byte = -1 WHERE owner = $1 AND conversation = $2 AND source = $3"
+"""The file was rewritten: its lines have no position until they are read again."""
+
 # -- keys and replies ------------------------------------------------------------------------------------------
 
 ADD_KEY = f"INSERT INTO api_keys ({KEY_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)"

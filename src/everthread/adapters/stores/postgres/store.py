@@ -11,6 +11,7 @@ from everthread.adapters.stores.postgres import tables
 from everthread.adapters.stores.postgres.access import PostgresApiKeys, PostgresReplies
 from everthread.adapters.stores.postgres.checkpoints import PostgresCheckpoints
 from everthread.adapters.stores.postgres.conversations import PostgresConversations
+from everthread.adapters.stores.postgres.imports import PostgresImports
 from everthread.adapters.stores.postgres.items import PostgresItems
 from everthread.adapters.stores.postgres.log import PostgresLog
 from everthread.adapters.stores.postgres.maintenance import PostgresMaintenance
@@ -42,6 +43,7 @@ class PostgresStore:
         self.calibrations = PostgresCalibrations(database)
         self.checkpoints = PostgresCheckpoints(database)
         self.items = PostgresItems(database)
+        self.imports = PostgresImports(database)
         self.notes = PostgresNotes(database)
         self.turns = PostgresTurns(database)
         self.search = PostgresSearch(database)

@@ -210,6 +210,7 @@ def _apply(
     if decision.answer is not None:
         connection.execute(sql.INSERT_ANSWER, (number, *decision.answer, now))
     turns.apply(connection, number, decision, now)
+    connection.executemany(sql.KEEP_LINE, [(number, *line) for line in decision.lines])
     if decision.jobs:
         jobs.put(connection, number, seen.head.owner, decision.jobs, now)
     compaction_check_at = (

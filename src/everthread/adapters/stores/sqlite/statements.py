@@ -553,6 +553,47 @@ DELETE_LINE = "DELETE FROM import_lines WHERE conversation = ? AND seq = ?"
 DELETE_SOURCES_OF = "DELETE FROM import_sources WHERE owner = ?"
 """Forget which files an owner imported."""
 
+# -- imports ---------------------------------------------------------------------------------------------------
+
+_SOURCE = "SELECT number, format, path, inode, read_bytes, head_digest, updated_at FROM import_sources"
+
+SOURCES = f"{_SOURCE} WHERE owner = ? ORDER BY path"
+"""The files that an owner imports."""
+
+SOURCE_AT = f"{_SOURCE} WHERE owner = ? AND path = ?"
+"""One of them."""
+
+KEEP_SOURCE = """
+INSERT INTO import_sources (owner, format, path, inode, read_bytes, head_digest, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, path) DO UPDATE SET format = excluded.format, inode = excluded.inode,
+    read_bytes = excluded.read_bytes, head_digest = excluded.head_digest, updated_at = excluded.updated_at
+RETURNING number"""
+"""How far a file was read."""
+
+KEEP_LINE = """
+INSERT INTO import_lines (conversation, seq, source, first_byte, line) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (conversation, seq) DO UPDATE SET source = excluded.source, first_byte = excluded.first_byte,
+    line = excluded.line
+WHERE import_lines.source <> excluded.source OR import_lines.first_byte <> excluded.first_byte
+   OR length(import_lines.line) < length(excluded.line)"""
+"""The line that an entry came from. Of two watchers, the one that has read more of the file wins."""
+
+LINES = """
+SELECT seq, source, first_byte, line FROM import_lines WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?"""
+"""The lines of a conversation, from a seq on."""
+
+LINE_BEFORE = """
+SELECT seq, first_byte, line FROM import_lines
+WHERE conversation = ? AND source = ? AND first_byte BETWEEN 0 AND ? ORDER BY first_byte DESC LIMIT 1"""
+"""The last line of a file before a position."""
+
+SET_LINE = "UPDATE import_lines SET line = ? WHERE conversation = ? AND seq = ?"
+"""What else stands between two messages."""
+
+DETACH_LINES = "UPDATE import_lines SET first_byte = -1 WHERE conversation = ? AND source = ?"
+"""The file was rewritten: its lines have no position until they are read again."""
+
 # -- checkpoints -----------------------------------------------------------------------------------------------
 
 THREAD = f"SELECT {THREAD_COLUMNS} FROM threads WHERE conversation = ?"

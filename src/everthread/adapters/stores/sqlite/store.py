@@ -11,6 +11,7 @@ from everthread.adapters.stores.sqlite.access import SqliteApiKeys, SqliteReplie
 from everthread.adapters.stores.sqlite.checkpoints import SqliteCheckpoints
 from everthread.adapters.stores.sqlite.conversations import SqliteConversations
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
+from everthread.adapters.stores.sqlite.imports import SqliteImports
 from everthread.adapters.stores.sqlite.items import SqliteItems
 from everthread.adapters.stores.sqlite.log import SqliteLog
 from everthread.adapters.stores.sqlite.maintenance import SqliteMaintenance
@@ -41,6 +42,7 @@ class SqliteStore:
         self.calibrations = SqliteCalibrations(database)
         self.checkpoints = SqliteCheckpoints(database)
         self.items = SqliteItems(database)
+        self.imports = SqliteImports(database)
         self.notes = SqliteNotes(database)
         self.turns = SqliteTurns(database)
         self.search = SqliteSearch(database)
