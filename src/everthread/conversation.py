@@ -479,10 +479,10 @@ class Conversation:
         """
         return exporting.export(self.info, self.messages(branch=branch), format, exporting.Parts(thinking, tools))
 
-    async def search(self, text: str, *, limit: int = 20, meaning: bool = False) -> Hits:
+    async def search(self, text: str, *, limit: int = 20, meaning: bool = False, show_secrets: bool = False) -> Hits:
         """Search this conversation's messages by words, on every branch, best first.
 
-        `meaning` is as in `Everthread.search`.
+        `meaning` and `show_secrets` are as in `Everthread.search`.
         """
         if not isinstance(text, str):
             raise Invalid(f"must be a string, not {type(text).__name__}", field="text")
@@ -490,8 +490,12 @@ class Conversation:
             raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(text)}", field="text")
         check_count(limit, "limit")
         if meaning:
-            return await search_by_meaning(self._runtime.recall_services, self.owner, self.id, text, limit)
-        return await search_by_words(self._store.search, text, owner=self.owner, conversation=self.id, limit=limit)
+            return await search_by_meaning(
+                self._runtime.recall_services, self.owner, self.id, text, limit, show_secrets=show_secrets
+            )
+        return await search_by_words(
+            self._store.search, text, owner=self.owner, conversation=self.id, limit=limit, show_secrets=show_secrets
+        )
 
     # -- what a model sees ---------------------------------------------------------------------------------
 

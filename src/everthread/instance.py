@@ -372,11 +372,13 @@ class Everthread:
         conversation: str | None = None,
         limit: int = 20,
         meaning: bool = False,
+        show_secrets: bool = False,
     ) -> Hits:
         """Search an owner's messages by words, best first. Words may be Chinese, even of a single character.
 
         With `meaning`, messages that are related to the text in other words are found too, as in `Conversation.recall`.
         When that is not possible only words are searched; `by_meaning` and `why_words_alone` of the result say so.
+        What looks like a credential is masked in the snippets, unless `show_secrets`.
 
         ```python
         for hit in await et.search("peanut allergy", limit=5):
@@ -392,8 +394,12 @@ class Everthread:
         if conversation is not None:
             await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
         if meaning:
-            return await search_by_meaning(self._runtime.recall_services, owner, conversation, text, limit)
-        return await search_by_words(self._store.search, text, owner=owner, conversation=conversation, limit=limit)
+            return await search_by_meaning(
+                self._runtime.recall_services, owner, conversation, text, limit, show_secrets=show_secrets
+            )
+        return await search_by_words(
+            self._store.search, text, owner=owner, conversation=conversation, limit=limit, show_secrets=show_secrets
+        )
 
     async def index_ready(self, conversation: Conversation) -> None:
         """Wait until everything said in a conversation so far can be found by meaning.

@@ -163,7 +163,9 @@ class ConversationProtocol(Protocol):
         tools: bool = True,
     ) -> AsyncIterator[bytes]: ...
 
-    async def search(self, text: str, *, limit: int = 20, meaning: bool = False) -> Hits: ...
+    async def search(
+        self, text: str, *, limit: int = 20, meaning: bool = False, show_secrets: bool = False
+    ) -> Hits: ...
 
     async def context(
         self,
@@ -293,7 +295,14 @@ class EverthreadProtocol(Protocol):
     async def discard_job(self, id: int) -> None: ...
 
     async def search(
-        self, text: str, *, owner: str = LOCAL, conversation: str | None = None, limit: int = 20, meaning: bool = False
+        self,
+        text: str,
+        *,
+        owner: str = LOCAL,
+        conversation: str | None = None,
+        limit: int = 20,
+        meaning: bool = False,
+        show_secrets: bool = False,
     ) -> Hits: ...
 
     async def full_history(

@@ -219,11 +219,16 @@ async def search(
     meaning: Annotated[
         bool, typer.Option("--meaning", help="Also find messages that say the same in other words.")
     ] = False,
+    show_secrets: Annotated[
+        bool, typer.Option("--show-secrets", help="Do not mask what looks like a credential.")
+    ] = False,
 ) -> None:
     """Search messages by words, best match first."""
     async with cli.open() as et:
         text = " ".join(words)
-        hits = await et.search(text, owner=cli.owner, conversation=conversation, limit=limit, meaning=meaning)
+        hits = await et.search(
+            text, owner=cli.owner, conversation=conversation, limit=limit, meaning=meaning, show_secrets=show_secrets
+        )
     if cli.out.json:
         cli.out.document(
             {
@@ -326,7 +331,7 @@ async def pin(
     """Pin a message: it stays in the model's view whatever is compacted."""
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
-        id = await _message_id(et, found, message)
+        id = await message_id_of(et, found, message)
         await (found.unpin(id) if remove else found.pin(id))
     _print_mark(cli, conversation, id, "is_pinned", not remove, "pinned" if not remove else "unpinned")
 
@@ -341,7 +346,7 @@ async def delete(
     """Hide a conversation or a message. Nothing is removed: --undo brings it back."""
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
-        id = None if message is None else await _message_id(et, found, message)
+        id = None if message is None else await message_id_of(et, found, message)
         if id is None:
             await (found.restore() if undo else found.delete())
         else:
@@ -349,7 +354,7 @@ async def delete(
     _print_mark(cli, conversation, id, "is_deleted", not undo, "deleted" if not undo else "restored")
 
 
-async def _message_id(et: Everthread, conversation: Conversation, given: str) -> str:
+async def message_id_of(et: Everthread, conversation: Conversation, given: str) -> str:
     """The id of a message named by its id or, if no message has that id, by its seq."""
     try:
         return (await conversation.message(given)).id

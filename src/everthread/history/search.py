@@ -20,12 +20,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from everthread.core import payloads
+from everthread.core.entries import Flag
 from everthread.core.nouns import Hit, Hits, Message
 from everthread.core.ports import Search, WordMatch, WordMatches
 from everthread.core.queries import Query, Term
 from everthread.history.search_query import excerpt, parse_query, without_common_words
 from everthread.history.snippets import snippet
 from everthread.text.bm25 import bm25, idf
+from everthread.text.secrets import redact_secrets
 from everthread.text.words import is_unspaced, tokenize
 
 MAX_MATCHES = 300
@@ -44,8 +46,11 @@ _UNSEEN_COUNT = 0.25
 """The count of a word that the excerpt of a long text lacks; the rest of the text may have it."""
 
 
-async def search_by_words(store: Search, text: str, *, owner: str, conversation: str | None, limit: int) -> Hits:
-    """Return the messages that have all the words, best first; then, to fill up, those with some of the rarer ones."""
+async def search_by_words(
+    store: Search, text: str, *, owner: str, conversation: str | None, limit: int, show_secrets: bool = False
+) -> Hits:
+    """Return the messages that have all the words, best first; then, to fill up, those with some of the rarer ones.
+    Secrets in their snippets are masked unless asked for."""
     query = parse_query(text)
     if not query or not limit:
         return Hits(())
@@ -58,7 +63,7 @@ async def search_by_words(store: Search, text: str, *, owner: str, conversation:
         known = {hit.match.entry_key for hit in hits}
         hits += [hit for hit in _rank_matches(some, query) if hit.match.entry_key not in known]
         truncated = truncated or some.truncated
-    return Hits(tuple(_as_hit(hit, query) for hit in hits[:limit]), truncated)
+    return Hits(tuple(_as_hit(hit, query, show_secrets=show_secrets) for hit in hits[:limit]), truncated)
 
 
 class _RankedMatch(NamedTuple):
@@ -74,14 +79,16 @@ def _rank_matches(matches: WordMatches, query: Query) -> list[_RankedMatch]:
     return [_RankedMatch(by_key[key], texts[key], score) for key, score in ranked]
 
 
-def _as_hit(ranked: _RankedMatch, query: Query) -> Hit:
+def _as_hit(ranked: _RankedMatch, query: Query, *, show_secrets: bool) -> Hit:
     entry = ranked.match.entry
+    # The whole text is masked before it is cut: half of a secret is not recognised as one.
+    text = ranked.text if show_secrets or not entry.flags & Flag.SECRET else redact_secrets(ranked.text)
     # History shows a revision under the seq of the message it revises; an edit is a message of its own.
     return Hit(
         conversation_id=ranked.match.conversation_id,
         seq=entry.place_seq,
         id=entry.id,
-        snippet=snippet(ranked.text, query),
+        snippet=snippet(text, query),
         score=ranked.score,
     )
 

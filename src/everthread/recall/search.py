@@ -17,6 +17,7 @@ from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.clock import Clock, system_clock
 from everthread.core.embeddings import VectorHit
+from everthread.core.entries import Flag
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
 from everthread.core.nouns import Hit, Hits, Message, Ref
@@ -31,6 +32,7 @@ from everthread.recall.policy import RecallPolicy
 from everthread.recall.query import MAX_QUESTION_CHARACTERS, parse_question
 from everthread.recall.ranking import CandidateMessage, RankedMessage, Ranking, RankingSignals, rank
 from everthread.text.dates import find_time_ranges
+from everthread.text.secrets import redact_secrets
 
 _MAX_CANDIDATES = 300
 """So many messages are read for a question, at some 40 µs each."""
@@ -279,18 +281,30 @@ def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
 
 
 async def search_by_meaning(
-    services: RecallServices, owner: str, conversation: str | None, text: str, limit: int
+    services: RecallServices,
+    owner: str,
+    conversation: str | None,
+    text: str,
+    limit: int,
+    *,
+    show_secrets: bool = False,
 ) -> Hits:
     """What is recalled, in the shape of a search: on whichever branch, with a snippet of each."""
     result = await recall(services, owner, conversation, text, at_least=limit)
     query = parse_query(text)
+
+    def shown(ranked: RankedMessage) -> str:
+        if show_secrets or not result.messages[ranked.message.entry_key].entry.flags & Flag.SECRET:
+            return ranked.message.text[ranked.span.start : ranked.span.end]
+        return redact_secrets(ranked.message.text)
+
     return Hits(
         tuple(
             Hit(
                 conversation_id=ranked.message.conversation_id,
                 seq=result.messages[ranked.message.entry_key].seq,
                 id=result.messages[ranked.message.entry_key].entry.id,
-                snippet=snippet(ranked.message.text[ranked.span.start : ranked.span.end], query),
+                snippet=snippet(shown(ranked), query),
                 score=ranked.score,
             )
             for ranked in result.ranking[:limit]

@@ -176,9 +176,17 @@ async def search(
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
     limit: Limit = 20,
     meaning: Annotated[bool, Query(description="Also find what was said in other words, as recall does.")] = False,
+    show_secrets: Annotated[bool, Query(description="Do not mask what looks like a credential.")] = False,
 ) -> Response:
     """Search your messages by words or by meaning, in one conversation or in all; best first."""
-    hits = await et.search(q, owner=caller.owner, conversation=conversation_id, limit=limit, meaning=meaning)
+    hits = await et.search(
+        q,
+        owner=caller.owner,
+        conversation=conversation_id,
+        limit=limit,
+        meaning=meaning,
+        show_secrets=show_secrets,
+    )
     found = {
         "items": [asdict(hit) for hit in hits],
         "truncated": hits.truncated,
