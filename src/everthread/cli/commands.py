@@ -19,7 +19,12 @@ MODULES = (
     "memories",
     "kb",
     "erase",  # erase, erasures
-    "export",  # export, import
+    "export",
+    "import_history",  # import
+    "watch",
+    "resume",
+    "blame",
+    "mcp",
     "database",  # stats, migrate, backup, restore
     "sql",
     "clean",  # clean, sweep

@@ -1,8 +1,7 @@
-"""Export and import conversations."""
+"""Export conversations."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -18,9 +17,6 @@ from everthread.history.export import Parts, check_parts
 
 if TYPE_CHECKING:
     from everthread.instance import Everthread
-
-
-_PIECE_BYTES = 1024 * 1024
 
 
 @command(app)
@@ -97,25 +93,3 @@ async def _write(output: Path | None, pieces: AsyncIterator[bytes]) -> int:
         with suppress(FileNotFoundError):
             part.unlink()
     return size
-
-
-@command(app, "import")
-async def import_archive(
-    cli: Invocation, archive: Annotated[Path, typer.Argument(metavar="FILE", help="An archive that `export` wrote.")]
-) -> None:
-    """Import an archive for the owner given by --owner. Conversations that already exist are left as they are."""
-    async with cli.open(create=True) as et:
-        report = await et.import_archive(_read(archive), owner=cli.owner)
-    if cli.out.json:
-        cli.out.document(report)
-    else:
-        cli.out.text(
-            f"{len(report.imported):,} conversations read in, {report.messages:,} messages in {report.entries:,} "
-            f"entries; {len(report.skipped):,} were here already"
-        )
-
-
-async def _read(path: Path) -> AsyncIterator[bytes]:
-    with path.open("rb") as file:
-        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
-            yield piece

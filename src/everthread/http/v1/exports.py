@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -22,6 +23,8 @@ from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadD
 from everthread.http.errors import problem_responses
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.messages import BranchParameter
+from everthread.imports.detect import ARCHIVE_MAGIC
+from everthread.imports.importer import Importer
 from everthread.settings import Settings
 
 router = APIRouter(tags=["export"])
@@ -40,10 +43,13 @@ ToolCalls = Annotated[bool, Query(description="Whether to include tool calls and
 class Imported(BaseModel):
     """The result of an import."""
 
-    imported: list[str] = Field(description="Ids of the conversations that were written.")
-    skipped: list[str] = Field(description="Ids of those that were here already, entry for entry.")
-    entries: int
-    messages: int
+    imported: list[str] = Field(description="Ids of the conversations that are new.")
+    skipped: list[str] = Field(default=[], description="Of an archive: ids of those that were here already.")
+    entries: int = Field(default=0, description="Of an archive: entries that were written.")
+    messages: int = Field(description="Messages that are new.")
+    revised: int = Field(default=0, description="Messages that have a newer version now.")
+    known: int = Field(default=0, description="Messages that were here already.")
+    problems: list[str] = Field(default=[], description="What could not be read, each with its place.")
 
 
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
@@ -112,8 +118,9 @@ def _disposition(conversation: Conversation, format: str) -> str:
         "requestBody": {"required": True, "content": {MEDIA_TYPE: _BYTES, "application/octet-stream": _BYTES}}
     },
 )
-async def import_archive(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
-    """Import an archive as yours. Conversations you have already are skipped; 409 if yours has other messages."""
+async def import_history(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
+    """Import a file as yours: an archive, or an export of another program (`everthread import` lists them). What you
+    have already is not written again; 409 if your conversation has other messages than an archive."""
     settings: Settings = request.app.state.settings
     limits = ImportLimits(
         # A message as large as a body may be, with every quote in it escaped.
@@ -124,17 +131,16 @@ async def import_archive(request: Request, et: EverthreadDep, caller: CallerDep)
         async for piece in request.stream():  # whoever sends slowly keeps nobody waiting
             await asyncio.to_thread(upload.write, piece)
         upload.seek(0)
+        is_archive = upload.read(len(ARCHIVE_MAGIC)) == ARCHIVE_MAGIC
+        upload.seek(0)
         # One after the other, so that all of them together need the memory of one.
         async with request.app.state.import_lock:
-            report = await read_archive(et.store, caller.owner, _pieces(upload), limits)
-    return JsonResponse(
-        {
-            "imported": report.imported,
-            "skipped": report.skipped,
-            "entries": report.entries,
-            "messages": report.messages,
-        }
-    )
+            if is_archive:
+                report = await read_archive(et.store, caller.owner, _pieces(upload), limits)
+                return JsonResponse(Imported(**asdict(report)).model_dump())
+            counts = await Importer(et, caller.owner).import_stream(_pieces(upload))
+    named = {name: getattr(counts, name) for name in ("imported", "messages", "revised", "known", "problems")}
+    return JsonResponse(Imported(**named).model_dump())
 
 
 async def _pieces(upload: SpooledTemporaryFile[bytes]) -> AsyncIterator[bytes]:

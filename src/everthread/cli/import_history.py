@@ -1,0 +1,87 @@
+"""`everthread import`: conversations from files of any known format."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.invocation import Invocation
+from everthread.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from everthread.history.import_archive import ImportReport
+    from everthread.imports.write import ImportCounts
+
+_PIECE_BYTES = 1024 * 1024
+_SHOWN_PROBLEMS = 20
+
+
+@command(app, "import")
+async def import_history(
+    cli: Invocation, path: Annotated[Path, typer.Argument(metavar="PATH", help="A file, a folder, or a zip.")]
+) -> None:
+    """Import conversations for the owner given by --owner. The format is found out; a second import adds nothing."""
+    from everthread.imports.detect import Shape, detect  # noqa: PLC0415 - startup
+    from everthread.imports.importer import Importer  # noqa: PLC0415
+
+    if not path.exists():
+        raise Invalid(f"there is no {path}", field="path")
+    detected = detect(path) if path.is_file() else None
+    async with cli.open(create=True) as et:
+        if detected is not None and detected.shape is Shape.ARCHIVE:
+            _print_archive(cli, await et.import_archive(_read(path), owner=cli.owner))
+            return
+        with cli.out.progress("importing", _size(path)) as step:
+            counts = await Importer(et, cli.owner, on_bytes=step).import_path(path)
+    print_counts(cli, counts)
+
+
+def print_counts(cli: Invocation, counts: ImportCounts) -> None:
+    """Print what an import gave, and what it could not read."""
+    if cli.out.json:
+        cli.out.document(asdict(counts))
+        return
+    changed = [(counts.revised, "revised"), (counts.removed, "removed by their agent and kept")]
+    more = "".join(f", {count:,} {what}" for count, what in changed if count)
+    cli.out.text(
+        f"{counts.messages:,} new messages in {len(counts.imported):,} new conversations{more}; "
+        f"{counts.known:,} messages were here already ({counts.files:,} files read)"
+    )
+    for problem in counts.problems[:_SHOWN_PROBLEMS]:
+        cli.out.note(f"not read: {problem}")
+    if counts.problem_count > _SHOWN_PROBLEMS:
+        cli.out.note(f"… and {counts.problem_count - _SHOWN_PROBLEMS:,} more (--json lists them)")
+
+
+def _print_archive(cli: Invocation, report: ImportReport) -> None:
+    if cli.out.json:
+        cli.out.document(report)
+    else:
+        cli.out.text(
+            f"{len(report.imported):,} conversations read in, {report.messages:,} messages in {report.entries:,} "
+            f"entries; {len(report.skipped):,} were here already"
+        )
+
+
+def _size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(
+        os.path.getsize(os.path.join(above, name))
+        for above, _, names in os.walk(path)
+        for name in names
+        if os.path.isfile(os.path.join(above, name))
+    )
+
+
+async def _read(path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+            yield piece

@@ -1,0 +1,15 @@
+"""The histories of other programs: read, followed, written to the log, and given back.
+
+session         what readers give: sessions and their messages
+claude_code, codex, gemini_cli, opencode    readers of coding agents
+chat_exports, message_lists                 readers of exports and of lists of messages
+detect          which program wrote a file
+line_file       a file of JSON lines: its messages in batches, with the bytes of their lines
+place           the intents: where in the log a message goes
+write           writes sessions to the log
+follow          brings the log up to date with a file that grows, or was rewritten
+importer        `everthread import`
+watch           `everthread watch`: where the agents keep their sessions, and what changes there
+resume          `everthread resume`: sessions as files of their agents
+blame           `everthread blame`: the tool calls that named a file
+"""

@@ -1,0 +1,189 @@
+"""Claude Code: `~/.claude/projects/<folder>/<session>.jsonl`, and the files of subagents below it.
+
+Each line has a `uuid` and the `parentUuid` before it. What makes it more than a list:
+
+- After a rewind, the next prompt has an earlier parent: a branch. Results of parallel tool calls have several parents
+  in one turn too, and are no branch. So only prompts fork; everything else goes to the end of the turn it belongs to.
+- A `compact_boundary` has no parent but a `logicalParentUuid`; `isCompactSummary` marks a summary, which nobody said.
+- A subagent's lines (`isSidechain`) have the `sessionId` of the session that started it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from everthread.imports.session import (
+    LineIds,
+    NativeMessage,
+    Session,
+    line_digest,
+    moment_of,
+    one_line_title,
+    parse_line,
+    safe_id,
+    summary_payload,
+    text_in,
+    time_of,
+    tool_call,
+    without_none,
+)
+
+AGENT = "claude-code"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NOT_TYPED = re.compile(
+    r"\s*<(command-name|command-message|local-command-stdout|local-command-caveat|system-reminder)>"
+)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A prompt and what followed it."""
+
+    leaf: str
+    """The id of its newest message."""
+    subagent: str | None
+    is_continued: bool = False
+    """Whether another prompt follows it, so that one more is a branch."""
+
+
+class ClaudeCodeReader:
+    """Reads one session file, or one file of a subagent."""
+
+    def __init__(self, path: PurePath) -> None:
+        self.sessions: dict[str, Session] = {}
+        self._stem = path.stem
+        self._is_subagent = path.stem.startswith("agent-") or path.parent.name == "subagents"
+        self._native = path.stem if _UUID.fullmatch(path.stem) else None
+        """The id of the session. A resumed one can begin with lines copied from another, so the file's name is asked
+        first."""
+        self._ids = LineIds()
+        self._positions: dict[str, tuple[_Turn, str]] = {}
+        """For the uuid of each line its turn, and the id of the last message up to it."""
+        self._newest: dict[str, _Turn] = {}
+        """The newest turn of each session."""
+        self._counted: set[str] = set()
+        """API messages whose tokens were counted: each has a line for every block, with the same figures."""
+
+    def read(self, line: bytes) -> list[NativeMessage]:
+        value = parse_line(line)
+        if value is None:
+            return []
+        kind = value.get("type")
+        if kind in ("user", "assistant") and isinstance(value.get("message"), dict):
+            return self._messages(value, line)
+        if kind in ("summary", "ai-title", "custom-title") and self._native is not None:
+            title = value.get("customTitle") or value.get("aiTitle") or value.get("summary")
+            if isinstance(title, str) and title.strip():
+                self._session(value).title = one_line_title(title)
+        self._pass_on(value)
+        return []
+
+    def _session(self, value: Mapping[str, Any]) -> Session:
+        named = value.get("sessionId")
+        if self._native is None or self._is_subagent:
+            self._native = named if isinstance(named, str) and named else self._native or self._stem
+        subagent = self._subagent(value)
+        above = safe_id(AGENT, self._native)
+        id = above if subagent is None else safe_id(AGENT, self._native, subagent)
+        session = self.sessions.get(id)
+        if session is None:
+            parent = None if subagent is None else above
+            session = self.sessions[id] = Session(id=id, agent=AGENT, parent_id=parent)
+            session.note(agent=AGENT, session=self._native, subagent=subagent)
+        session.note(cwd=value.get("cwd"), git_branch=value.get("gitBranch"), agent_version=value.get("version"))
+        return session
+
+    def _subagent(self, value: Mapping[str, Any]) -> str | None:
+        """The subagent that a line belongs to. In older files they stand between those of the session itself."""
+        if not self._is_subagent and value.get("isSidechain") is not True:
+            return None
+        if isinstance(value.get("agentId"), str):
+            return f"agent-{value['agentId']}"
+        if self._is_subagent:
+            return self._stem
+        turn, _ = self._positions.get(str(value.get("parentUuid")), (None, ""))
+        return turn.subagent if turn is not None and turn.subagent else f"agent-{value.get('uuid')}"
+
+    def _pass_on(self, value: Mapping[str, Any]) -> None:
+        """Let lines that name one without a message as their parent find the message before it."""
+        parent = value.get("parentUuid") or value.get("logicalParentUuid")
+        if isinstance(value.get("uuid"), str) and str(parent) in self._positions:
+            self._positions[value["uuid"]] = self._positions[str(parent)]
+
+    def _messages(self, value: Mapping[str, Any], line: bytes) -> list[NativeMessage]:
+        session = self._session(value)
+        session.created_at = session.created_at or moment_of(value.get("timestamp"))
+        uuid = value.get("uuid")
+        id = safe_id(uuid) if isinstance(uuid, str) and uuid else self._ids.of(line)
+        common = without_none({"created_at": time_of(value.get("timestamp")), "line": line_digest(line)[:16]})
+        message: Mapping[str, Any] = value["message"]
+        if value.get("isCompactSummary") is True:
+            self._pass_on(value)
+            return [NativeMessage(session=session, payload=summary_payload(id, message.get("content"), common))]
+        if value["type"] == "assistant":
+            return self._placed(value, [self._assistant(message, id, common)], session, is_prompt=False)
+        is_meta = value.get("isMeta") is True
+        payloads = _user(message.get("content"), id, common | {"is_meta": True} if is_meta else common)
+        is_prompt = payloads[-1]["role"] == "user" and not is_meta
+        if is_prompt and not _NOT_TYPED.match(said := text_in(payloads[-1]["content"])):
+            session.name_after(said)
+        return self._placed(value, payloads, session, is_prompt=is_prompt)
+
+    def _assistant(self, message: Mapping[str, Any], id: str, common: Mapping[str, Any]) -> dict[str, Any]:
+        content = message.get("content")
+        calls = []
+        if isinstance(content, list):
+            uses = [one for one in content if isinstance(one, dict) and one.get("type") == "tool_use"]
+            calls = [tool_call(one.get("id"), one.get("name"), one.get("input")) for one in uses]
+            content = [one for one in content if one not in uses]
+        usage, native = message.get("usage"), message.get("id")
+        if isinstance(native, str):
+            usage = None if native in self._counted else usage
+            self._counted.add(native)
+        return without_none({
+            **common, "id": id, "role": "assistant", "content": "" if content is None else content,
+            "tool_calls": calls or None, "model": message.get("model"), "usage": usage,
+        })  # fmt: skip
+
+    def _placed(
+        self, value: Mapping[str, Any], payloads: Sequence[dict[str, Any]], session: Session, *, is_prompt: bool
+    ) -> list[NativeMessage]:
+        parent = str(value.get("parentUuid") or value.get("logicalParentUuid"))
+        newest = self._newest.get(session.id)
+        turn, at = self._positions.get(parent, (newest, newest.leaf if newest is not None else ""))
+        subagent = self._subagent(value)
+        if turn is not None and turn.subagent != subagent:
+            turn = newest  # the first line of a subagent names the call that started it
+        after = None
+        if turn is not None:
+            after = at if is_prompt and turn.is_continued else turn.leaf
+            turn.is_continued |= is_prompt
+        if turn is None or is_prompt:
+            turn = _Turn(leaf="", subagent=subagent)
+        placed = []
+        for payload in payloads:
+            placed.append(NativeMessage(session=session, payload=payload, after=after))
+            turn.leaf = after = payload["id"]
+        self._newest[session.id] = turn
+        if isinstance(value.get("uuid"), str):
+            self._positions[value["uuid"]] = (turn, turn.leaf)
+        return placed
+
+
+def _user(content: object, id: str, common: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A user's line: a message for each tool result in it, and one for what else it says."""
+    blocks = content if isinstance(content, list) else []
+    results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
+    rest = [block for block in blocks if block not in results] if results else content
+    payloads = []
+    for block in results:
+        status = {"status": "error"} if block.get("is_error") is True else {}
+        call = {"tool_call_id": block.get("tool_use_id"), "content": block.get("content") or ""}
+        payloads.append({**common, **status, "role": "tool", **call})
+    if rest or not results:
+        payloads.append({**common, "role": "user", "content": "" if rest is None else rest})
+    return [{**payload, "id": id if not index else safe_id(id, index)} for index, payload in enumerate(payloads)]

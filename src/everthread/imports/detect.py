@@ -1,0 +1,147 @@
+"""Which program wrote a file: told by its content, never by its name alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from everthread.imports.session import BrokenEntry, parse_line
+
+ARCHIVE_MAGIC = b"\x28\xb5\x2f\xfd"
+"""How zstd begins, in which our archives are packed."""
+_HEAD_BYTES = 1 << 20
+_MOST_LINES = 200
+_CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+_CODEX_ITEMS = {"message", "reasoning", "function_call", "function_call_output", "local_shell_call"}
+
+
+class Shape(Enum):
+    """How a file is read."""
+
+    ARCHIVE = "archive"
+    ZIP = "zip"
+    DATABASE = "database"
+    LINES = "lines"
+    """Lines of one session, which may grow."""
+    ELEMENTS = "elements"
+    """Lines with a conversation each."""
+    ARRAY = "array"
+    """One JSON array of conversations."""
+    DOCUMENT = "document"
+    """One JSON object."""
+
+
+class Detected(NamedTuple):
+    """What a file is."""
+
+    shape: Shape
+    format: str
+
+
+def detect(path: Path) -> Detected | None:
+    """What a file is; None for a file of no known kind."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if head.startswith(ARCHIVE_MAGIC):
+        return Detected(Shape.ARCHIVE, "everthread")
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return Detected(Shape.ZIP, "zip")
+    if head.startswith(b"SQLite format 3\x00"):
+        return _database(path)
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"["):
+        return Detected(Shape.ARRAY, "json")
+    if not text.startswith(b"{"):
+        return None
+    return _lines(text.split(b"\n"), is_whole=len(head) < _HEAD_BYTES)
+
+
+def _database(path: Path) -> Detected | None:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)) as connection:
+            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error:
+        return None
+    if tables >= {"session", "message", "part"}:
+        return Detected(Shape.DATABASE, "opencode")
+    if tables >= {"agent_sessions", "agent_messages"}:
+        return Detected(Shape.DATABASE, "openai-agents")
+    return None
+
+
+def _lines(lines: list[bytes], *, is_whole: bool) -> Detected | None:
+    """Look at the first lines: one of them may be torn, broken, or say nothing about its program."""
+    rest = lines if is_whole else lines[:-1]
+    parsed = 0
+    for line in rest[:_MOST_LINES]:
+        try:
+            value = parse_line(line)
+        except BrokenEntry:
+            continue
+        if value is None:
+            continue
+        parsed += 1
+        if (format := _session_format(value)) is not None:
+            return Detected(Shape.LINES, format)
+        if (format := element_format(value)) is not None:
+            return Detected(Shape.ELEMENTS if len(rest) > 1 else Shape.DOCUMENT, format)
+    return None if parsed else Detected(Shape.DOCUMENT, "json")
+
+
+def _session_format(value: Mapping[str, Any]) -> str | None:
+    kind = value.get("type")
+    if kind in _CODEX and isinstance(value.get("payload"), dict):
+        return "codex"
+    if (
+        kind in _CODEX_ITEMS
+        and "sessionId" not in value
+        and ("role" in value or "call_id" in value or "summary" in value)
+    ):
+        return "codex"
+    if "$set" in value or "$rewindTo" in value or (kind == "gemini" and "content" in value):
+        return "gemini-cli"
+    if "sessionId" in value and "startTime" in value and "messages" not in value:
+        return "gemini-cli"
+    message = value.get("message")
+    if kind in ("user", "assistant") and isinstance(message, dict) and "content" in message:
+        return "claude-code"
+    if kind == "summary" and "leafUuid" in value:
+        return "claude-code"
+    return None
+
+
+_ELEMENTS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
+    ("chatgpt", lambda value: isinstance(value.get("mapping"), dict)),
+    ("claude-ai", lambda value: isinstance(value.get("chat_messages"), list)),
+    ("open-webui", lambda value: isinstance(value.get("chat"), dict)),
+    ("librechat", lambda value: "conversationId" in value and isinstance(value.get("messages"), list)),
+    ("gemini-cli", lambda value: "sessionId" in value and isinstance(value.get("messages"), list)),
+    ("langsmith", lambda value: "run_type" in value),
+    ("otel", lambda value: bool(value.keys() & {"resourceSpans", "scopeSpans"}) or _is_span(value)),
+    (
+        "letta",
+        lambda value: bool(value.keys() & {"core_memory", "llm_config"}) or isinstance(value.get("agents"), list),
+    ),
+    ("sharegpt", lambda value: isinstance(value.get("conversations") or value.get("items"), list)),
+    ("openai-chat", lambda value: isinstance(value.get("messages"), list) or _is_batch(value)),
+)
+
+
+def element_format(value: object) -> str | None:
+    """The format of one conversation of an export."""
+    if not isinstance(value, dict):
+        return None
+    return next((name for name, fits in _ELEMENTS if fits(value)), None)
+
+
+def _is_span(value: Mapping[str, Any]) -> bool:
+    return "attributes" in value and bool(value.keys() & {"traceId", "context", "trace_id"})
+
+
+def _is_batch(value: Mapping[str, Any]) -> bool:
+    body = value.get("body")
+    return isinstance(body, dict) and isinstance(body.get("messages"), list)

@@ -1,0 +1,367 @@
+"""`everthread import`: a file, a folder or a zip of any known format, found out by what is in it.
+
+Large files are read piece by piece. What cannot be read is named in the report and left out; everything else goes on.
+A second import of the same adds nothing: messages are known by their ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import os
+import sqlite3
+import tempfile
+import zipfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from everthread.core.errors import Invalid
+from everthread.core.imports import ImportSource
+from everthread.imports import chat_exports, message_lists, opencode
+from everthread.imports.chat_exports import Draft
+from everthread.imports.detect import Detected, Shape, detect, element_format
+from everthread.imports.follow import Follower, is_unchanged, stored_path
+from everthread.imports.gemini_cli import read_document
+from everthread.imports.session import BrokenEntry, NativeMessage, Session, parse_line
+from everthread.imports.write import ImportCounts, SessionWriter
+from everthread.instance import Everthread
+
+_CHUNK = 1 << 20
+_BATCH = 500
+_SPANS_AT_ONCE = 10_000
+MAX_DOCUMENT_BYTES = 512 << 20
+"""A single JSON object is held in memory; an array is not, only the largest of its elements."""
+MAX_UNPACKED_BYTES = 32 << 30
+MAX_RATIO = 500
+"""An entry of a zip that claims to be so many times its packed size, and is large, is a bomb."""
+_SMALL_BYTES = 64 << 20
+
+_READ_ONE: dict[str, Callable[[Mapping[str, Any]], Draft]] = {
+    "chatgpt": chat_exports.read_chatgpt,
+    "claude-ai": chat_exports.read_claude_ai,
+    "open-webui": chat_exports.read_open_webui,
+    "librechat": chat_exports.read_librechat,
+    "sharegpt": message_lists.read_sharegpt,
+    "openai-chat": message_lists.read_openai_chat,
+}
+FORMATS = (
+    "everthread", "claude-code", "codex", "gemini-cli", "opencode", *_READ_ONE, "letta", "langsmith", "otel",
+    "openai-agents",
+)  # fmt: skip
+
+
+class Importer:
+    """Imports files for one owner and counts what that gave."""
+
+    def __init__(self, et: Everthread, owner: str, *, on_bytes: Callable[[int], None] = lambda _: None) -> None:
+        self.counts = ImportCounts()
+        self._et = et
+        self._imports = et.store.imports
+        self._owner = owner
+        self._on_bytes = on_bytes
+        self._writer = SessionWriter(et, owner, self.counts)
+        self._follower = Follower(et, owner, self.counts)
+
+    @property
+    def follower(self) -> Follower:
+        """What follows the files of JSON lines."""
+        return self._follower
+
+    async def import_path(self, path: Path) -> ImportCounts:
+        """Import a file, a folder or a zip. Raises Invalid when there is nothing in it that is known."""
+        before, found = self.counts.files, False
+        for file in await asyncio.to_thread(self._files_in, path):
+            found = await self.import_file(file) or found
+        if not found and self.counts.files == before and not self.counts.problem_count:
+            raise Invalid(
+                f"{path} has nothing of a known format ({', '.join(FORMATS)}); nothing was written", field="path"
+            )
+        return self.counts
+
+    async def import_stream(self, pieces: AsyncIterator[bytes]) -> ImportCounts:
+        """Import one file that comes piece by piece, as an upload does. It goes to a temporary file first."""
+        with tempfile.TemporaryDirectory(prefix="everthread-import-") as folder:
+            path, digest = Path(folder) / "upload", sha256()
+            with path.open("wb") as file:
+                async for piece in pieces:
+                    digest.update(piece)
+                    await asyncio.to_thread(file.write, piece)
+            if not await self._import_file(path, f"upload:{digest.hexdigest()}"):
+                known = ", ".join(FORMATS)
+                raise Invalid(f"is of no known format ({known}); nothing was written", field="body")
+        return self.counts
+
+    def _files_in(self, folder: Path) -> list[Path]:
+        if not folder.exists():
+            raise Invalid(f"there is no {folder}", field="path")
+        if not folder.is_dir():
+            return [folder]
+
+        def name(problem: OSError) -> None:
+            self.counts.add_problem(f"{problem.filename}: {problem.strerror}")
+
+        found = []
+        for above, folders, files in os.walk(folder, onerror=name):
+            folders.sort()
+            found += [Path(above) / file for file in sorted(files)]
+        return [path for path in found if path.is_file() and path.stat().st_size]
+
+    async def import_file(self, path: Path) -> bool:
+        """Import one file, or what is new in it; False if it is of no known kind."""
+        return await self._import_file(path, stored_path(path))
+
+    async def _import_file(self, path: Path, name: str) -> bool:
+        """`name` is what its source is called."""
+        try:
+            detected = await asyncio.to_thread(detect, path)
+            if detected is None:
+                return False
+            await self._import_detected(path, name, detected)
+        except OSError as problem:
+            self.counts.add_problem(f"{path}: {problem.strerror or problem}")
+        except (BrokenEntry, sqlite3.Error, zipfile.BadZipFile) as problem:
+            self.counts.add_problem(f"{path}: {problem}")
+        return True
+
+    async def _import_detected(self, path: Path, name: str, detected: Detected) -> None:
+        if detected.shape is Shape.LINES:
+            await self._follower.catch_up(path, detected.format, name=name, on_bytes=self._on_bytes)
+        elif detected.shape is Shape.ARCHIVE:
+            await self._import_archive(path)
+        elif detected.shape is Shape.DATABASE:
+            await self._import_database(path, name, detected.format)
+        else:
+            status = await asyncio.to_thread(path.stat)
+            known = await self._imports.source(self._owner, name)
+            if known is not None and is_unchanged(known, status):
+                self._on_bytes(status.st_size)
+                return
+            problems = self.counts.problem_count
+            await self._import_whole(path, detected)
+            self.counts.files += 1
+            if self.counts.problem_count == problems:
+                read, changed_at = status.st_size, status.st_mtime_ns // 1000
+                source = ImportSource(0, detected.format, name, status.st_ino, read, None, changed_at)
+                await self._imports.keep_source(self._owner, source)
+
+    async def _import_whole(self, path: Path, detected: Detected) -> None:
+        if detected.shape is Shape.ZIP:
+            await self._import_zip(path)
+        elif detected.shape is Shape.ARRAY:
+            with path.open("rb") as file:
+                await self._import_elements(_elements(file, self._on_bytes), path)
+        elif detected.shape is Shape.ELEMENTS:
+            with path.open("rb") as file:
+                await self._import_elements(_each_line(file, self._on_bytes), path)
+        else:
+            await self._import_elements(_document(path, self._on_bytes), path)
+
+    async def _import_archive(self, path: Path) -> None:
+        async def pieces() -> AsyncIterator[bytes]:
+            with path.open("rb") as file:
+                while piece := await asyncio.to_thread(file.read, _CHUNK):
+                    self._on_bytes(len(piece))
+                    yield piece
+
+        report = await self._et.import_archive(pieces(), owner=self._owner)
+        self.counts.files += 1
+        self.counts.imported += report.imported
+        self.counts.messages += report.messages
+
+    async def _import_zip(self, path: Path) -> None:
+        """Entries are read in a folder of their own under a plain name, whatever path they claim."""
+        left = MAX_UNPACKED_BYTES
+        with zipfile.ZipFile(path) as packed, tempfile.TemporaryDirectory(prefix="everthread-import-") as folder:
+            for entry in packed.infolist():
+                if entry.is_dir() or not entry.file_size:
+                    continue
+                is_bomb = entry.file_size > _SMALL_BYTES and entry.file_size > MAX_RATIO * max(entry.compress_size, 1)
+                if is_bomb or entry.file_size > left:
+                    self.counts.add_problem(
+                        f"{path}: {entry.filename} would unpack to {entry.file_size:,} bytes; left out"
+                    )
+                    continue
+                left -= entry.file_size
+                self._on_bytes(entry.compress_size)
+                unpacked = Path(folder) / PurePosixPath(entry.filename.replace("\\", "/")).name
+                try:
+                    await asyncio.to_thread(_unpack, packed, entry, unpacked)
+                    if not zipfile.is_zipfile(unpacked):  # a zip in a zip is how bombs are nested
+                        await self._import_file(unpacked, f"{stored_path(path)}!{stored_path(Path(entry.filename))}")
+                except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as problem:
+                    self.counts.add_problem(f"{path}: {entry.filename}: {problem}")
+                finally:
+                    unpacked.unlink(missing_ok=True)
+
+    async def _import_database(self, path: Path, name: str, format: str) -> None:
+        """Of opencode's database only the sessions that changed since it was last read."""
+        changed_at = await asyncio.to_thread(database_changed_at, path)
+        known = await self._imports.source(self._owner, name)
+        if known is not None and known.updated_at == changed_at and known.inode is not None:
+            return
+        read = 0 if known is None else known.read_bytes
+        found: Iterator[tuple[int, Session, list[NativeMessage | BrokenEntry]]]
+        if format == "opencode":
+            found = opencode.read_sessions(path, read)
+        else:
+            found = ((0, *draft) for draft in message_lists.read_agents_sdk(path))
+        while (draft := await asyncio.to_thread(next, found, None)) is not None:
+            read, session, messages = draft
+            await self._write_session(session, messages, path)
+        status = await asyncio.to_thread(path.stat)
+        self._on_bytes(status.st_size)
+        self.counts.files += 1
+        source = ImportSource(0, format, name, status.st_ino, read, None, changed_at)
+        await self._imports.keep_source(self._owner, source)
+
+    async def _write_session(
+        self, session: Session, messages: Iterable[NativeMessage | BrokenEntry], path: Path
+    ) -> None:
+        """Write a whole session that has no lines."""
+        said = []
+        for one in messages:
+            if isinstance(one, BrokenEntry):
+                self.counts.add_problem(f"{path}: {one}")
+            else:
+                said.append((one, None, b""))
+        for start in range(0, len(said), _BATCH):
+            await self._writer.write(session, said[start : start + _BATCH], source=0, place=str(path))
+
+    async def _import_elements(self, values: Iterator[object], path: Path) -> None:
+        """Write conversation by conversation. Runs and spans are gathered, because one conversation has many."""
+        gathered: dict[str, list[Mapping[str, Any]]] = {"langsmith": [], "otel": []}
+        messages: list[Mapping[str, Any]] = []
+        number = 0
+        while (value := await asyncio.to_thread(next, values, _END)) is not _END:
+            number += 1
+            if isinstance(value, BrokenEntry):
+                self.counts.add_problem(f"{path}: entry {number} {value}")
+                continue
+            format = element_format(value)
+            if format in gathered and isinstance(value, dict):
+                gathered[format].append(value)
+                if len(gathered[format]) >= _SPANS_AT_ONCE:
+                    await self._write_gathered(gathered, path)
+            elif format is None and isinstance(value, dict) and isinstance(value.get("role"), str):
+                messages.append(value)
+            else:
+                await self._write_element(value, format, path, number)
+        await self._write_gathered(gathered, path)
+        if messages:
+            await self._write_element({"messages": messages}, "openai-chat", path, 1)
+
+    async def _write_gathered(self, gathered: dict[str, list[Mapping[str, Any]]], path: Path) -> None:
+        for session, said in message_lists.read_langsmith(gathered["langsmith"]):
+            await self._write_session(session, said, path)
+        for session, said in message_lists.read_otel(message_lists.spans_in(gathered["otel"])):
+            await self._write_session(session, said, path)
+        for values in gathered.values():
+            values.clear()
+
+    async def _write_element(self, value: object, format: str | None, path: Path, number: int) -> None:
+        try:
+            for session, said in _drafts(value, format, path):
+                await self._write_session(session, said, path)
+        except BrokenEntry as problem:
+            self.counts.add_problem(f"{path}: entry {number} {problem}")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+            self.counts.add_problem(f"{path}: entry {number} is not as {format} writes it ({problem!r})")
+
+
+_END = object()
+
+
+def database_changed_at(path: Path) -> int:
+    """When a SQLite database was last written to, in microseconds: that can be in its write-ahead log only."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return max(file.stat().st_mtime_ns for file in files if file.exists()) // 1000
+
+
+def _drafts(value: object, format: str | None, path: Path) -> Iterator[tuple[Session, Iterable[NativeMessage]]]:
+    if not isinstance(value, dict) or format is None:
+        raise BrokenEntry("is no conversation of a known format")
+    if format == "letta":
+        yield from message_lists.read_letta(value)
+    elif format == "gemini-cli":
+        sessions, said = read_document(value, path)
+        for session in sessions.values():
+            yield session, said
+    else:
+        yield _READ_ONE[format](value)
+
+
+def _unpack(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
+    """Never more than the entry claims to be: what it claims was checked."""
+    with packed.open(entry) as source, target.open("wb") as file:
+        left = entry.file_size
+        while left > 0 and (piece := source.read(min(_CHUNK, left))):
+            file.write(piece)
+            left -= len(piece)
+
+
+def _document(path: Path, on_bytes: Callable[[int], None]) -> Iterator[object]:
+    if path.stat().st_size > MAX_DOCUMENT_BYTES:
+        raise BrokenEntry(f"is one JSON object of more than {MAX_DOCUMENT_BYTES >> 20} MB")
+    raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    on_bytes(len(raw))
+    yield parse_line(raw)
+
+
+def _each_line(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[object]:
+    for line in file:
+        on_bytes(len(line))
+        try:
+            value = parse_line(line)
+        except BrokenEntry as problem:
+            yield problem
+        else:
+            if value is not None:
+                yield value
+
+
+def _elements(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[object]:
+    """The elements of a JSON array, one after the other, with no more in memory than the largest of them twice."""
+    decoder = json.JSONDecoder()
+    decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+    text, at, is_end = "", 0, False
+    has_begun = False
+    while True:
+        at = _after_space(text, at)
+        if not has_begun and at < len(text):
+            has_begun, at = True, at + 1  # the bracket
+            continue
+        if at < len(text) and text[at] == "]":
+            return
+        try:
+            if at >= len(text):
+                raise ValueError
+            value, end = decoder.raw_decode(text, at)
+            if end >= len(text) and not is_end:
+                raise ValueError  # a number may go on
+        except (ValueError, RecursionError) as problem:
+            if is_end:
+                yield BrokenEntry(f"cannot be read, and nothing after it: {problem or 'the file ends in it'}")
+                return
+            text, at = text[at:], 0
+            if len(text) > MAX_DOCUMENT_BYTES:
+                yield BrokenEntry(
+                    f"is longer than {MAX_DOCUMENT_BYTES >> 20} MB, or not closed; nothing after it was read"
+                )
+                return
+            raw = file.read(max(_CHUNK, len(text)))  # twice as much each time: the same text is tried few times
+            on_bytes(len(raw))
+            is_end = not raw
+            text += decode(raw, final=is_end)
+            continue
+        at = end
+        yield value
+
+
+def _after_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n,":
+        at += 1
+    return at

@@ -1,0 +1,159 @@
+"""One file of JSON lines: its messages in batches, each with the bytes of its line, and where it was read to.
+
+Lines that are no messages belong to the message before them (those at the beginning to the first one), so that the
+bytes of all messages, one after the other, are the file. A last line without an end waits, unless it is a whole JSON
+object, which nothing can be added to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from everthread.imports.claude_code import ClaudeCodeReader
+from everthread.imports.codex import CodexReader
+from everthread.imports.gemini_cli import GeminiReader
+from everthread.imports.session import BrokenEntry, LineReader, NativeMessage, parse_line
+
+READERS: dict[str, Callable[[PurePath], LineReader]] = {
+    "claude-code": ClaudeCodeReader,
+    "codex": CodexReader,
+    "gemini-cli": GeminiReader,
+}
+BATCH_MESSAGES = 500
+BATCH_BYTES = 4 << 20
+MAX_LINE_BYTES = 64 << 20
+_CHUNK = 1 << 20
+WINDOW = 4096
+
+
+@dataclass(slots=True)
+class Batch:
+    """What was read at once."""
+
+    messages: list[tuple[NativeMessage, int | None, bytearray]] = field(default_factory=list)
+    before: bytearray = field(default_factory=bytearray)
+    """Lines before the first message of the batch that belong to the last one before it."""
+    before_at: int = 0
+    problems: list[str] = field(default_factory=list)
+    is_last: bool = False
+
+
+class LineFile:
+    """Reads a file from its beginning, whether its messages are written or only followed up to where they were."""
+
+    def __init__(self, path: Path, format: str) -> None:
+        self.path = path
+        self.format = format
+        self.reader = READERS[format](path)
+        self.offset = 0
+        """The end of the last line that was read."""
+        self.digest = sha256()
+        self.last_session: str | None = None
+        """Whose the last message was."""
+        self.torn_bytes = 0
+        """The length of a last line that is not whole yet."""
+        self.head, self.tail = b"", b""
+        """The first and the last bytes that were read: whether the file is still the same."""
+        self._line_number = 0
+        self._lead = bytearray()
+        self._seen: dict[str, set[str]] = {}
+        """By the id of each message the digests of its lines: what is written twice is one message."""
+
+    def is_same(self, file: BinaryIO) -> bool:
+        """Whether the file still has what was read, as far as its first and last bytes tell."""
+        if os.fstat(file.fileno()).st_size < self.offset:
+            return False
+        file.seek(0)
+        if file.read(len(self.head)) != self.head:
+            return False
+        file.seek(self.offset - len(self.tail))
+        return file.read(len(self.tail)) == self.tail
+
+    def skip_to(self, file: BinaryIO, end: int) -> bool:
+        """Read up to a position without keeping anything; False where no line ends there."""
+        while self.offset < end:
+            before = self.offset
+            self.read(file, until=end)
+            if self.offset == before:
+                return False
+        return self.offset == end
+
+    def read(self, file: BinaryIO, until: int | None = None) -> Batch:
+        """Read some more lines: a batch of messages, or up to a position, or all there are."""
+        batch = Batch(before_at=self.offset)
+        file.seek(self.offset)
+        rest, size = b"", 0
+        while True:
+            wanted = _CHUNK if until is None else min(_CHUNK, until - self.offset - len(rest))
+            chunk = file.read(wanted) if wanted > 0 else b""
+            *lines, rest = (rest + chunk).split(b"\n") if chunk else (rest,)
+            for line in lines:
+                self._take(line + b"\n", batch)
+                size += len(line)
+            if len(rest) > MAX_LINE_BYTES:
+                raise BrokenEntry(f"line {self._line_number + 1} is longer than {MAX_LINE_BYTES:,} bytes")
+            if not chunk:
+                batch.is_last = True
+                if rest and _is_whole(rest):
+                    self._take(rest, batch)
+                    rest = b""
+                self.torn_bytes = len(rest)
+                return batch
+            if len(batch.messages) >= BATCH_MESSAGES or size >= BATCH_BYTES:
+                return batch
+
+    def _take(self, line: bytes, batch: Batch) -> None:
+        self._line_number += 1
+        first_byte, self.offset = self.offset, self.offset + len(line)
+        self.digest.update(line)
+        self.head = self.head if len(self.head) >= WINDOW else (self.head + line)[:WINDOW]
+        self.tail = (self.tail + line)[-WINDOW:]
+        try:
+            said = self.reader.read(line)
+        except BrokenEntry as problem:
+            batch.problems.append(f"{self.path}:{self._line_number}: {problem}")
+            said = []
+        new = [message for message in said if self._is_new(message)]
+        if not new:
+            self._take_other(line, batch)
+            return
+        kept = bytearray(line)
+        if self.last_session is None:
+            first_byte -= len(self._lead)
+            kept[:0] = self._lead
+        batch.messages.append((new[0], first_byte, kept))
+        batch.messages += [(message, None, bytearray()) for message in new[1:]]
+        self.last_session = new[0].session.id
+
+    def _take_other(self, line: bytes, batch: Batch) -> None:
+        if self.last_session is None:
+            self._lead += line
+        elif batch.messages:
+            owner = next(kept for _, first_byte, kept in reversed(batch.messages) if first_byte is not None)
+            owner += line
+        else:
+            batch.before += line
+
+    def has(self, session_id: str, message_id: str) -> bool:
+        """Whether this message was in what was read so far."""
+        return f"{session_id} {message_id}" in self._seen
+
+    def _is_new(self, message: NativeMessage) -> bool:
+        id = f"{message.session.id} {message.payload['id']}"
+        digest = str(message.payload.get("line", message.payload))
+        known = self._seen.setdefault(id, set())
+        is_new = digest not in known
+        known.add(digest)
+        return is_new
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        return parse_line(line) is not None
+    except BrokenEntry:
+        return False

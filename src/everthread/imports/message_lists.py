@@ -1,0 +1,321 @@
+"""Formats that are plain lists of messages: OpenAI's chat JSONL, ShareGPT, Letta's agent files, LangSmith runs, OTel
+GenAI spans, and the sessions that the OpenAI Agents SDK keeps in SQLite.
+
+They have few ids of their own. A conversation without one is named after a hash of its content, its messages after
+their position in it, so that a second import finds them again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from everthread.imports.chat_exports import Draft
+from everthread.imports.session import (
+    BrokenEntry,
+    NativeMessage,
+    Session,
+    dict_at,
+    moment_of,
+    one_line_title,
+    safe_id,
+    text_in,
+    time_of,
+    tool_call,
+    without_none,
+)
+
+_SHAREGPT_ROLES = {
+    "human": "user",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "bing": "assistant",
+    "bard": "assistant",
+    "model": "assistant",
+    "function_call": "assistant",
+    "observation": "tool",
+}
+_LANGCHAIN_ROLES = {"human": "user", "ai": "assistant"}
+
+
+def read_openai_chat(value: Mapping[str, Any]) -> Draft:
+    """A line of OpenAI's chat format: `{"messages": [...]}`, as for fine-tuning and batches."""
+    body = value.get("body")
+    listed = value.get("messages") or (body.get("messages") if isinstance(body, dict) else None)
+    if not isinstance(listed, list):
+        raise BrokenEntry("has no list of messages")
+    session = _session("openai-chat", value.get("id") or value.get("custom_id") or _digest(listed), value.get("title"))
+    session.note(tools=[_tool_name(tool) for tool in value.get("tools") or () if isinstance(tool, dict)])
+    return session, list(_in_order(session, (_openai_message(one) for one in listed if isinstance(one, dict))))
+
+
+def _tool_name(tool: Mapping[str, Any]) -> object:
+    function = tool.get("function")
+    return function.get("name") if isinstance(function, dict) else tool.get("name")
+
+
+def _openai_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: given for name, given in message.items() if name not in ("id", "created_at", "timestamp")}
+    if not isinstance(fields.get("role"), str):
+        raise BrokenEntry("has a message without a role")
+    at = message.get("created_at") or message.get("timestamp")
+    return without_none({"content": "", **fields, "id": message.get("id"), "created_at": time_of(at)})
+
+
+def read_sharegpt(value: Mapping[str, Any]) -> Draft:
+    """ShareGPT: `conversations` of `from` and `value` (`items` in some copies)."""
+    listed = value.get("conversations") or value.get("items") or value.get("conversation")
+    if not isinstance(listed, list):
+        raise BrokenEntry("has no list of conversations")
+    session = _session("sharegpt", value.get("id") or _digest(listed), value.get("title"))
+    if isinstance(value.get("system"), str) and value["system"]:
+        listed = [{"from": "system", "value": value["system"]}, *listed]
+    return session, list(_in_order(session, (_sharegpt_message(one) for one in listed if isinstance(one, dict))))
+
+
+def _sharegpt_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    speaker = message.get("from") or message.get("role")
+    role = _SHAREGPT_ROLES.get(str(speaker), str(speaker or "user"))
+    text = message.get("value", message.get("content"))
+    if speaker == "function_call":
+        call = json.loads(text) if isinstance(text, str) and text.lstrip().startswith("{") else {}
+        return {"role": role, "content": "", "tool_calls": [tool_call(None, call.get("name"), call.get("arguments"))]}
+    return without_none({"role": role, "content": text or "", "model": message.get("model")})
+
+
+def read_letta(value: Mapping[str, Any]) -> Iterator[Draft]:
+    """Letta's `.af`: agents, each with its messages (older files: one agent at the top level)."""
+    agents = value.get("agents")
+    for agent in agents if isinstance(agents, list) else [value]:
+        if not isinstance(agent, dict) or not isinstance(agent.get("messages"), list):
+            raise BrokenEntry("has an agent without messages")
+        native = agent.get("id") or agent.get("name") or _digest(agent["messages"])
+        session = _session("letta", native, agent.get("name"))
+        session.created_at = moment_of(agent.get("created_at") or value.get("created_at"))
+        blocks = [one for one in agent.get("core_memory") or agent.get("memory_blocks") or () if isinstance(one, dict)]
+        session.note(memory={str(one.get("label")): one.get("value") for one in blocks})
+        listed = (_letta_message(one) for one in agent["messages"] if isinstance(one, dict))
+        yield session, list(_in_order(session, listed))
+
+
+def _letta_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    content = message.get("content", message.get("text"))
+    blocks = []
+    for block in content if isinstance(content, list) else ():
+        is_thought = isinstance(block, dict) and block.get("type") == "reasoning"
+        blocks.append({"type": "thinking", "thinking": block.get("reasoning")} if is_thought else block)
+    return without_none({
+        "id": message.get("id"), "role": str(message.get("role") or "user"), "content": blocks or text_in(content),
+        "tool_calls": message.get("tool_calls") or None, "tool_call_id": message.get("tool_call_id"),
+        "created_at": time_of(message.get("created_at")), "model": message.get("model"), "name": message.get("name"),
+    })  # fmt: skip
+
+
+def read_langsmith(runs: Iterable[Mapping[str, Any]]) -> Iterator[Draft]:
+    """LangSmith runs of chat models: each trace (or session, where the metadata names one) is a conversation. A run has
+    all of its input again, so a message is known by its content and how often that came before."""
+    drafts: dict[str, tuple[Session, dict[str, dict[str, Any]]]] = {}
+    for run in sorted(runs, key=lambda run: str(run.get("start_time"))):
+        if run.get("run_type") not in ("llm", "chat_model"):
+            continue
+        extra = dict_at(run, "extra")
+        metadata = dict_at(extra, "metadata")
+        native = next(
+            (metadata[key] for key in ("session_id", "thread_id", "conversation_id") if metadata.get(key)), None
+        )
+        native = native or run.get("trace_id") or run.get("id")
+        session, kept = drafts.setdefault(str(native), (_session("langsmith", str(native), None), {}))
+        session.created_at = session.created_at or moment_of(run.get("start_time"))
+        model = metadata.get("ls_model_name")
+        said = [*_langsmith_messages(run.get("inputs")), *_langsmith_messages(run.get("outputs"), model)]
+        _keep_by_content(kept, said, run.get("start_time"))
+    for session, kept in drafts.values():
+        yield session, list(_in_order(session, kept.values()))
+
+
+def _keep_by_content(kept: dict[str, dict[str, Any]], said: Iterable[dict[str, Any]], at: object) -> None:
+    counts: dict[str, int] = {}
+    for payload in said:
+        digest = _digest([payload["role"], payload["content"], payload.get("tool_calls")])
+        counts[digest] = counts.get(digest, 0) + 1
+        id = f"{digest}-{counts[digest]}"
+        kept.setdefault(id, without_none({**payload, "id": id, "created_at": time_of(at)}))
+
+
+def _langsmith_messages(value: object, model: object = None) -> Iterator[dict[str, Any]]:
+    """The messages in a run's inputs or outputs, however deep they are packed."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _langsmith_messages(one, model)
+    elif isinstance(value, dict):
+        kwargs = dict_at(value, "kwargs") or value
+        role = kwargs.get("role") or _LANGCHAIN_ROLES.get(str(kwargs.get("type")), kwargs.get("type"))
+        if "content" in kwargs and isinstance(role, str):
+            fields = {key: kwargs[key] for key in ("tool_calls", "tool_call_id", "name") if kwargs.get(key)}
+            is_answer = role == "assistant" and model is not None
+            yield {
+                "role": role,
+                "content": kwargs["content"] or "",
+                **fields,
+                **({"model": model} if is_answer else {}),
+            }
+        else:
+            for key in ("messages", "generations", "message", "choices", "output"):
+                yield from _langsmith_messages(value.get(key), model)
+
+
+def read_otel(spans: Iterable[Mapping[str, Any]]) -> Iterator[Draft]:
+    """Spans of OpenTelemetry's GenAI conventions: `gen_ai.input.messages` and `gen_ai.output.messages`, by
+    `gen_ai.conversation.id` or else by trace."""
+    drafts: dict[str, tuple[Session, dict[str, dict[str, Any]]]] = {}
+    for span in sorted(spans, key=lambda span: str(span.get("startTimeUnixNano") or span.get("start_time"))):
+        attributes = _attributes(span.get("attributes"))
+        listed = [_json_list(attributes.get(f"gen_ai.{name}.messages")) for name in ("input", "output")]
+        if not any(listed):
+            continue
+        context = dict_at(span, "context")
+        native = attributes.get("gen_ai.conversation.id") or span.get("traceId") or context.get("trace_id")
+        session, kept = drafts.setdefault(str(native), (_session("otel", str(native), None), {}))
+        at = span.get("startTimeUnixNano") or span.get("start_time")
+        session.created_at = session.created_at or moment_of(at)
+        model = attributes.get("gen_ai.response.model") or attributes.get("gen_ai.request.model")
+        said = [_otel_message(one, model) for part in listed for one in part if isinstance(one, dict)]
+        _keep_by_content(kept, said, at)
+    for session, kept in drafts.values():
+        yield session, list(_in_order(session, kept.values()))
+
+
+def _otel_message(message: Mapping[str, Any], model: object) -> dict[str, Any]:
+    blocks: list[Any] = []
+    calls: list[dict[str, Any]] = []
+    extra: dict[str, Any] = {}
+    for part in message.get("parts") or ():
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "tool_call":
+            calls.append(tool_call(part.get("id"), part.get("name"), part.get("arguments")))
+        elif kind == "tool_call_response":
+            extra["tool_call_id"] = part.get("id")
+            answer = part.get("response", part.get("result"))
+            blocks.append({"type": "text", "text": answer if isinstance(answer, str) else json.dumps(answer)})
+        elif kind == "reasoning":
+            blocks.append({"type": "thinking", "thinking": part.get("content")})
+        elif kind == "text":
+            blocks.append({"type": "text", "text": part.get("content") or ""})
+        elif part:
+            blocks.append(part)
+    role = str(message.get("role") or "user")
+    answered = {"model": model} if role == "assistant" and model else {}
+    return {"role": role, "content": blocks, **({"tool_calls": calls} if calls else {}), **extra, **answered}
+
+
+def spans_in(document: object) -> Iterator[Mapping[str, Any]]:
+    """The spans in OTLP JSON, in a list of spans, or in one span."""
+    if isinstance(document, list):
+        for one in document:
+            yield from spans_in(one)
+    elif isinstance(document, dict):
+        inner = [document.get(key) for key in ("resourceSpans", "scopeSpans", "spans")]
+        if any(isinstance(one, list) for one in inner):
+            for one in inner:
+                yield from spans_in(one)
+        elif "attributes" in document:
+            yield document
+
+
+def _attributes(given: object) -> dict[str, Any]:
+    """Attributes as a dict, or as OTLP's list of keys and typed values."""
+    if isinstance(given, dict):
+        return given
+    found = {}
+    for one in given if isinstance(given, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("value"), dict):
+            found[str(one.get("key"))] = next(iter(one["value"].values()), None)
+    return found
+
+
+def _json_list(value: object) -> list[Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return []
+    return value if isinstance(value, list) else []
+
+
+def read_agents_sdk(path: Path) -> Iterator[tuple[Session, list[NativeMessage | BrokenEntry]]]:
+    """The OpenAI Agents SDK's `SQLiteSession`: items of the Responses API by session."""
+    with closing(
+        sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, check_same_thread=False)
+    ) as connection:
+        sessions = connection.execute(
+            "SELECT session_id, created_at FROM agent_sessions ORDER BY created_at"
+        ).fetchall()
+        for native, created_at in sessions:
+            session = _session("openai-agents", native, None)
+            session.created_at = moment_of(created_at)
+            rows = connection.execute(
+                "SELECT id, message_data, created_at FROM agent_messages WHERE session_id = ? ORDER BY id", (native,)
+            )
+            yield session, list(_agents_sdk_messages(session, rows))
+
+
+def _agents_sdk_messages(session: Session, rows: Iterable[tuple[Any, ...]]) -> Iterator[NativeMessage | BrokenEntry]:
+    last = None
+    for number, data, at in rows:
+        try:
+            item = json.loads(data)
+            payload = _agents_sdk_item(item)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            yield BrokenEntry(f"item {number} of session {session.metadata['session']} is not a JSON object")
+            continue
+        payload = without_none({**payload, "id": str(number), "created_at": time_of(at)})
+        if payload["role"] == "user":
+            session.name_after(text_in(payload["content"]))
+        yield NativeMessage(session=session, payload=payload, after=last)
+        last = payload["id"]
+
+
+def _agents_sdk_item(item: Mapping[str, Any]) -> dict[str, Any]:
+    kind = item.get("type", "message")
+    if kind == "function_call":
+        call = tool_call(item.get("call_id"), item.get("name"), item.get("arguments"))
+        return {"role": "assistant", "content": "", "tool_calls": [call]}
+    if kind == "function_call_output":
+        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output") or ""}
+    if kind == "reasoning":
+        return {"role": "assistant", "content": [{"type": "thinking", "thinking": text_in(item.get("summary"))}]}
+    content = item.get("content")
+    if isinstance(content, list):
+        texts = ("input_text", "output_text")
+        content = [
+            {**one, "type": "text"} if isinstance(one, dict) and one.get("type") in texts else one for one in content
+        ]
+    return {"role": str(item.get("role") or kind), "content": json.dumps(item) if content is None else content}
+
+
+def _in_order(session: Session, payloads: Iterable[dict[str, Any]]) -> Iterator[NativeMessage]:
+    last = None
+    for index, payload in enumerate(payloads):
+        own = payload.get("id")
+        id = safe_id(own) if isinstance(own, str) and own else str(index)
+        session.created_at = session.created_at or moment_of(payload.get("created_at"))
+        if payload["role"] == "user":
+            session.name_after(text_in(payload["content"]))
+        yield NativeMessage(session=session, payload={**payload, "id": id}, after=last)
+        last = id
+
+
+def _session(agent: str, native: object, title: object) -> Session:
+    session = Session(id=safe_id(agent, native), agent=agent)
+    session.title = one_line_title(title) if isinstance(title, str) and title.strip() else None
+    session.note(agent=agent, session=native)
+    return session
+
+
+def _digest(value: object) -> str:
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:24]

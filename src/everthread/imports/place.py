@@ -1,0 +1,133 @@
+"""The intents of imports: where in the log a message of another program goes, and what its file has no more.
+
+A message that the log has already, in any of its revisions, is not written again: a file can hold several versions of
+it, and is read again as a whole. Other content is a revision. A new message goes after the one that it follows, which
+is the end of a branch or starts a new one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from everthread.core.entries import Entry, Kind, Mark
+from everthread.core.imports import ImportLine
+from everthread.core.jobs import NewJob
+from everthread.core.log import BranchRow, Decision, Needs, Seen, Touch
+from everthread.core.nouns import Receipt
+from everthread.history.entry_writer import EntryWriter, add, revise
+from everthread.history.ingest import Prepared, says_the_same
+from everthread.history.intents import refuse_erased
+
+
+class Incoming(NamedTuple):
+    """A message on its way into the log."""
+
+    message: Prepared
+    after: str | None
+    first_byte: int | None
+    """Where in its file its line begins; None where no line is kept."""
+    line: bytes
+
+
+class Outcome(NamedTuple):
+    """How many messages of a batch were new, and how many replaced an older version."""
+
+    new: int
+    revised: int
+    skipped: Sequence[str]
+    """The ids of messages that were erased here, and stay erased."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceMessages:
+    """Write the messages of an import, with the lines they came from."""
+
+    messages: Sequence[Incoming]
+    source: int
+    jobs: Sequence[NewJob] = ()
+
+    def needs(self) -> Needs:
+        ids = {one.message.id: None for one in self.messages}
+        ids.update({one.after: None for one in self.messages if one.after is not None})
+        return Needs(ids=list(ids), every_branch=True, every_revision=True)
+
+    def decide(self, seen: Seen, now: int) -> Decision[Outcome]:
+        refuse_erased(seen)
+        writer = EntryWriter(seen, now, len(self.messages))
+        branches, known = dict(seen.branches), dict(seen.by_id)
+        revisions = {id: list(entries) for id, entries in seen.revisions.items()}
+        touches: list[Touch] = []
+        lines: dict[int, ImportLine] = {}
+        skipped: list[str] = []
+        active, new, revised = seen.head.active, 0, 0
+        for message, after, first_byte, line in self.messages:
+            before = known.get(message.id)
+            if before is None:
+                branch = _branch_after(branches, known.get(after) if after is not None else None, active, now)
+                branch, receipt = add(message, writer, branch)
+                if message.kind is Kind.MESSAGE:
+                    branches[branch.number], active = branch, branch.number
+                new += 1
+            elif before.raw is None:
+                skipped.append(message.id)
+                continue
+            elif same := next((one for one in revisions[message.id] if says_the_same(message, one)), None):
+                receipt = Receipt(message.id, same.seq, same.revision, False)
+            else:
+                receipt = revise(message, before, writer, touches, now)
+                revised += 1
+            if receipt.new:
+                known[message.id] = writer.written[-1]
+                revisions.setdefault(message.id, []).append(writer.written[-1])
+            if first_byte is not None:
+                lines[receipt.seq] = ImportLine(receipt.seq, self.source, first_byte, line)
+        return Decision(
+            result=Outcome(new, revised, skipped),
+            entries=writer.written,
+            texts=writer.texts,
+            touches=touches,
+            branches=[row for row in branches.values() if seen.branches.get(row.number) != row],
+            active=active if active != seen.head.active else None,
+            compaction_check_at=0 if active != seen.head.active else None,
+            chain=writer.chain if writer.written else None,
+            changed=[touch.seq for touch in touches],
+            jobs=self.jobs if writer.written else (),
+            lines=list(lines.values()),
+        )
+
+
+def _branch_after(branches: dict[int, BranchRow], before: Entry | None, active: int, now: int) -> BranchRow:
+    """The branch that ends at this message; where another message follows it already, a new one."""
+    if before is None or before.kind != Kind.MESSAGE:
+        return branches[active]
+    place = before.place_seq
+    ends = [row for row in branches.values() if row.leaf_seq == place]
+    if ends:
+        return next((row for row in ends if row.leaf_seq > row.fork_seq), ends[0])
+    return BranchRow(max(branches) + 1, before.branch, place, place, before.depth, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkRemoved:
+    """Record that a program removed messages from its own file. History goes on showing them."""
+
+    seqs: Sequence[int]
+
+    def needs(self) -> Needs:
+        return Needs(seqs=self.seqs)
+
+    def decide(self, seen: Seen, now: int) -> Decision[int]:
+        refuse_erased(seen)
+        writer = EntryWriter(seen, now, len(self.seqs))
+        raw = json.dumps({"mark": Mark.REMOVED.name.lower()}).encode()
+        for seq in self.seqs:
+            entry = seen.by_seq.get(seq)
+            if entry is not None and entry.raw is not None:
+                place = entry.place_seq
+                writer.write(id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=place, change_kind=Mark.REMOVED)
+        return Decision(
+            result=len(writer.written), entries=writer.written, chain=writer.chain if writer.written else None
+        )

@@ -1,0 +1,302 @@
+"""`everthread resume`: a session as a file that an agent opens and goes on with.
+
+For the agent that wrote it, the file is made of its own lines, byte for byte: all of them under the old id, or those
+up to some point under a new one. For another agent the messages are written anew, in that agent's form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from everthread.conversation import Conversation
+from everthread.core import payloads
+from everthread.core.entries import Kind
+from everthread.core.errors import Conflict, Invalid, NotFound
+from everthread.core.imports import NOT_IN_FILE, ImportLine
+from everthread.core.nouns import Message, Ref
+from everthread.imports.session import time_of
+from everthread.instance import Everthread
+
+TARGETS = {"claude": "claude-code", "codex": "codex"}
+_PAGE = 1000
+_CALL_ID = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeSession:
+    """A session file, and how its agent opens it."""
+
+    agent: str
+    session_id: str
+    path: Path
+    """Where the agent looks for it."""
+    content: bytes
+    is_original: bool
+    """Whether it is what the agent had written, byte for byte."""
+    cwd: str
+
+    @property
+    def command(self) -> str:
+        """What continues it."""
+        verb = (
+            f"claude --resume {self.session_id}" if self.agent == "claude-code" else f"codex resume {self.session_id}"
+        )
+        return f"cd {self.cwd} && {verb}" if self.cwd else verb
+
+
+async def find_session(et: Everthread, owner: str, name: str) -> Conversation:
+    """The conversation with this id, or with this id of its agent, or the only one whose id begins so."""
+    for id in (name, *(f"{agent}:{name}" for agent in TARGETS.values())):
+        try:
+            return await et.conversations.get(id, owner)
+        except (NotFound, Invalid):
+            continue
+    cursor: str | None = None
+    found: list[Conversation] = []
+    while True:
+        page = await et.conversations.list(owner, limit=_PAGE, cursor=cursor)
+        found += [one for one in page if one.id.partition(":")[2].startswith(name) and one.parent_id is None]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Invalid(f"{name!r} is the beginning of {len(found)} sessions; name more of it", field="session")
+    raise NotFound(f"no session {name!r}; `everthread ls` lists them")
+
+
+async def native_session(
+    et: Everthread,
+    conversation: Conversation,
+    *,
+    home: Mapping[str, Path],
+    target: str | None = None,
+    at: Message | None = None,
+    before_compaction: int | None = None,
+) -> NativeSession:
+    """The session as a file for an agent; `home` says where each keeps its files."""
+    metadata = conversation.info.metadata
+    own = str(metadata.get("agent") or "")
+    agent = own if target is None else TARGETS[target]
+    if agent not in TARGETS.values():
+        raise Invalid(f"{conversation.id} is of no agent that can be resumed; name one with --as", field="as")
+    last_seq = await _last_seq(et, conversation, at, before_compaction)
+    lines = [line async for line in _lines(et, conversation)] if agent == own else []
+    cwd = str(metadata.get("cwd") or "")
+    if not lines:
+        said = [message async for message in _said(conversation, at, last_seq)]
+        return _written_anew(agent, said, cwd, home[agent])
+    session_id = str(metadata.get("session"))
+    source = _main_source(lines)
+    if last_seq is None:
+        async for child in conversation.children():  # older files have their subagents' lines between their own
+            lines += [line async for line in _lines(et, child)]
+        content, is_whole = _whole([line for line in lines if line.source == source])
+        path = await _source_path(et, conversation.owner, source)
+        return NativeSession(
+            agent=agent, session_id=session_id, path=path, content=content, is_original=is_whole, cwd=cwd
+        )
+    kept = [line for line in lines if line.source == source and line.seq <= last_seq]
+    content = _without_boundary(b"".join(line.line for line in kept), is_before=before_compaction is not None)
+    fresh = str(uuid4())
+    content = content.replace(session_id.encode(), fresh.encode())
+    path = _new_path(agent, fresh, cwd, home[agent])
+    return NativeSession(agent=agent, session_id=fresh, path=path, content=content, is_original=False, cwd=cwd)
+
+
+async def _last_seq(
+    et: Everthread, conversation: Conversation, at: Message | None, before_compaction: int | None
+) -> int | None:
+    """The last entry that the file may have; None for all."""
+    if at is not None:
+        return at.entry_seq
+    if before_compaction is None:
+        return None
+    ref = Ref(conversation.owner, conversation.id)
+    summaries = [entry.seq for entry in await et.store.log.framework_entries(ref) if entry.kind == Kind.SUMMARY]
+    if not 1 <= before_compaction <= len(summaries):
+        count = len(summaries)
+        raise NotFound(
+            f"{conversation.id} has {count} compactions of its agent; there is no number {before_compaction}"
+        )
+    return summaries[before_compaction - 1] - 1
+
+
+async def _lines(et: Everthread, conversation: Conversation) -> AsyncIterator[ImportLine]:
+    after = 0
+    ref = Ref(conversation.owner, conversation.id)
+    while page := await et.store.imports.lines(ref, after=after, limit=_PAGE):
+        for line in page:
+            yield line
+        after = page[-1].seq
+
+
+def _main_source(lines: Sequence[ImportLine]) -> int:
+    """The file that most lines came from: a session can have been imported from several places."""
+    return Counter(line.source for line in lines).most_common(1)[0][0]
+
+
+async def _source_path(et: Everthread, owner: str, number: int) -> Path:
+    for source in await et.store.imports.sources(owner):
+        if source.number == number:
+            return Path(source.path)
+    raise NotFound("the file that this session came from is not known any more; name another with --output")
+
+
+def _whole(lines: Sequence[ImportLine]) -> tuple[bytes, bool]:
+    """The file as it was last read, and whether nothing of it is missing: what was erased here leaves a gap."""
+    content = bytearray()
+    is_whole = True
+    for line in sorted(lines, key=lambda line: line.first_byte):
+        if line.first_byte != NOT_IN_FILE:
+            is_whole &= line.first_byte == len(content)
+            content += line.line
+    return bytes(content), is_whole
+
+
+def _without_boundary(content: bytes, *, is_before: bool) -> bytes:
+    """Without the mark of the compaction that follows: it stands behind the last message before it."""
+    lines = content.splitlines(keepends=True)
+    while is_before and lines and b"compact_boundary" in lines[-1]:
+        lines.pop()
+    return b"".join(lines)
+
+
+async def _said(conversation: Conversation, at: Message | None, last_seq: int | None) -> AsyncIterator[Message]:
+    branch = at.seq if at is not None else None
+    async for message in conversation.messages(branch=branch):
+        if last_seq is None or message.seq <= last_seq:
+            yield message
+
+
+def _new_path(agent: str, session_id: str, cwd: str, home: Path) -> Path:
+    if agent == "claude-code":
+        return home / "projects" / re.sub(r"[^A-Za-z0-9]", "-", cwd or "/") / f"{session_id}.jsonl"
+    now = datetime.now(UTC)
+    return home / "sessions" / f"{now:%Y/%m/%d}" / f"rollout-{now:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
+
+
+# -- written anew ----------------------------------------------------------------------------------------------
+
+
+def _written_anew(agent: str, said: Sequence[Message], cwd: str, home: Path) -> NativeSession:
+    session_id = str(uuid4())
+    write = _as_claude if agent == "claude-code" else _as_codex
+    content = b"".join(
+        json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+        for line in write(said, session_id, cwd)
+    )
+    path = _new_path(agent, session_id, cwd, home)
+    return NativeSession(agent=agent, session_id=session_id, path=path, content=content, is_original=False, cwd=cwd)
+
+
+def _as_claude(said: Sequence[Message], session_id: str, cwd: str) -> Iterator[dict[str, Any]]:
+    parent: str | None = None
+    for message, calls in _with_answered_calls(said):
+        uuid = str(uuid4())
+        line: dict[str, Any] = {
+            "parentUuid": parent, "isSidechain": False, "userType": "external", "cwd": cwd, "sessionId": session_id,
+            "version": "2.0.0", "gitBranch": "", "type": "user", "uuid": uuid, "timestamp": _time(message),
+        }  # fmt: skip
+        text = payloads.text(message.payload)
+        if message.role == "assistant":
+            blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
+            blocks += [{"type": "tool_use", "id": id, "name": name, "input": given} for id, name, given in calls]
+            if not blocks:
+                continue
+            line |= {"type": "assistant", "message": {
+                "id": f"msg_{uuid.replace('-', '')}", "type": "message", "role": "assistant",
+                "model": message.payload.get("model") or "<synthetic>", "content": blocks,
+                "stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None,
+                "usage": {"input_tokens": 0, "output_tokens": 0},
+            }}  # fmt: skip
+        elif message.role == "tool" and calls:
+            result = {"type": "tool_result", "tool_use_id": calls[0][0], "content": text}
+            line["message"] = {"role": "user", "content": [result]}
+        elif text.strip():
+            line["message"] = {"role": "user", "content": text}
+            if message.role != "user" or message.payload.get("is_meta"):
+                line["isMeta"] = True
+        else:
+            continue
+        yield line
+        parent = uuid
+
+
+def _as_codex(said: Sequence[Message], session_id: str, cwd: str) -> Iterator[dict[str, Any]]:
+    first = _time(said[0]) if said else time_of(datetime.now(UTC).isoformat())
+    yield {"timestamp": first, "type": "session_meta", "payload": {
+        "id": session_id, "timestamp": first, "cwd": cwd or "/", "originator": "everthread", "cli_version": "0.0.0",
+        "source": "cli", "model_provider": "openai", "instructions": None,
+    }}  # fmt: skip
+    for message, calls in _with_answered_calls(said):
+        at = _time(message)
+
+        def line(kind: str, at: str | None = at, **payload: Any) -> dict[str, Any]:
+            return {"timestamp": at, "type": kind, "payload": payload}
+
+        text = payloads.text(message.payload)
+        if message.role == "tool" and calls:
+            yield line("response_item", type="function_call_output", call_id=calls[0][0], output=text)
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        if text.strip():
+            kind = "output_text" if role == "assistant" else "input_text"
+            yield line("response_item", type="message", role=role, content=[{"type": kind, "text": text}])
+            yield line("event_msg", type="agent_message" if role == "assistant" else "user_message", message=text)
+        for id, name, given in calls if message.role == "assistant" else ():
+            arguments = json.dumps(given, ensure_ascii=False)
+            yield line("response_item", type="function_call", name=name, arguments=arguments, call_id=id)
+
+
+Call = tuple[str, str, dict[str, Any]]
+
+
+def _with_answered_calls(said: Sequence[Message]) -> Iterator[tuple[Message, list[Call]]]:
+    """Each message with its calls that were answered, and each answer with the call that it answers: providers refuse a
+    request in which one of them is missing."""
+    answered = {message.payload.get("tool_call_id") for message in said if message.role == "tool"}
+    made: set[object] = set()
+    for message in said:
+        calls: list[Call] = []
+        if message.role == "tool":
+            id = message.payload.get("tool_call_id")
+            calls = [(_call_id(id), "", {})] if id in made else []
+        else:
+            for call in message.payload.get("tool_calls") or ():
+                if isinstance(call, dict) and call.get("id") in answered:
+                    made.add(call["id"])
+                    given = call.get("args")
+                    calls.append(
+                        (_call_id(call["id"]), str(call.get("name")), given if isinstance(given, dict) else {})
+                    )
+        yield message, calls
+
+
+def _call_id(id: object) -> str:
+    return _CALL_ID.sub("_", str(id))[:64]
+
+
+def _time(message: Message) -> str | None:
+    return time_of((message.said_at or message.created_at).isoformat())
+
+
+def write_file(session: NativeSession, path: Path) -> bool:
+    """Write a session where there is no file yet; False where the same one is there already."""
+    if path.exists():
+        if path.read_bytes() == session.content:
+            return False
+        raise Conflict(f"{path} exists and has other content; nothing was written: name another file with --output")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as file:
+        file.write(session.content)
+    return True

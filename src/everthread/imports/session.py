@@ -1,0 +1,196 @@
+"""What the readers of this room give: sessions of other programs, and the messages said in them.
+
+A reader is pure: it takes the lines or the document of one file and knows nothing of a database. It names the message
+that each message follows, so that branches are kept; `place.py` turns that into places in our log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Protocol
+
+import orjson
+
+from everthread.core.ids import MAX_ID_CHARACTERS
+
+MAX_TITLE = 80
+_MILLIS, _MICROS, _NANOS = 1e11, 1e14, 1e17
+"""Numbers from which on a time counts milliseconds, microseconds, nanoseconds: as seconds they would be past the year
+5000."""
+
+
+class BrokenEntry(Exception):
+    """A line or an element that cannot be read; the text says why. The rest of its file is read on."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """One session of another program, which becomes one conversation. Filled in as its file is read."""
+
+    id: str
+    """The id of the conversation: the agent and its own id of the session, as in `claude-code:5f1c…`."""
+    agent: str
+    parent_id: str | None = None
+    title: str | None = None
+    created_at: datetime | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def name_after(self, text: str) -> None:
+        """Take the first thing that a person said as the title, unless there is one."""
+        if self.title is None and (line := next((one for one in map(str.strip, text.splitlines()) if one), "")):
+            self.title = one_line_title(line)
+
+    def note(self, **fields: object) -> None:
+        """Add what is known about the session; what was known first stays."""
+        for name, value in fields.items():
+            if value not in (None, "", [], {}):
+                self.metadata.setdefault(name, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeMessage:
+    """One message of a session, in our form."""
+
+    session: Session
+    payload: dict[str, Any]
+    """With an `id` that is the same whenever and wherever in its file the message is read."""
+    after: str | None = None
+    """The id of the message that it follows; None for the first, and where the file does not say."""
+
+
+class LineReader(Protocol):
+    """Reads the lines of one file in order, from its first. It has no other input, so it can begin again any time."""
+
+    sessions: dict[str, Session]
+
+    def read(self, line: bytes) -> list[NativeMessage]:
+        """Return the messages that this line says; none for what is no message. Raises BrokenEntry."""
+
+
+class LineIds:
+    """Ids for messages that have none of their own: a hash of the line. Equal lines are told apart by their count."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def of(self, line: bytes) -> str:
+        digest = line_digest(line)
+        self._seen[digest] += 1
+        return digest if self._seen[digest] == 1 else f"{digest}-{self._seen[digest]}"
+
+
+def line_digest(line: bytes) -> str:
+    return sha256(line.strip()).hexdigest()[:32]
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """A line as a JSON object; None for an empty one. Raises BrokenEntry."""
+    if not line.strip():
+        return None
+    try:
+        value = orjson.loads(line)
+    except ValueError:
+        value = _parse_carefully(line)
+    if not isinstance(value, dict):
+        raise BrokenEntry(f"is a JSON {type(value).__name__}, not an object")
+    return value
+
+
+def _parse_carefully(line: bytes) -> object:
+    """What orjson refuses and Python reads: lone surrogates, very large numbers."""
+    try:
+        return json.loads(line.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as problem:
+        raise BrokenEntry(f"is not JSON: {problem}") from problem
+
+
+def time_of(value: object) -> str | None:
+    """A time in any of the usual forms (ISO 8601; seconds, milliseconds, microseconds or nanoseconds) as ISO in UTC."""
+    moment = moment_of(value)
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+
+
+def moment_of(value: object) -> datetime | None:
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return moment_of(float(value)) if value.replace(".", "", 1).isdecimal() else None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    seconds = float(value)
+    for limit, factor in ((_NANOS, 1e9), (_MICROS, 1e6), (_MILLIS, 1e3)):
+        if seconds >= limit:
+            seconds /= factor
+            break
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def one_line_title(text: str) -> str:
+    """At most 80 characters of one line, as databases can hold it."""
+    line = " ".join(text.encode("utf-8", "replace").decode().replace("\x00", "").split())
+    return line if len(line) <= MAX_TITLE else f"{line[: MAX_TITLE - 1]}…"
+
+
+def safe_id(*parts: object) -> str:
+    """An id of ours from one of theirs: joined by colons, and hashed where it would be too long or hold a NUL."""
+    id = ":".join(str(part) for part in parts)
+    if 0 < len(id) <= MAX_ID_CHARACTERS and id.isprintable():
+        return id
+    plain = "".join(one if one.isascii() and one.isprintable() else "?" for one in id[:60])
+    return f"{plain}-{sha256(repr(id).encode()).hexdigest()[:32]}"
+
+
+def dict_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name; an empty one where there is something else."""
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def summary_payload(id: str, content: object, common: Mapping[str, Any]) -> dict[str, Any]:
+    """A summary that an agent wrote over what it forgot: kept, and never shown as if somebody had said it."""
+    marker = {"lc_source": "summarization"}
+    return {**common, "id": id, "role": "user", "content": content or "", "additional_kwargs": marker}
+
+
+def tool_call(id: object, name: object, arguments: object) -> dict[str, Any]:
+    """A call as an assistant's message has it. Arguments that are JSON text are decoded."""
+    if isinstance(arguments, str):
+        try:
+            decoded = json.loads(arguments)
+        except (ValueError, RecursionError):
+            decoded = None
+        arguments = decoded if isinstance(decoded, dict) else {"input": arguments}
+    args = arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments}
+    return {"id": id, "name": str(name or "tool"), "args": args, "type": "tool_call"}
+
+
+def texts_in(content: object) -> Iterator[str]:
+    """The texts in a content of any shape: a string, blocks, parts."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for block in content:
+            yield from texts_in(block)
+    elif isinstance(content, dict):
+        if isinstance(content.get("text"), str):
+            yield content["text"]
+        elif "content" in content:
+            yield from texts_in(content["content"])
+
+
+def text_in(content: object) -> str:
+    return "\n".join(texts_in(content))

@@ -1,0 +1,238 @@
+"""`everthread watch`: finds the histories of coding agents on this machine and keeps the log up to date with them.
+
+Changes come from the operating system (`watchfiles`); where that is not installed, and every now and then in any case,
+all files are looked at. A look costs one `stat` for each file, and an unchanged file is never opened. The agents' own
+files are only read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from everthread.core.imports import ImportSource
+from everthread.imports.follow import is_unchanged, stored_path
+from everthread.imports.importer import Importer, database_changed_at
+from everthread.imports.write import ImportCounts
+from everthread.instance import Everthread
+
+SWEEP_SECONDS = 120.0
+"""How often all files are looked at although nothing was heard of them: events can be lost, folders can be new."""
+POLL_SECONDS = 5.0
+"""The same without watchfiles."""
+_DEBOUNCE_MILLIS, _STEP_MILLIS = 400, 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFolder:
+    """A folder in which an agent keeps its sessions, or a database of its own."""
+
+    agent: str
+    path: Path
+    suffixes: tuple[str, ...] = (".jsonl",)
+    prefix: str = ""
+
+    def holds(self, path: Path) -> bool:
+        """Whether a file in it is a session."""
+        return path.name.startswith(self.prefix) and path.suffix in self.suffixes
+
+    def files(self) -> Iterator[Path]:
+        """All sessions in it; folders that cannot be read are passed over."""
+        if self.path.is_file():
+            yield self.path
+        for above, folders, names in os.walk(self.path):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(above, name)
+                if self.holds(path):
+                    yield path
+
+
+def agent_folders(home: Path, environment: Mapping[str, str]) -> list[AgentFolder]:
+    """Where the agents that are known keep their sessions, whether or not that exists."""
+
+    def named(variable: str, default: Path) -> Path:
+        return Path(environment[variable]).expanduser() if environment.get(variable) else default
+
+    claude = named("CLAUDE_CONFIG_DIR", home / ".claude")
+    codex = named("CODEX_HOME", home / ".codex")
+    data = named("XDG_DATA_HOME", home / ".local" / "share")
+    return [
+        AgentFolder(agent="claude-code", path=claude / "projects"),
+        AgentFolder(agent="codex", path=codex / "sessions", prefix="rollout-"),
+        AgentFolder(agent="codex", path=codex / "archived_sessions", prefix="rollout-"),
+        AgentFolder(agent="gemini-cli", path=home / ".gemini" / "tmp", suffixes=(".json", ".jsonl"), prefix="session-"),
+        AgentFolder(agent="opencode", path=data / "opencode" / "opencode.db"),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """What became of one file that had changed."""
+
+    agent: str
+    path: Path
+    messages: int
+    revised: int
+    removed: int
+    is_gone: bool
+
+
+class Watcher:
+    """Follows the sessions in some folders, for one owner. Several may watch the same folders: each message is written
+    once, whoever comes first."""
+
+    def __init__(self, et: Everthread, owner: str, folders: list[AgentFolder]) -> None:
+        self._et = et
+        self._owner = owner
+        self._folders = folders
+        self._importer = Importer(et, owner)
+        self._looked: dict[Path, tuple[int, int, int]] = {}
+        """Inode, size and time of each file when it was last read."""
+
+    @property
+    def counts(self) -> ImportCounts:
+        """All that was written and could not be read so far."""
+        return self._importer.counts
+
+    def files(self) -> dict[Path, AgentFolder]:
+        """All sessions there are now."""
+        return {path: folder for folder in self._folders if folder.path.exists() for path in folder.files()}
+
+    async def sweep(self) -> AsyncGenerator[FileChange, None]:
+        """Look at all files, and read those that changed."""
+        found = await asyncio.to_thread(self.files)
+        if not self._looked:
+            await self._recognise(found)
+        for path, folder in found.items():
+            if (change := await self.catch_up(path, folder)) is not None:
+                yield change
+        for path in [path for path in self._looked if path not in found]:
+            if (change := await self._gone(path)) is not None:
+                yield change
+
+    async def follow(self, stopped: asyncio.Event) -> AsyncGenerator[FileChange, None]:
+        """Read what changes, until stopped."""
+        while not stopped.is_set():
+            roots = [folder for folder in self._folders if folder.path.exists()]
+            async with aclosing(_changes(roots, stopped)) as changes:
+                async for paths in changes:
+                    if paths is None:
+                        async for seen in self.sweep():
+                            yield seen
+                    for path in paths or ():
+                        folder = _folder_of(path, roots)
+                        if folder is not None and (change := await self.catch_up(*folder)) is not None:
+                            yield change
+
+    async def catch_up(self, path: Path, folder: AgentFolder) -> FileChange | None:
+        """Read one file, if it changed since it was last read."""
+        try:
+            looked = await asyncio.to_thread(_look, path)
+        except OSError:
+            return await self._gone(path)
+        if self._looked.get(path) == looked:
+            return None
+        counts = self.counts
+        before = (counts.messages, counts.revised, counts.removed)
+        if path.suffix == ".jsonl":
+            try:
+                await self._importer.follower.catch_up(path, folder.agent)
+            except OSError as problem:
+                counts.add_problem(f"{path}: {problem.strerror or problem}")
+        else:
+            await self._importer.import_file(path)
+        self._looked[path] = looked
+        new = (counts.messages - before[0], counts.revised - before[1], counts.removed - before[2])
+        if not any(new):
+            return None
+        return FileChange(agent=folder.agent, path=path, messages=new[0], revised=new[1], removed=new[2], is_gone=False)
+
+    async def _recognise(self, found: Mapping[Path, AgentFolder]) -> None:
+        """Take from the store which files were read to their end, and which of them are gone."""
+        sources = {source.path: source for source in await self._et.store.imports.sources(self._owner)}
+        self._looked = await asyncio.to_thread(_unchanged, list(found), sources)
+        here = {stored_path(path) for path in found}
+        for name, source in sources.items():
+            if source.inode is not None and name not in here and _folder_of(Path(name), self._folders) is not None:
+                self._looked[Path(name)] = (0, 0, 0)
+
+    async def _gone(self, path: Path) -> FileChange | None:
+        agent = next((folder.agent for folder in self._folders if path.is_relative_to(folder.path)), "")
+        known = self._looked.pop(path, None)
+        if known is None or not await self._importer.follower.note_gone(stored_path(path)):
+            return None
+        return FileChange(agent=agent, path=path, messages=0, revised=0, removed=0, is_gone=True)
+
+
+def _look(path: Path) -> tuple[int, int, int]:
+    """Inode, size and time of the last change of a file or a database."""
+    status = path.stat()
+    changed_at = database_changed_at(path) if path.suffix == ".db" else status.st_mtime_ns
+    return status.st_ino, status.st_size, changed_at
+
+
+def _unchanged(paths: list[Path], sources: Mapping[str, ImportSource]) -> dict[Path, tuple[int, int, int]]:
+    """The files that were read to their end, as they were then: of those not even the head is read again."""
+    looked = {}
+    for path in paths:
+        source = sources.get(stored_path(path))
+        with suppress(OSError):
+            if source is not None and is_unchanged(source, path.stat()):
+                looked[path] = _look(path)
+    return looked
+
+
+def _folder_of(path: Path, folders: list[AgentFolder]) -> tuple[Path, AgentFolder] | None:
+    """The session that a path belongs to, and its folder."""
+    for folder in folders:
+        if path == folder.path or path == folder.path.with_name(f"{folder.path.name}-wal"):
+            return folder.path, folder
+        if path.is_relative_to(folder.path) and folder.holds(path):
+            return path, folder
+    return None
+
+
+async def _changes(folders: list[AgentFolder], stopped: asyncio.Event) -> AsyncGenerator[list[Path] | None, None]:
+    """The paths that changed, as the system tells; None for a look at all. Ends when it is time for the next one."""
+    has_events = bool(folders) and find_spec("watchfiles") is not None
+    pause = asyncio.Event()
+
+    async def wait() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SWEEP_SECONDS if has_events else POLL_SECONDS):
+                await stopped.wait()
+        pause.set()
+
+    waiting = asyncio.create_task(wait())
+    try:
+        if not has_events:
+            yield None
+            await pause.wait()
+            return
+        from watchfiles import awatch  # noqa: PLC0415 - an extra
+
+        # A database is watched with its folder: its write-ahead log is another file.
+        watched = {folder.path.parent if folder.path.is_file() else folder.path for folder in folders}
+        heard = awatch(
+            *watched, watch_filter=None, debounce=_DEBOUNCE_MILLIS, step=_STEP_MILLIS, stop_event=pause,
+            ignore_permission_denied=True,
+        )  # fmt: skip
+        coming = asyncio.ensure_future(anext(heard, None))
+        try:
+            await asyncio.sleep(0)  # it listens from now on, so that nothing falls between the look and the listening
+            yield None
+            while (changes := await coming) is not None:
+                coming = asyncio.ensure_future(anext(heard, None))
+                yield sorted({Path(name) for _, name in changes})
+        finally:
+            pause.set()
+            with suppress(asyncio.CancelledError):
+                await coming
+    finally:
+        waiting.cancel()

@@ -1,0 +1,221 @@
+"""`import`, `watch`, `resume`, `blame` and `mcp`: the histories of coding agents, from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import TextContent
+
+from everthread.cli.errors import ExitCode
+from everthread.imports.claude_code import ClaudeCodeReader
+from everthread.imports.codex import CodexReader
+from tests.cli.conftest import Quick
+from tests.cli.shell import PATIENCE_SECONDS, PROGRAM, Shell
+from tests.imports.agent_files import (
+    CWD,
+    SESSION,
+    as_lines,
+    claude_compacted,
+    claude_file,
+    claude_line,
+    claude_session,
+    claude_subagent_file,
+    codex_file,
+    named,
+)
+
+ID = f"claude-code:{SESSION}"
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.fixture
+def home(shell: Shell) -> Path:
+    """A home with sessions of two agents."""
+    claude_file(shell.home, claude_compacted())
+    claude_subagent_file(shell.home)
+    codex_file(shell.home)
+    return shell.home
+
+
+def test_one_command_finds_everything_and_a_second_adds_nothing(quick: Quick, home: Path) -> None:
+    first = quick("watch", "--once")
+    assert first.code == 0
+    assert "claude-code" in first.out
+    assert "22 new messages in 3 new conversations" in first.out
+    again = quick("watch", "--once", "--json").json
+    assert (again["messages"], again["files"]) == (0, 0)
+    assert "cookie" in quick("search", "cookie").out
+    assert quick("verify").code == 0
+
+
+def test_agents_that_are_not_there_are_no_error(quick: Quick) -> None:
+    ran = quick("watch", "--once")
+    assert (ran.code, ran.err) == (0, "")
+    assert "no sessions" in ran.out
+
+
+def test_a_folder_can_be_named_and_what_is_broken_is_told(quick: Quick, home: Path) -> None:
+    path = claude_file(home)
+    path.write_bytes(path.read_bytes() + b"{broken\n")
+    ran = quick("import", str(home / ".claude"))
+    assert ran.code == 0
+    assert "13 new messages" in ran.out
+    assert f"{path}:15:" in ran.err
+    assert quick("import", str(home / "absent")).code == ExitCode.USAGE
+
+
+def test_what_is_written_while_it_watches_is_found_at_once(shell: Shell, home: Path) -> None:
+    path = claude_file(home)
+    with shell.start("watch", "--json") as watching:
+        try:
+            assert watching.stdout is not None
+            watching.stdout.readline()  # what there was
+            with path.open("ab") as file:
+                file.write(as_lines([claude_line("new", "a6", "user", "Something unheard of.", 60)]))
+            change = json.loads(watching.stdout.readline())
+            assert (change["agent"], change["messages"]) == ("claude-code", 1)
+            assert "unheard" in shell("search", "unheard").out
+            path.unlink()
+            assert json.loads(watching.stdout.readline())["is_gone"] is True
+        finally:
+            watching.terminate()
+            watching.wait(PATIENCE_SECONDS)
+    assert watching.returncode == 0
+    assert "unheard" in shell("search", "unheard").out
+
+
+@pytest.mark.parametrize("seconds", [0.6, 1.2])
+def test_a_killed_watcher_loses_and_doubles_nothing(shell: Shell, seconds: float) -> None:
+    for number in range(20):
+        session = SESSION.replace("1111", f"{number:04}")
+        path = shell.home / ".claude" / "projects" / "p" / f"{session}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(as_lines(claude_session()))
+    with shell.start("watch") as watching:
+        time.sleep(seconds)
+        watching.kill()
+        watching.wait(PATIENCE_SECONDS)
+    assert shell("watch", "--once").code == 0
+    assert json.loads(shell("verify", "--json").out)["messages"] == 20 * 11
+    assert shell("watch", "--once", "--json").json["messages"] == 0
+    database = (shell.database or "").removeprefix("sqlite:///")
+    with closing(sqlite3.connect(database)) as connection:
+        kept = connection.execute("SELECT line FROM import_lines ORDER BY source, first_byte").fetchall()
+    assert b"".join(row[0] for row in kept) == as_lines(claude_session()) * 20
+
+
+def test_a_session_that_was_deleted_comes_back_byte_for_byte(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    for path, session in ((claude_file(home, claude_compacted()), SESSION), (codex_file(home), "codex-1")):
+        before = path.read_bytes()
+        assert "is there already" in quick("resume", session).out
+        path.unlink()
+        ran = quick("resume", session)
+        assert ran.code == 0
+        assert path.read_bytes() == before
+        path.write_bytes(before + b"\n")
+        assert quick("resume", session).code == ExitCode.CONFLICT
+        assert path.read_bytes() == before + b"\n"
+
+
+def test_a_session_is_resumed_from_before_its_compaction(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    made = quick("resume", SESSION, "--before-compaction", "1", "--json").json
+    assert made["session_id"] != SESSION
+    content = Path(made["path"]).read_bytes()
+    assert content.replace(made["session_id"].encode(), SESSION.encode()) == as_lines(claude_session())
+    assert quick("resume", SESSION, "--before-compaction", "2").code == ExitCode.NOT_FOUND
+
+
+def test_a_session_is_resumed_at_a_message(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    ran = quick("resume", SESSION, "--at", named("u2"), "--output", "-")
+    last = json.loads(ran.out.splitlines()[-1])
+    assert last["message"]["content"] == "Then fix it."
+    assert quick("resume", SESSION, "--at", "1", "--before-compaction", "1").code == ExitCode.USAGE
+
+
+def test_a_session_goes_from_one_agent_to_the_other(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    made = quick("resume", SESSION, "--as", "codex", "--json").json
+    codex = CodexReader(Path(made["path"]))
+    said = [one for line in Path(made["path"]).read_bytes().splitlines() for one in codex.read(line)]
+    texts = [one.payload["content"][0]["text"] for one in said if one.payload["role"] == "user"]
+    assert texts == ["Why does the login test fail?", "Then fix it.", "What was it about?"]
+    assert sum(bool(one.payload.get("tool_calls")) for one in said) == 3
+    made = quick("resume", "codex-1", "--as", "claude", "--json").json
+    claude = ClaudeCodeReader(Path(made["path"]))
+    said = [one for line in Path(made["path"]).read_bytes().splitlines() for one in claude.read(line)]
+    assert [one.payload["role"] for one in said][-4:] == ["user", "assistant", "tool", "assistant"]
+    assert made["command"].endswith(f"claude --resume {made['session_id']}")
+
+
+def test_blame_tells_which_sessions_touched_a_file_newest_first(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    found = quick("blame", "login.py", "--json").lines
+    assert [(one["tool"], one["seq"]) for one in found] == [("Edit", 9), ("Read", 3)]
+    assert found[0]["argument"] == f"{CWD}/login.py"
+    assert quick("blame", "nothing.py", "--json").lines == []
+
+
+def test_secrets_are_masked_in_what_is_found_unless_asked(quick: Quick, home: Path) -> None:
+    claude_file(home, [claude_line("u1", None, "user", f"the deploy token is {TOKEN} so use it", 1)])
+    quick("watch", "--once")
+    masked = quick("search", "deploy token")
+    assert "deploy" in masked.out
+    assert TOKEN not in masked.out
+    assert "redacted" in masked.out
+    assert TOKEN in quick("search", "deploy token", "--show-secrets").out
+
+
+def test_install_writes_a_unit_that_starts_the_same_watch(
+    quick: Quick, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    ran = quick("watch", "--install")
+    unit = shell.home / ".config" / "systemd" / "user" / "everthread-watch.service"
+    assert f'"watch" "--database" "{shell.database}"' in unit.read_text()
+    assert "systemctl --user" in ran.out
+    assert quick("watch", "--install").code == 0
+    unit.write_text("mine")
+    assert quick("watch", "--install").code == ExitCode.CONFLICT
+
+
+def test_an_mcp_client_asks_the_past_of_its_project_only(shell: Shell, quick: Quick, home: Path) -> None:
+    claude_file(home, [*claude_session(), claude_line("t", "a6", "user", f"cookie token {TOKEN}", 60)])
+    quick("watch", "--once")
+
+    async def ask(project: str, *calls: tuple[str, dict[str, object]]) -> list[str]:
+        server = StdioServerParameters(
+            command=str(PROGRAM), args=["mcp", "--project", project], env=shell.environment(), cwd=shell.folder
+        )
+        async with stdio_client(server) as streams, ClientSession(*streams) as client:
+            await client.initialize()
+            answers = [(await client.call_tool(tool, arguments)).content[0] for tool, arguments in calls]
+            return [answer.text for answer in answers if isinstance(answer, TextContent)]
+
+    found, read, remembered, recalled = asyncio.run(ask(
+        CWD, ("search_history", {"query": "cookie"}), ("read_messages", {"session": ID, "limit": 50}),
+        ("remember", {"text": "Ada prefers tabs."}), ("recall", {"question": "What does Ada prefer?"}),
+    ))  # fmt: skip
+    assert ID in found
+    assert "Why does the login test fail?" in read
+    assert TOKEN not in found + read
+    assert "Remembered" in remembered
+    assert "Ada prefers tabs." in recalled
+    found, everywhere, read = asyncio.run(ask(
+        "/home/bob", ("search_history", {"query": "cookie"}),
+        ("search_history", {"query": "cookie", "everywhere": True}),
+        ("read_messages", {"session": ID}),
+    ))  # fmt: skip
+    assert ID not in found
+    assert ID in everywhere
+    assert "another project" in read
