@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from itertools import product
 from pathlib import Path
@@ -52,6 +53,19 @@ async def test_i11_an_archive_goes_out_and_in_and_out_the_same(
         assert (await carol.get(f"{PLACE}/messages/m")).json()["text"].startswith("hello")
         broken = await carol.post(f"{API}/import", content=whole[:-9], headers={"Content-Type": "application/zstd"})
         assert broken.status_code == 422
+
+
+async def test_an_export_of_another_program_is_recognised_and_comes_in_once(alice: httpx.AsyncClient) -> None:
+    chat = {"id": "s", "conversations": [{"from": "human", "value": "Unheard of"}, {"from": "gpt", "value": "Yes"}]}
+    body = json.dumps([chat, {"conversations": 1}]).encode()
+    first = (await alice.post(f"{API}/import", content=body)).json()
+    assert (first["imported"], first["messages"], len(first["problems"])) == (["sharegpt:s"], 2, 1)
+    again = (await alice.post(f"{API}/import", content=body)).json()
+    assert (again["imported"], again["messages"], again["known"]) == ([], 0, 2)
+    found = (await alice.get(f"{API}/search", params={"q": "unheard"})).json()
+    assert [hit["conversation_id"] for hit in found["items"]] == ["sharegpt:s"]
+    unknown = await alice.post(f"{API}/import", content=b"nothing that anybody knows")
+    assert unknown.status_code == 422
 
 
 @pytest.fixture

@@ -977,6 +977,7 @@ export interface paths {
                     conversation_id?: string | null;
                     limit?: number;
                     meaning?: boolean;
+                    show_secrets?: boolean;
                 };
                 header?: never;
                 path?: never;
@@ -1623,6 +1624,9 @@ export interface components {
             skipped: string[];
             entries: number;
             messages: number;
+            revised: number;
+            known: number;
+            problems: string[];
         };
         MemoryOut: {
             id: string;

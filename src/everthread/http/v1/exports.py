@@ -44,12 +44,12 @@ class Imported(BaseModel):
     """The result of an import."""
 
     imported: list[str] = Field(description="Ids of the conversations that are new.")
-    skipped: list[str] = Field(default=[], description="Of an archive: ids of those that were here already.")
-    entries: int = Field(default=0, description="Of an archive: entries that were written.")
+    skipped: list[str] = Field(description="Of an archive: ids of those that were here already.")
+    entries: int = Field(description="Of an archive: entries that were written.")
     messages: int = Field(description="Messages that are new.")
-    revised: int = Field(default=0, description="Messages that have a newer version now.")
-    known: int = Field(default=0, description="Messages that were here already.")
-    problems: list[str] = Field(default=[], description="What could not be read, each with its place.")
+    revised: int = Field(description="Messages that have a newer version now.")
+    known: int = Field(description="Messages that were here already.")
+    problems: list[str] = Field(description="What could not be read, each with its place.")
 
 
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
@@ -137,10 +137,10 @@ async def import_history(request: Request, et: EverthreadDep, caller: CallerDep)
         async with request.app.state.import_lock:
             if is_archive:
                 report = await read_archive(et.store, caller.owner, _pieces(upload), limits)
-                return JsonResponse(Imported(**asdict(report)).model_dump())
+                return JsonResponse({**asdict(report), "revised": 0, "known": 0, "problems": []})
             counts = await Importer(et, caller.owner).import_stream(_pieces(upload))
     named = {name: getattr(counts, name) for name in ("imported", "messages", "revised", "known", "problems")}
-    return JsonResponse(Imported(**named).model_dump())
+    return JsonResponse({**named, "skipped": [], "entries": 0})
 
 
 async def _pieces(upload: SpooledTemporaryFile[bytes]) -> AsyncIterator[bytes]:
