@@ -320,6 +320,11 @@ async def test_an_archive_of_ours_comes_in_too(et: Everthread, tmp_path: Path) -
         ("codex", "codex:registry-codex"),
         ("gemini/session.jsonl", "gemini-cli:registry-gemini"),
         ("gemini/session-set-snapshot.jsonl", "gemini-cli:reg-gem-set-001"),
+        ("pi/session.jsonl", "pi:reg-pi-001"),
+        ("omp/session.jsonl", "omp:reg-omp-001"),
+        ("openclaw/agents/main/sessions", "openclaw:a1b2c3d4-e5f6-4a7b-8c9d-0e1f2a3b4c5d"),
+        ("qwen", "qwen-code:registry-qwen"),
+        ("cursor", "cursor-cli:registry-cursor"),
     ],
 )
 async def test_recorded_sessions_come_in(et: Everthread, inside: str, id: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from everthread.imports.claude_code import ClaudeCodeReader
 from everthread.imports.codex import CodexReader
 from everthread.imports.gemini_cli import GeminiReader
+from everthread.imports.more_agents import CopilotReader, CursorReader, PiReader, QwenReader
 from everthread.imports.session import BrokenEntry, LineReader, NativeMessage, time_of
 from tests.imports.agent_files import (
     CWD,
@@ -181,8 +182,66 @@ def test_gemini_lines_are_replayed() -> None:
     assert said[1].payload["content"] == [{"type": "thinking", "thinking": "S"}, {"type": "text", "text": "One"}]
 
 
+def test_a_session_of_pi_is_a_tree_and_its_other_lines_are_no_messages() -> None:
+    lines: list[dict[str, Any]] = [
+        {"type": "session", "version": 3, "id": "p1", "timestamp": "2026-03-01T10:00:00Z", "cwd": CWD},
+        {"type": "model_change", "id": "mc", "parentId": None, "modelId": "m"},
+        {"type": "message", "id": "u1", "parentId": "mc", "message": {"role": "user", "content": "Hi"}},
+        {"type": "message", "id": "a1", "parentId": "u1", "message": {"role": "assistant", "content": [
+            {"type": "toolCall", "id": "c", "name": "ls", "arguments": {"path": "."}}]}},
+        {"type": "message", "id": "r1", "parentId": "a1", "message": {
+            "role": "toolResult", "toolCallId": "c", "content": [{"type": "text", "text": "a.py"}]}},
+        {"type": "message", "id": "u2", "parentId": "u1", "message": {"role": "user", "content": "Or this"}},
+        {"type": "compaction", "id": "k", "parentId": "u2", "summary": "They said hi."},
+        {"type": "message", "id": "u3", "parentId": "k", "message": {"role": "user", "content": "On"}},
+    ]  # fmt: skip
+    said = read(PiReader(PurePath("/home/ada/.pi/agent/sessions/x.jsonl")), lines)
+    assert [(one.payload["id"], one.after) for one in said] == [
+        ("u1", None), ("a1", "u1"), ("r1", "a1"), ("u2", "u1"), ("k", None), ("u3", "u2"),
+    ]  # fmt: skip
+    assert said[1].payload["tool_calls"][0]["args"] == {"path": "."}
+    assert said[1].payload["model"] == "m"
+    assert said[2].payload["role"] == "tool"
+    assert said[4].payload["additional_kwargs"] == {"lc_source": "summarization"}
+
+
+def test_events_of_copilot_that_are_messages_are_read_in_order() -> None:
+    lines: list[dict[str, Any]] = [
+        {"type": "session.start", "id": "0", "data": {"sessionId": "c1", "context": {"cwd": CWD}}},
+        {"type": "user.message", "id": "1", "data": {"content": "Hi"}, "timestamp": "2026-03-01T10:00:00Z"},
+        {"type": "assistant.message", "id": "2", "data": {
+            "content": "", "toolRequests": [{"toolCallId": "t", "name": "ls", "arguments": {}}]}},
+        {"type": "tool.execution_complete", "id": "3", "data": {"toolCallId": "t", "result": {"content": "a.py"}}},
+        {"type": "session.shutdown", "id": "4", "data": {}},
+    ]  # fmt: skip
+    reader = CopilotReader(PurePath("c1/events.jsonl"))
+    said = read(reader, lines)
+    assert [one.payload["role"] for one in said] == ["user", "assistant", "tool"]
+    assert [one.after for one in said] == [None, "1", "2"]
+    assert said[2].payload["content"] == "a.py"
+    assert reader.sessions["copilot-cli:c1"].metadata["cwd"] == CWD
+
+
+def test_parts_of_qwen_are_thoughts_calls_and_answers() -> None:
+    lines: list[dict[str, Any]] = [
+        {"type": "user", "uuid": "u", "parentUuid": None, "sessionId": "q", "message": {"parts": [{"text": "Hi"}]}},
+        {"type": "assistant", "uuid": "a", "parentUuid": "u", "model": "m", "message": {"parts": [
+            {"text": "hm", "thought": True}, {"functionCall": {"id": "c", "name": "ls", "args": {}}}]}},
+        {"type": "tool_result", "uuid": "t", "parentUuid": "a", "message": {"parts": [
+            {"functionResponse": {"id": "c", "response": {"output": "a.py"}}}]}},
+    ]  # fmt: skip
+    said = read(QwenReader(PurePath("q.jsonl")), lines)
+    assert [(one.payload["id"], one.payload["role"], one.after) for one in said] == [
+        ("u", "user", None), ("a", "assistant", "u"), ("t", "tool", "a"),
+    ]  # fmt: skip
+    assert said[1].payload["content"] == [{"type": "thinking", "thinking": "hm"}]
+    assert said[2].payload["content"] == "a.py"
+
+
 @pytest.mark.parametrize("line", [b"{", b"[1]", b'"x"', b"\xff\xfe{}", b"null"])
-@pytest.mark.parametrize("reader", [ClaudeCodeReader, CodexReader, GeminiReader])
+@pytest.mark.parametrize(
+    "reader", [ClaudeCodeReader, CodexReader, GeminiReader, PiReader, QwenReader, CopilotReader, CursorReader]
+)
 def test_a_broken_line_is_named(reader: Any, line: bytes) -> None:
     with pytest.raises(BrokenEntry):
         reader(CLAUDE).read(line)

@@ -57,7 +57,13 @@ def detect(path: Path) -> Detected | None:
         return Detected(Shape.ARRAY, "json")
     if not text.startswith(b"{"):
         return None
-    return _lines(text.split(b"\n"), is_whole=len(head) < _HEAD_BYTES)
+    found = _lines(text.split(b"\n"), is_whole=len(head) < _HEAD_BYTES)
+    return None if found is not None and found.format == "pi" and is_copy(path) else found
+
+
+def is_copy(path: Path) -> bool:
+    """Whether a file is a copy that OpenClaw makes of a session before it changes it: the session has it all."""
+    return ".checkpoint." in path.name
 
 
 def _database(path: Path) -> Detected | None:
@@ -106,12 +112,25 @@ def _session_format(value: Mapping[str, Any]) -> str | None:
         return "gemini-cli"
     if "sessionId" in value and "startTime" in value and "messages" not in value:
         return "gemini-cli"
-    message = value.get("message")
-    if kind in ("user", "assistant") and isinstance(message, dict) and "content" in message:
-        return "claude-code"
+    return _format_of_message(value, kind, value.get("message"))
+
+
+def _format_of_message(value: Mapping[str, Any], kind: object, message: object) -> str | None:
+    if (
+        isinstance(kind, str)
+        and kind.startswith(("session.", "user.", "assistant."))
+        and isinstance(value.get("data"), dict)
+    ):
+        return "copilot-cli"
+    if kind == "session" and "version" in value and "timestamp" in value:
+        return "pi"
     if kind == "summary" and "leafUuid" in value:
         return "claude-code"
-    return None
+    if not isinstance(message, dict):
+        return None
+    if kind in ("user", "assistant"):
+        return "qwen-code" if "parts" in message else "claude-code" if "content" in message else None
+    return "cursor-cli" if value.get("role") in ("user", "assistant") and "content" in message else None
 
 
 _ELEMENTS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (

@@ -26,6 +26,7 @@ from everthread.imports.chat_exports import Draft
 from everthread.imports.detect import Detected, Shape, detect, element_format
 from everthread.imports.follow import Follower, is_unchanged, stored_path
 from everthread.imports.gemini_cli import read_document
+from everthread.imports.line_file import READERS
 from everthread.imports.session import BrokenEntry, NativeMessage, Session, parse_line
 from everthread.imports.write import ImportCounts, SessionWriter
 from everthread.instance import Everthread
@@ -49,8 +50,7 @@ _READ_ONE: dict[str, Callable[[Mapping[str, Any]], Draft]] = {
     "openai-chat": message_lists.read_openai_chat,
 }
 FORMATS = (
-    "everthread", "claude-code", "codex", "gemini-cli", "opencode", *_READ_ONE, "letta", "langsmith", "otel",
-    "openai-agents",
+    "everthread", *READERS, "opencode", *_READ_ONE, "letta", "langsmith", "otel", "openai-agents",
 )  # fmt: skip
 
 

@@ -17,12 +17,17 @@ from typing import BinaryIO
 from everthread.imports.claude_code import ClaudeCodeReader
 from everthread.imports.codex import CodexReader
 from everthread.imports.gemini_cli import GeminiReader
+from everthread.imports.more_agents import CopilotReader, CursorReader, PiReader, QwenReader
 from everthread.imports.session import BrokenEntry, LineReader, NativeMessage, parse_line
 
 READERS: dict[str, Callable[[PurePath], LineReader]] = {
     "claude-code": ClaudeCodeReader,
     "codex": CodexReader,
     "gemini-cli": GeminiReader,
+    "pi": PiReader,
+    "qwen-code": QwenReader,
+    "copilot-cli": CopilotReader,
+    "cursor-cli": CursorReader,
 }
 BATCH_MESSAGES = 500
 BATCH_BYTES = 4 << 20

@@ -66,7 +66,9 @@ class NativeMessage:
 class LineReader(Protocol):
     """Reads the lines of one file in order, from its first. It has no other input, so it can begin again any time."""
 
-    sessions: dict[str, Session]
+    @property
+    def sessions(self) -> dict[str, Session]:
+        """The sessions that were read so far, by the ids of their conversations."""
 
     def read(self, line: bytes) -> list[NativeMessage]:
         """Return the messages that this line says; none for what is no message. Raises BrokenEntry."""

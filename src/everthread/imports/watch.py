@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from everthread.core.errors import StoreError
 from everthread.core.imports import ImportSource
+from everthread.imports.detect import is_copy
 from everthread.imports.follow import is_unchanged, stored_path
 from everthread.imports.importer import Importer, database_changed_at
 from everthread.imports.write import ImportCounts
@@ -39,7 +41,7 @@ class AgentFolder:
 
     def holds(self, path: Path) -> bool:
         """Whether a file in it is a session."""
-        return path.name.startswith(self.prefix) and path.suffix in self.suffixes
+        return path.name.startswith(self.prefix) and path.suffix in self.suffixes and not is_copy(path)
 
     def files(self) -> Iterator[Path]:
         """All sessions in it; folders that cannot be read are passed over."""
@@ -67,6 +69,11 @@ def agent_folders(home: Path, environment: Mapping[str, str]) -> list[AgentFolde
         AgentFolder(agent="codex", path=codex / "sessions", prefix="rollout-"),
         AgentFolder(agent="codex", path=codex / "archived_sessions", prefix="rollout-"),
         AgentFolder(agent="gemini-cli", path=home / ".gemini" / "tmp", suffixes=(".json", ".jsonl"), prefix="session-"),
+        AgentFolder(agent="qwen-code", path=home / ".qwen" / "projects"),
+        AgentFolder(agent="copilot-cli", path=home / ".copilot" / "session-state", prefix="events"),
+        AgentFolder(agent="pi", path=home / ".pi" / "agent" / "sessions"),
+        AgentFolder(agent="pi", path=home / ".openclaw" / "agents"),
+        AgentFolder(agent="cursor-cli", path=home / ".cursor" / "projects"),
         AgentFolder(agent="opencode", path=data / "opencode" / "opencode.db"),
     ]
 
@@ -94,6 +101,8 @@ class Watcher:
         self._importer = Importer(et, owner)
         self._looked: dict[Path, tuple[int, int, int]] = {}
         """Inode, size and time of each file when it was last read."""
+        self._is_following = False
+        """Whether a database that is full or busy is waited for, instead of raised."""
 
     @property
     def counts(self) -> ImportCounts:
@@ -118,6 +127,7 @@ class Watcher:
 
     async def follow(self, stopped: asyncio.Event) -> AsyncGenerator[FileChange, None]:
         """Read what changes, until stopped."""
+        self._is_following = True
         while not stopped.is_set():
             roots = [folder for folder in self._folders if folder.path.exists()]
             async with aclosing(_changes(roots, stopped)) as changes:
@@ -140,18 +150,27 @@ class Watcher:
             return None
         counts = self.counts
         before = (counts.messages, counts.revised, counts.removed)
-        if path.suffix == ".jsonl":
-            try:
-                await self._importer.follower.catch_up(path, folder.agent)
-            except OSError as problem:
-                counts.add_problem(f"{path}: {problem.strerror or problem}")
-        else:
-            await self._importer.import_file(path)
+        try:
+            await self._read(path, folder)
+        except StoreError as problem:
+            if not self._is_following:
+                raise
+            counts.add_problem(f"{path}: {problem}; it is tried again")
+            return None
         self._looked[path] = looked
         new = (counts.messages - before[0], counts.revised - before[1], counts.removed - before[2])
         if not any(new):
             return None
         return FileChange(agent=folder.agent, path=path, messages=new[0], revised=new[1], removed=new[2], is_gone=False)
+
+    async def _read(self, path: Path, folder: AgentFolder) -> None:
+        if path.suffix != ".jsonl":
+            await self._importer.import_file(path)
+            return
+        try:
+            await self._importer.follower.catch_up(path, folder.agent)
+        except OSError as problem:
+            self.counts.add_problem(f"{path}: {problem.strerror or problem}")
 
     async def _recognise(self, found: Mapping[Path, AgentFolder]) -> None:
         """Take from the store which files were read to their end, and which of them are gone."""
