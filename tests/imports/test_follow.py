@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from everthread.core.imports import NOT_IN_FILE
 from everthread.core.nouns import Ref
 from everthread.imports.follow import Follower
 from everthread.imports.write import ImportCounts
+from tests.forkserver import ForkServer
 from tests.imports.agent_files import (
     SESSION,
     as_lines,
@@ -236,6 +238,32 @@ async def test_codex_lines_are_kept_too(et: Everthread, tmp_path: Path) -> None:
     path = codex_file(tmp_path)
     await follower(et).catch_up(path, "codex")
     assert await on_disk(et, "codex:codex-1") == path.read_bytes()
+
+
+async def test_a_reader_that_is_killed_at_any_step_loses_and_doubles_nothing(
+    tmp_path: Path, forkserver: ForkServer
+) -> None:
+    whole = as_lines(claude_compacted())
+    path = claude_file(tmp_path)
+    program = str(Path(__file__).with_name("dying_reader.py"))
+    kills = 0
+    for step in range(1, 40):
+        url = f"sqlite:///{tmp_path / f'{step}.db'}"
+        codes = []
+        for end in (len(whole) // 2, len(whole)):
+            path.write_bytes(whole[:end])
+            ran = forkserver.run_program(program, url, str(path), str(step), folder=tmp_path, env={}, needs=())
+            codes.append(ran.code)
+        async with everthread.open(url, worker=False) as et:
+            await follower(et).catch_up(path, "claude-code")
+            assert len(await ids(et)) == 13, step
+            assert await on_disk(et) == whole, step
+            assert (await et.verify()).ok
+        kills += codes.count(-signal.SIGKILL)
+        if codes == [0, 0]:
+            break
+    assert codes == [0, 0]
+    assert kills >= 8
 
 
 def _torn(whole: bytes, choose: Callable[[int], int]) -> bytes:
