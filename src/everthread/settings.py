@@ -446,7 +446,10 @@ def _where(name: str, chosen: Mapping[str, _Source]) -> str:
 # --- secrets in addresses ---------------------------------------------------------------------------------------
 
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&\s'\"]*", re.IGNORECASE)
-_IN_TEXT = re.compile(r"([a-z][a-z0-9+.-]*:/+[^\s:/@'\"]*):[^\s'\"]*@", re.IGNORECASE)
+_IN_TEXT = re.compile(
+    r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]*+:/++[^\s:/@'\"]*+):[^\s'\"]{0,1000}@",
+    re.IGNORECASE,  # bounded where each beginning would be read to the end of the text
+)
 _WHOLE = re.compile(
     r"^([a-z][a-z0-9+.-]*:/+[^:/@]*|(?![a-z][a-z0-9+.-]*:/)[^:@]*):(.*)@",  # the second: one without a scheme
     re.IGNORECASE | re.DOTALL,

@@ -218,7 +218,7 @@ _CODE_SKETCH: dict[Language, str] = {
 }
 _CLAUSE_END = re.compile(r"[,;，；、。.!?！？)）]\s?")
 _DEFINED = re.compile(
-    r"^\s*(?:export |public |async |pub ){0,3}(?:def|class|function|interface|struct|func|fn|enum)\s+"
+    r"^[^\S\n]*+(?:export |public |async |pub ){0,3}(?:def|class|function|interface|struct|func|fn|enum)\s+"
     r"([A-Za-z_]\w{1,60})",
     re.MULTILINE,
 )

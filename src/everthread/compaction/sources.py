@@ -130,10 +130,10 @@ TOOL_SHARE = 0.25
 
 _READ_CHARS = 8_000
 _CODE_SIGN = re.compile(
-    r"^\s{0,8}(?:```|~~~)|^(?:\+\+\+|---) [ab]/|^@@ -\d|^\s*\$ \w|Traceback \(most recent call last\)"
-    r"|^\s*(?:def|class|async def|function|import|from \w[\w.]* import|#include|package|public class|const|let|var)"
-    r" ?\b.{0,80}[:;{(=]"
-    r"|^\s*at [\w.$<>]{1,80}\([\w./]{1,80}:\d+"
+    r"^\s{0,8}(?:```|~~~)|^(?:\+\+\+|---) [ab]/|^@@ -\d|^[^\S\n]*+\$ \w|Traceback \(most recent call last\)"
+    r"|^[^\S\n]*+(?:def|class|async def|function|import|from \w[\w.]* import|#include|package|public class|const|let"
+    r"|var) ?\b.{0,80}[:;{(=]"
+    r"|^[^\S\n]*+at [\w.$<>]{1,80}\([\w./]{1,80}:\d+"
     r"|\b[\w/-]{1,80}\.(?:py|ipynb|[jt]sx?|go|rs|rb|java|kt|swift|cc?|cpp|hpp?|cs|php|sh|sql|vue|toml|ya?ml)\b",
     re.MULTILINE,
 )

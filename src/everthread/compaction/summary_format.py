@@ -46,8 +46,9 @@ SECTION_ORDER: tuple[Section, ...] = ("goal", "decisions", "facts", "open", "too
 FACTS_SHARE = 0.3
 
 _SECTION_OF_HEAD = {head: section for heads in SECTION_TITLES.values() for section, head in heads.items()}
-_HEAD_LINE = re.compile(r"^#{1,6}\s*(.+?)\s*[:：]?$")
-_TAGGED = re.compile(r"^(?:[-*]\s+)?(.*?)\s*\[#(\d+)(?:(?:–|-|, )#(\d+))?(?:, (\d{4}-\d\d-\d\d))?\]$")
+_HEAD_MARKS = re.compile(r"#{1,6}")
+_BULLET = re.compile(r"[-*]\s+")
+_TAG = re.compile(r"\[#(\d+)(?:(?:–|-|, )#(\d+))?(?:, (\d{4}-\d\d-\d\d))?\]")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -90,16 +91,26 @@ def parse_summary(text: str) -> Iterator[SummaryLine | str]:
     section: Section = "facts"
     for raw in text.splitlines():
         stripped = raw.strip()
-        head = _HEAD_LINE.match(stripped)
-        if head and head[1] in _SECTION_OF_HEAD:
-            section = _SECTION_OF_HEAD[head[1]]
-        elif tagged := _TAGGED.match(stripped):
-            first = int(tagged[2])
-            yield SummaryLine(
-                section=section, text=tagged[1], first_seq=first, last_seq=int(tagged[3] or first), day=tagged[4]
-            )
+        head = _head_of(stripped)
+        tag_at = stripped.rfind("[#")
+        if head in _SECTION_OF_HEAD:
+            section = _SECTION_OF_HEAD[head]
+        elif tag_at >= 0 and (tag := _TAG.fullmatch(stripped, tag_at)):
+            bullet = _BULLET.match(stripped, 0, tag_at)
+            said = stripped[bullet.end() if bullet else 0 : tag_at].rstrip()
+            first = int(tag[1])
+            yield SummaryLine(section=section, text=said, first_seq=first, last_seq=int(tag[2] or first), day=tag[3])
         elif stripped and not head:
             yield stripped
+
+
+def _head_of(line: str) -> str:
+    """What a heading says, without its marks and its colon; empty where a line is none."""
+    marks = _HEAD_MARKS.match(line)
+    if marks is None:
+        return ""
+    said = line[marks.end() :].strip()
+    return said[:-1].rstrip() if said[1:].endswith((":", "：")) else said
 
 
 def strip_mentions(text: str) -> str:

@@ -20,8 +20,8 @@ from everthread.core.errors import NotFound
 from everthread.core.notes import Note, NoteDecision, NoteKey, NoteKind, NoteNeeds, NotesSeen, Topic
 from everthread.text.passages import estimate_tokens, split_passages
 
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
-_CHAPTER = re.compile(r"^\s{0,3}第[一二三四五六七八九十百零〇\d]{1,6}[章节篇部编回]\s*\S{0,30}\s*$")
+_HEADING = re.compile(r"^(#{1,6})[ \t]++(\S.*)$")
+_CHAPTER = re.compile(r"^\s{0,3}第[一二三四五六七八九十百零〇\d]{1,6}[章节篇部编回]\s*+\S{0,30}+\s*+$")
 _FENCE = re.compile(r"^\s{0,3}(```|~~~)")
 _HEADING_CHARACTERS = 120
 
@@ -68,7 +68,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 def _heading(line: str) -> tuple[int, str]:
     found = _HEADING.match(line)
     if found is not None:
-        return len(found[1]), found[2]
+        return len(found[1]), found[2].rstrip(" \t#")
     return (1, line.strip()) if _CHAPTER.match(line) else (0, "")
 
 

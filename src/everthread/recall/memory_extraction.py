@@ -163,7 +163,7 @@ _MAX_LINES = 20
 _MAX_LINE_CHARACTERS = 300
 _MIN_GROUNDED = 0.6
 """Which share of a line's own words its message must have."""
-_LINE = re.compile(r"\s*(?:[-*]\s*)?\[#(\d{1,10})\]\s*(\w+)\s*\|([^|\n]{0,60})\|\s*([^\n<>]{3,})\s*$")
+_LINE = re.compile(r"\s*+(?:[-*]\s*+)?\[#(\d{1,10})\]\s*+(\w+)\s*+\|([^|\n]{0,60})\|\s*+([^\n<>]{3,}+)\s*+$")
 _OWN_WORDS = frozenset(
     map(
         stem,

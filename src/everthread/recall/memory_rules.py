@@ -66,7 +66,7 @@ def may_hold_memories(text: str) -> bool:
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED_LINE = re.compile(
-    r"^\s*(?:>|\||#|[-*+] |\d+[.)] |(?!remember\b)[A-Za-z]\w*:\s).*$", re.MULTILINE | re.IGNORECASE
+    r"^[^\S\n]*+(?:>|\||#|[-*+] |\d+[.)] |(?!remember\b)[A-Za-z]\w*:\s).*$", re.MULTILINE | re.IGNORECASE
 )
 """Quotations, tables, lists and transcripts are somebody's text, not the speaker's own word."""
 _END = re.compile(r"(?<=[!?。！？；;\n])\s*|(?<=\.)\s+(?=[^\W\d_a-z]|i\b|$)|\n+")
@@ -125,7 +125,7 @@ _ABOUT_THEMSELVES = frozenset({"name", "age", "home", "origin", "employer", "pro
 _GOES_ON = re.compile(
     "(?:现在|目前|一直|今年|老|很|也|都|最|不)?(?:住在|家在|定居|来自|喜欢|爱|讨厌|吃|喝|对|在|是)|(?:今年)?\\d+岁"
 )
-_JOINT = re.compile(r"\s*(?:[,，、;；]\s*(?:and|but|而且|并且|也|还)?|\s(?:and|but)\s)\s*", re.IGNORECASE)
+_JOINT = re.compile(r"(?<!\s)(?:\s*+[,，、;；]\s*+(?:and|but|而且|并且|也|还)?|\s++(?:and|but)\s)\s*+", re.IGNORECASE)
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------

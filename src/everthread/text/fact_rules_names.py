@@ -15,12 +15,13 @@ from collections.abc import Iterator
 
 from everthread.text.fact_rule import FactRule, Match, fact_rule
 
-_WORD = r"[A-Z][A-Za-zÀ-ÿ0-9]*(?:['’&-][A-Za-zÀ-ÿ0-9]+)*"
+# At most eight parts: each one behind an `&` may begin a name, and would be read to the end of the text.
+_WORD = r"[A-Z][A-Za-zÀ-ÿ0-9]*(?:['’&-][A-Za-zÀ-ÿ0-9]+){0,8}"
 _RUN = re.compile(rf"(?<![\w@#/.'’-]){_WORD}(?: (?:of the|of|de|van|von|&|la|del) {_WORD}| {_WORD}){{0,5}}(?![\w@/])")
 _HEADING = re.compile(r"^\s*#{1,6}\s")
 _LABEL = re.compile(
-    r"^\s*(?:[-*+•]|\d{1,3}[.)])?\s*(?:\*\*|__)[^*_\n]{1,80}(?:\*\*|__)\s*:?"
-    r"|^\s*(?:[-*+•]|\d{1,3}[.)])\s*[^:\n]{1,50}:"
+    r"^\s*+(?:(?:[-*+•]|\d{1,3}[.)])\s*+)?(?:\*\*|__)[^*_\n]{1,80}(?:\*\*|__)\s*:?"
+    r"|^\s*+(?:[-*+•]|\d{1,3}[.)])\s*[^:\n]{1,50}:"
 )
 _ANY_WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
 _BEFORE_START = re.compile(r"(?:^|[.!?:。！？：…\n•*_>#\"“”‘(\[|])[\s*_\"“‘(\[]*$|(?:^|\n)\s*(?:[-+]|\d{1,3}[.)])\s+$")

@@ -32,7 +32,7 @@ _MAX_PLACES = 2_000
 _REACH_CHARS = 2_048
 """How far after its literal a secret may end; the longest JSON Web Tokens are found by their beginning."""
 
-_END_OF_KEY = re.compile(r"-----END [^-\n]*PRIVATE KEY[^-\n]*-----|^Private-MAC: *\S+", re.MULTILINE)
+_END_OF_KEY = re.compile(r"-----END [^-\n]{0,80}?PRIVATE KEY[^-\n]{0,80}-----|^Private-MAC: *\S+", re.MULTILINE)
 _REST_OF_WORD = re.compile(r"[A-Za-z0-9_=+/~-]*(?:\.[A-Za-z0-9_=+/~-]+)*")
 
 _holds_long_word = re.compile(r"(?:\S{0,19}\s)*+\S{20}").match
@@ -160,8 +160,8 @@ def _found(text: str, most_positions: int) -> list[SecretFlag]:
         flag
         for literal, rule in _RULE_OF_LITERAL
         if literal in text
-        for at in islice(_positions(literal, text), most_positions)
-        for flag in _flags(rule, text, at)
+        for start, end in _windows(islice(_positions(literal, text), most_positions), rule.around)
+        for flag in _flags(rule, text, start, end)
     }
     return sorted(flags, key=attrgetter("start", "end", "kind"))
 
@@ -208,18 +208,30 @@ def _positions(literal: str, text: str) -> Iterator[int]:
         at = text.find(literal, at + len(literal))
 
 
-def _flags(rule: _Rule, text: str, at: int) -> Iterator[SecretFlag]:
+def _windows(positions: Iterable[int], around: int) -> Iterator[tuple[int, int]]:
+    """Where to look for secrets whose literals stand at these positions. Those that stand close together share a
+    window, so that no character is looked at for each of them."""
+    done = -1
+    for at in positions:
+        if not around:
+            yield at, at + _REACH_CHARS
+        elif at > done:
+            done = at + around
+            yield max(0, at - around), done + around
+
+
+def _flags(rule: _Rule, text: str, start: int, end: int) -> Iterator[SecretFlag]:
     for pattern in _patterns(rule.detector):
-        for match in _matches(pattern, text, at, rule.around):
+        for match in _matches(pattern, text, start, end, is_around=rule.around > 0):
             if rule.kind != "jwt" or _is_web_token(match[0]):
-                start, end = match.span(match.lastgroup or 0)
-                yield SecretFlag(kind=rule.kind, start=start, end=end)
+                first, last = match.span(match.lastgroup or 0)
+                yield SecretFlag(kind=rule.kind, start=first, end=last)
 
 
-def _matches(pattern: re.Pattern[str], text: str, at: int, around: int) -> Iterator[re.Match[str]]:
-    if around:
-        return pattern.finditer(text, max(0, at - around), at + around)
-    match = pattern.match(text, at, at + _REACH_CHARS)
+def _matches(pattern: re.Pattern[str], text: str, start: int, end: int, *, is_around: bool) -> Iterator[re.Match[str]]:
+    if is_around:
+        return pattern.finditer(text, start, end)
+    match = pattern.match(text, start, end)
     return iter((match,) if match else ())
 
 

@@ -30,10 +30,10 @@ _LONG_CHINESE_CHARS = 60
 _WRAPPED_CHARS = 60
 
 _FENCE = re.compile(r"^\s{0,8}(```+|~~~+)")
-_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*?)\s*#*$")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*)$")
 _ITEM = re.compile(
-    r"^\s*(?:(?:[-*+•‣▪]|\d{1,3}[.)])\s+|[•·‣▪]|\d{1,3}(?:[、）]|[.)](?=[\u4e00-\u9fff]))"
-    r"|[（(]\d{1,3}[)）]|[一二三四五六七八九十]{1,3}、)\s*(\S.*)$"
+    r"^\s*+(?:(?:[-*+•‣▪]|\d{1,3}[.)])\s++|[•·‣▪]|\d{1,3}(?:[、）]|[.)](?=[\u4e00-\u9fff]))"
+    r"|[（(]\d{1,3}[)）]|[一二三四五六七八九十]{1,3}、)\s*+(\S.*)$"
 )
 _RULE = re.compile(r"^\s*([-*_=])(?:\s*\1){2,}\s*$")
 _TABLE_ROW = re.compile(r"^\s*\|(.*)\|\s*$")
@@ -44,7 +44,7 @@ _INTRODUCES = re.compile(r"[:：]\s*$")
 _GOES_ON = re.compile(r"^\s*[a-z]")
 _HAS_WORD = re.compile(r"\w")
 _SEMICOLON = re.compile(r"(?<=[；;])")
-_BOLD = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_BOLD = re.compile(r"(\*\*|__)(?=\S)(.{1,1000}?)(?<=\S)\1")
 _LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((\S{1,500}?)\)")
 
 
@@ -105,7 +105,7 @@ def _line_kind(line: str) -> tuple[PieceKind, str]:
         return "item", ""
     line = _QUOTE.sub("", line)
     if heading := _HEADING.match(line):
-        return "heading", heading[1]
+        return "heading", heading[1].rstrip().rstrip("#").rstrip()
     if row := _TABLE_ROW.match(line):
         cells = [cell.strip() for cell in row[1].split("|")]
         return "item", "" if _TABLE_RULE.match(row[1]) else " | ".join(cell for cell in cells if cell)

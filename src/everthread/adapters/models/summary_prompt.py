@@ -10,8 +10,8 @@ from everthread.compaction.summary_format import SECTION_TITLES
 from everthread.text.language import Language, language_of_text
 
 _TAG = "transcript"
-_FORGED = re.compile(rf"<(?=\s*/?\s*{_TAG}\b)", re.IGNORECASE)
-_REPEATED = re.compile(rf"^\s*</?{_TAG}>[ \t]*\n?", re.MULTILINE)
+_FORGED = re.compile(rf"<(?=\s*+(?:/\s*+)?{_TAG}\b)", re.IGNORECASE)
+_REPEATED = re.compile(rf"^[^\S\n]*+</?{_TAG}>[ \t]*\n?", re.MULTILINE)
 _SAID_BY_PEOPLE = re.compile(r"^\[#\d+\] (?:user|human)\b[^:\n]*: (.*)$", re.MULTILINE)
 _ASKED = ("goal", "decisions", "facts", "open", "tools")
 

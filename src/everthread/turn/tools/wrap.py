@@ -42,7 +42,7 @@ _GRACE_SECONDS = 2.0
 """How long a tool that timed out may take to clean up."""
 _MAX_ERROR_CHARACTERS = 2_000
 _MAX_ARGUMENT_ERRORS = 10
-_PYDANTIC_LINK = re.compile(r"\s*For further information visit \S+")
+_PYDANTIC_LINK = re.compile(r"(?<!\s)\s*+For further information visit \S+")
 _BLOCKS = frozenset({"text", "image", "image_url", "file", "audio", "video", "document", "json"})
 
 T = TypeVar("T")
