@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from types import EllipsisType
@@ -27,16 +26,16 @@ from everthread.context import read_view
 from everthread.context.assemble import Context, tools_text
 from everthread.context.budget import Budget
 from everthread.context.ingredients import RecalledPassage
-from everthread.context.message_format import Provider, check_provider
+from everthread.context.message_format import Provider, check_provider, is_user_turn
 from everthread.context.read_view import SeenContext, View
 from everthread.context.tokens import count_tokens, message_tokens
 from everthread.core import payloads
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
-from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged, StoreError
+from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.ids import check_id, check_text, new_id
-from everthread.core.jobs import EMBED, REMEMBER, TITLE, NewJob, Priority, rounds_behind
+from everthread.core.jobs import REMEMBER, TITLE, NewJob, Priority, rounds_behind
 from everthread.core.log import BranchName, BranchRow, CompactionQuery
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Page, Receipt, Ref
@@ -51,23 +50,31 @@ from everthread.history.search import search_by_words
 from everthread.history.turn_events import read_events
 from everthread.recall import for_context
 from everthread.recall.memories import Memories, memories_for_context
+from everthread.recall.memory_extraction import memories_read_until
 from everthread.recall.memory_rules import extract_by_rules, may_hold_memories
 from everthread.recall.memory_selection import ContextMemories
 from everthread.recall.policy import Scope, check_scope
 from everthread.recall.search import RecallHits, active_path, recall, search_by_meaning
-from everthread.runtime import Runtime
+from everthread.runtime import MISSED_VECTORS, TO_EMBED, Runtime
 
-TO_EMBED: Final = NewJob(kind=EMBED, priority=Priority.WHEN_IDLE, gather_seconds=1.0)
-"""A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
-together, and until then its words find it."""
-MISSED_VECTORS: Final = (replace(TO_EMBED, priority=Priority.IN_USE),)
-"""Somebody looked for what has no vectors yet."""
 _PAGE: Final = 200
 MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
 _MOST_TRIES: Final = 10
 _OFFLOAD_BYTES: Final = 65_536
 """From this size on a batch is prepared in a thread: counting tokens of 10 MB takes about a second."""
+_MOST_UNREAD: Final = 200
+"""So many messages before the window may be unread for memories: earlier contexts have seen them in theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gathered:
+    """All that a request is made from, and the work that was found to be wanted for the next."""
+
+    view: View
+    recalled: Sequence[RecalledPassage]
+    known: ContextMemories | None
+    jobs: tuple[NewJob, ...]
 
 
 class Conversation:
@@ -224,18 +231,28 @@ class Conversation:
         return await self._runtime.write(self._ref, intent) if intent.messages else []
 
     def _to_remember(self, messages: Sequence[ingest.Prepared]) -> Sequence[NewJob]:
-        """A job where the user tells something that is worth remembering: most messages need none."""
+        """A job where the user tells something that is worth remembering, and conversations are worked on ahead; else
+        the next context finds it."""
         policy = self._runtime.policy
-        if not policy.extract_memories or self.parent_id is not None or self.off_record:
+        if not policy.compact_ahead or not policy.extract_memories or not self._may_be_remembered:
             return ()
-        has_model = self._runtime.summariser is not None or policy.summary_model is not None
-        said = (payloads.text(one.payload) for one in messages if one.role == "user")
-        is_worth_it = any(may_hold_memories(text) if has_model else extract_by_rules(text) for text in said)
+        is_worth_it = self._is_worth_remembering(payloads.text(one.payload) for one in messages if one.role == "user")
         return (NewJob(kind=REMEMBER, size=len(messages)),) if is_worth_it else ()
 
+    @property
+    def _may_be_remembered(self) -> bool:
+        return self.parent_id is None and not self.off_record
+
+    def _is_worth_remembering(self, said: Iterable[str]) -> bool:
+        """Whether users' words hold something for who will read them: a model, or else the rules."""
+        runtime = self._runtime
+        has_model = runtime.summariser is not None or runtime.policy.summary_model is not None
+        return any(may_hold_memories(text) if has_model else extract_by_rules(text) for text in said)
+
     def _to_embed(self, count: int) -> Sequence[NewJob]:
-        """A job that makes vectors of what is said; one waits, however much is said until it is done."""
-        if self._runtime.meaning is None or self.off_record:
+        """A job that makes vectors of what is said, where that is not left until somebody asks for meaning; one waits,
+        however much is said until it is done."""
+        if not self._runtime.recall.embed_ahead or self._runtime.meaning is None or self.off_record:
             return ()
         return (replace(TO_EMBED, size=count) if rounds_behind(count) else TO_EMBED,)
 
@@ -490,9 +507,11 @@ class Conversation:
             raise Invalid(f"must have at most {MAX_QUERY_CHARACTERS} characters, this has {len(text)}", field="text")
         check_count(limit, "limit")
         if meaning:
-            return await search_by_meaning(
+            hits = await search_by_meaning(
                 self._runtime.recall_services, self.owner, self.id, text, limit, show_secrets=show_secrets
             )
+            await self._runtime.embed_if_behind(hits.is_behind, self.owner, self.id)
+            return hits
         return await search_by_words(
             self._store.search, text, owner=self.owner, conversation=self.id, limit=limit, show_secrets=show_secrets
         )
@@ -513,8 +532,11 @@ class Conversation:
     ) -> Context:
         """Build a request for a model that is valid and within the budget, whatever the history.
 
-        If the history is over the hard limit, its oldest part is summarised first; a summary model that fails costs its
-        time limit and nothing else. Below the limit, a due compaction is left to the background.
+        Nothing is summarised before somebody asks for a context. The first one on a long history comes at once, with
+        the newest messages, what the query recalls by words, and what can be summarised in a quarter of a second;
+        `omitted` names the rest, which the background then summarises. If the history is over the hard limit, its
+        oldest part is summarised first; a summary model that fails costs its time limit and nothing else. Below the
+        limit, a due compaction is left to the background.
 
         ```python
         context = await conv.context(system="You plan trips.", query="What can she not eat?")
@@ -536,54 +558,85 @@ class Conversation:
         check_provider(provider)
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
-        view, recalled, known = await self._gathered(path, query, compaction)
+        given = await self._gathered(path, query, compaction)
+        view = given.view
         render = partial(
-            read_view.render, budget=room, system=system, tools=tools, recalled=recalled, known=known, provider=provider
+            read_view.render,
+            budget=room,
+            system=system,
+            tools=tools,
+            recalled=given.recalled,
+            known=given.known,
+            provider=provider,
         )
-        made = render(view)
+        made, jobs = render(view), given.jobs
         due = due_trigger(view, made, room)
-        if due is None:
-            return made
-        priority, size = Priority.IN_USE, view.uncovered
-        if due == "hard_limit":
-            made, size = await self._runtime.compaction.compact_to_fit(self._ref, view, path, compaction, room, render)
-            if not size:
-                return made
-            priority = Priority.WAITED_FOR
+        driver = self._runtime.compaction
+        if due is not None and due != "hard_limit" and not view.summaries and view.passed_over is not None:
+            view = await driver.catch_up_briefly(self._ref, view, path, compaction, room, due)
+            made = render(view)
+            due = due_trigger(view, made, room)
+        if due is not None:
+            priority, size = Priority.IN_USE, view.uncovered
+            if due == "hard_limit":
+                priority = Priority.WAITED_FOR
+                made, size = await driver.compact_to_fit(self._ref, view, path, compaction, room, render)
+            if size:
+                jobs = (*jobs, self._compaction_job(made, room, system, path, compaction, priority, size))
+        if jobs and not to_keep:
+            await self._runtime.put_jobs_if_possible(self._ref, jobs)
+        return replace(made, _jobs=jobs) if jobs else made
+
+    def _compaction_job(
+        self,
+        made: Context,
+        room: Budget,
+        system: str | None,
+        path: BranchName,
+        compaction: Mapping[str, Any] | None,
+        priority: Priority,
+        size: int,
+    ) -> NewJob:
         system_tokens = message_tokens({"role": "system", "content": system}) if system else 0
         memory_tokens = sum(part.tokens for part in made.parts if part.kind == "memory")
         found = DueCompaction(
             budget=room, system_tokens=system_tokens + memory_tokens, branch=path, compaction=compaction
         )
-        jobs = (found.as_job(priority, size),)
-        if not to_keep:
-            await self._put_jobs_if_possible(jobs)
-        return replace(made, _jobs=jobs)
+        return found.as_job(priority, size)
 
-    async def _gathered(
-        self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None
-    ) -> tuple[View, Sequence[RecalledPassage], ContextMemories | None]:
+    async def _gathered(self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None) -> _Gathered:
         """All that a request is made from; in one trip to a reader where no embedder has to be waited for."""
         runtime = self._runtime
 
-        async def gathered() -> tuple[View, Sequence[RecalledPassage], ContextMemories | None]:
+        async def gathered() -> _Gathered:
             view = await runtime.compaction.view(self._ref, path, compaction)
             recalled: Sequence[RecalledPassage] = ()
+            jobs: tuple[NewJob, ...] = ()
             if query:
                 recalled, is_behind = await for_context.recall_episodes(runtime.recall_services, self._ref, view, query)
-                if is_behind:
-                    await self._put_jobs_if_possible(MISSED_VECTORS)
-            if not view.policy.memory_max_tokens:
-                return view, recalled, None
-            known = await memories_for_context(self._store, self._ref, self.info.created_at, query, runtime.embedder)
-            return view, recalled, known
+                jobs = MISSED_VECTORS if is_behind else ()
+            if await self._has_unread(view):
+                jobs = (*jobs, NewJob(kind=REMEMBER, size=max(1, view.uncovered)))
+            known: ContextMemories | None = None
+            if view.policy.memory_max_tokens:
+                known = await memories_for_context(
+                    self._store, self._ref, self.info.created_at, query, runtime.embedder
+                )
+            return _Gathered(view=view, recalled=recalled, known=known, jobs=jobs)
 
         return await (self._store.run_reads(gathered) if runtime.embedder is None else gathered())
 
-    async def _put_jobs_if_possible(self, jobs: Sequence[NewJob]) -> None:
-        """Where nothing can be written it can be read all the same: whoever reads next finds the same work."""
-        with suppress(StoreError):
-            await self._store.log.write(self._ref, intents.PutJobs(jobs=jobs))
+    async def _has_unread(self, view: View) -> bool:
+        """Whether users may have said something worth remembering since this conversation was last read for it: in the
+        window, or in more messages before it than a reading takes at once."""
+        if not view.policy.extract_memories or not self._may_be_remembered or not view.window:
+            return False
+        until = await memories_read_until(self._store, self._ref)
+        before = view.window[0].seq - 1
+        if before - until > (_MOST_UNREAD if until else 0):
+            return True
+        unread = (one.payload for one in view.window if one.entry_seq > until)
+        return self._is_worth_remembering(payloads.text(one) for one in unread if is_user_turn(one))
 
     async def compact(
         self,
@@ -780,8 +833,7 @@ class Conversation:
             path=None if is_wide else path,
             at_least=limit,
         )
-        if result.is_behind:
-            await self._put_jobs_if_possible(MISSED_VECTORS)
+        await self._runtime.embed_if_behind(result.is_behind, self.owner, None if is_wide else self.id)
         return result.hits(limit, max_tokens)
 
 

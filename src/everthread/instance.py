@@ -190,6 +190,12 @@ class CompactionConfig:
             raise Invalid(f"must be a dict of settings, not {type(changes).__name__}", field="changes")
         ref = _ref(conversation)
         base = self._runtime.policy
+        if ref is None and changes.get("compact_ahead") is not None:
+            raise Invalid(
+                "is set for one conversation here, and for all where the database is opened (the settings, or "
+                "open(compaction=…)): an append does not read what is set here for all",
+                field="compact_ahead",
+            )
 
         def change(server: bytes | None, here: bytes | None) -> bytes | None:
             kept = {name: value for name, value in {**_fields(here), **changes}.items() if value is not None}
@@ -394,9 +400,11 @@ class Everthread:
         if conversation is not None:
             await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
         if meaning:
-            return await search_by_meaning(
+            hits = await search_by_meaning(
                 self._runtime.recall_services, owner, conversation, text, limit, show_secrets=show_secrets
             )
+            await self._runtime.embed_if_behind(hits.is_behind, owner, conversation)
+            return hits
         return await search_by_words(
             self._store.search, text, owner=owner, conversation=conversation, limit=limit, show_secrets=show_secrets
         )

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from time import perf_counter
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import inf
+from time import monotonic, perf_counter
+from typing import Final, TypeVar
 
 from everthread.compaction.driver import CompactionDriver
 from everthread.compaction.policy import NO_MODEL, CompactionPolicy
@@ -18,7 +20,9 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock
 from everthread.core.documents import Read, no_reader
 from everthread.core.embeddings import Embedder, Vectors
+from everthread.core.errors import StoreError
 from everthread.core.events import Listener, NoListener
+from everthread.core.jobs import EMBED, OF_OWNER, NewJob, Priority
 from everthread.core.log import Intent
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
@@ -32,6 +36,15 @@ from everthread.recall.search import RecallServices
 from everthread.text.secrets import redact_secrets
 
 R = TypeVar("R")
+
+TO_EMBED: Final = NewJob(kind=EMBED, priority=Priority.WHEN_IDLE, gather_seconds=1.0)
+"""A vector more takes little, but each beginning takes the writer three times: what is said within a second goes
+together, and until then its words find it."""
+MISSED_VECTORS: Final = (replace(TO_EMBED, priority=Priority.IN_USE),)
+"""Somebody looked for what has no vectors yet."""
+VECTORS_OF_OWNER: Final = (replace(TO_EMBED, details={OF_OWNER: True}),)
+"""Somebody looked in everything an owner has."""
+_OWNER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +77,8 @@ class Runtime:
     """Where vectors are kept."""
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     """How the old is looked for."""
+    owners_embedded: dict[str, float] = field(default_factory=dict)
+    """When vectors were last asked for of all that an owner has, by a clock that only goes on."""
     appends: Timings = field(default_factory=Timings)
     """How long writes to the log took, from the call until they were durable."""
     job_timings: TimingsByLabel = field(default_factory=lambda: TimingsByLabel("kind", "outcome"))
@@ -99,17 +114,37 @@ class Runtime:
             summariser_for=self.summariser_for,
         )
 
-    @property
-    def first_check_at(self) -> int:
-        """How many messages make a new conversation worth checking for a due compaction; 0: never by itself."""
-        return self.policy.message_mark + 1 if self.policy.enabled else 0
+    async def embed_if_behind(self, is_behind: bool, owner: str, conversation: str | None) -> None:
+        """Have vectors made where meaning was asked for and some are missing: in one conversation, or in all that an
+        owner has, whose vectors are looked through at most once a minute."""
+        if self.meaning is None:
+            return
+        if conversation is not None:
+            if is_behind:
+                await self.put_jobs_if_possible(Ref(owner, conversation), MISSED_VECTORS)
+            return
+        now = monotonic()
+        if self.recall.embed_ahead or now - self.owners_embedded.get(owner, -inf) < _OWNER_SECONDS:
+            return
+        self.owners_embedded[owner] = now
+        newest, _ = await self.store.conversations.list(
+            owner, limit=1, position=None, include_deleted=False, parent_id=None
+        )
+        for info in newest:
+            await self.put_jobs_if_possible(Ref(owner, info.id), VECTORS_OF_OWNER)
+
+    async def put_jobs_if_possible(self, ref: Ref, jobs: Sequence[NewJob]) -> None:
+        """Where nothing can be written it can be read all the same: whoever reads next finds the same work."""
+        with suppress(StoreError):
+            await self.store.log.write(ref, intents.PutJobs(jobs=jobs))
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
-        """Commit what an intent decides; when it made the conversation long enough, have a compaction checked for."""
+        """Commit what an intent decides; where conversations are compacted ahead and this one has become long enough,
+        have a compaction checked for."""
         started = perf_counter()
-        result = await self.store.log.write(
-            ref, intents.CheckCompaction(intent=intent, first_check_at=self.first_check_at)
-        )
+        ahead = self.policy.enabled and self.policy.compact_ahead
+        check = intents.CheckCompaction(intent=intent, every=self.policy.message_mark + 1, ahead=ahead)
+        result = await self.store.log.write(ref, check)
         self.appends.observe(perf_counter() - started)
         return result
 

@@ -155,6 +155,8 @@ class Settings(BaseSettings):
     """Where `recall` looks unless it is told: `conversation`, or `owner` for all conversations."""
     recall_time_limit_seconds: float = Field(default=RecallPolicy().time_limit_seconds, gt=0, le=600)
     """How long finding by meaning may take before words answer alone."""
+    recall_embed_ahead: bool = RecallPolicy().embed_ahead
+    """Whether messages get their vectors as they are stored, not when meaning is first asked for in a conversation."""
     recall_meaning: float = Field(default=RecallWeights().meaning, ge=0, le=1)
     """The share of meaning beside words."""
     recall_neighbours: float = Field(default=RecallWeights().neighbours, ge=0, le=10)
@@ -241,6 +243,7 @@ class Settings(BaseSettings):
             top_k=self.recall_top_k,
             scope=self.recall_scope,
             time_limit_seconds=self.recall_time_limit_seconds,
+            embed_ahead=self.recall_embed_ahead,
             weights=RecallWeights(
                 meaning=self.recall_meaning,
                 neighbours=self.recall_neighbours,

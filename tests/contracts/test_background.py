@@ -19,6 +19,7 @@ from tests.contracts.views import check, live, tell, tight
 
 MARK = CompactionPolicy().message_mark
 TURNS_PAST_THE_MARK = MARK // 4 + 1
+AHEAD = CompactionPolicy(compact_ahead=True)
 PACE = Pace(poll_seconds=0.5, lease_seconds=5.0, stop_seconds=0.5)
 
 
@@ -54,8 +55,8 @@ class Raises:
 
 @asynccontextmanager
 async def opened(url: str, summariser: Summariser | None = None) -> AsyncIterator[tuple[Everthread, Conversation]]:
-    """A database with a worker, and a conversation in it."""
-    async with everthread.open(url, summariser=summariser, worker=PACE) as et:
+    """A database with a worker that compacts ahead, and a conversation in it."""
+    async with everthread.open(url, summariser=summariser, worker=PACE, compaction=AHEAD) as et:
         yield et, await et.conversations.create(id="c")
 
 
@@ -139,7 +140,7 @@ async def test_closing_does_not_wait_for_a_summary_and_the_next_to_open_writes_i
     async with opened(durable_url, model) as (_, conv):
         await tell(conv, TURNS_PAST_THE_MARK)
         await until(model.is_asked)
-    async with everthread.open(durable_url, worker=PACE) as et:
+    async with everthread.open(durable_url, worker=PACE) as et:  # whatever is set there
         await settled(et)
         assert len(await kept(await et.conversations.get("c"))) == 1
 

@@ -23,6 +23,8 @@ from tests.contracts.views import IMAGE, check, live, tell, text_of, tight
 from tests.forensics import readable
 
 NARROW = {"fan_in": 2, "leaf_max_messages": 8}
+AS_IT_IS = {"enabled": False}
+"""For a look at what there is, that summarises nothing."""
 
 
 async def row(conv: Conversation, branch: object = None) -> list[Compaction]:
@@ -73,7 +75,7 @@ async def test_i10_the_log_and_the_history_are_the_same_before_and_after(et: Eve
 async def test_an_outcome_counts_what_is_shown_in_the_end(conv: Conversation) -> None:
     for first in (0, 20):
         await tell(conv, 20, first=first)
-        before = await conv.context()
+        before = await conv.context(compaction=AS_IT_IS)
         outcome = await conv.compact(compaction=NARROW)
         shown_now = await row(conv)
         assert any(one.level > 1 for one in shown_now)
@@ -97,7 +99,7 @@ async def test_keep_recent_messages_stay_and_the_window_begins_with_a_question(c
 
 async def test_a_dry_run_tells_and_writes_nothing(et: Everthread, conv: Conversation) -> None:
     await tell(conv, 12)
-    digest = (await conv.context()).manifest.digest
+    digest = (await conv.context(compaction=AS_IT_IS)).manifest.digest
     count = await entry_count(et, conv)
     outcome = await conv.compact(dry_run=True)
     assert not outcome.compacted
@@ -105,7 +107,7 @@ async def test_a_dry_run_tells_and_writes_nothing(et: Everthread, conv: Conversa
     assert outcome.original_count == 48
     assert [one async for one in conv.compactions()] == []
     assert await entry_count(et, conv) == count
-    assert (await conv.context()).manifest.digest == digest
+    assert (await conv.context(compaction=AS_IT_IS)).manifest.digest == digest
 
 
 async def test_a_dry_run_tells_the_whole_plan(conv: Conversation) -> None:
@@ -578,14 +580,14 @@ async def test_i9_a_compaction_and_its_effect_are_there_together_or_not_at_all(
     conv: Conversation, request: pytest.FixtureRequest
 ) -> None:
     await tell(conv, 12)
-    before = await conv.context()
+    before = await conv.context(compaction=AS_IT_IS)
     request.getfixturevalue("cut_power")
     try:
         kept = (await conv.compact()).compacted
     except PowerCut:  # the store in memory has nothing between the two
         kept = False
     failpoints.arm(None)
-    after = await conv.context()
+    after = await conv.context(compaction=AS_IT_IS)
     assert bool(await live(conv)) is kept
     assert (after.manifest.digest != before.manifest.digest) is kept
     assert (after.manifest.summary_ids == tuple(one.id for one in await live(conv))) is True
@@ -703,7 +705,7 @@ async def test_a_model_that_hangs_costs_a_turn_its_time_limit_once(url: str) -> 
     quick = everthread.CompactionPolicy(summary_timeout_seconds=0.05, leaf_max_messages=8)
     async with everthread.open(url, summariser=model, compaction=quick, worker=False) as et:
         conv = await et.conversations.create()
-        await tell(conv, 30)
+        await tell(conv, 10)
         await check(conv, await conv.context(budget=tight(400)))
         assert model.asked == 1
 

@@ -110,10 +110,14 @@ async def test_vectors_are_made_in_the_background(url: str, embedder: FakeEmbedd
         assert await parts(et, conv) == 1
 
 
-async def test_one_job_waits_however_much_is_said(et: Everthread, conv: Conversation) -> None:
-    for number in range(5):
-        await conv.append([said(f"message {number}")])
-    assert [job.kind for job in (await et.jobs()).jobs].count("embed") == 1
+async def test_where_vectors_are_made_ahead_one_job_waits_however_much_is_said(
+    url: str, embedder: FakeEmbedder
+) -> None:
+    async with everthread.open(url, embedder=embedder, recall=RecallPolicy(embed_ahead=True), worker=False) as et:
+        conv = await et.conversations.create()
+        for number in range(5):
+            await conv.append([said(f"message {number}")])
+        assert [job.kind for job in (await et.jobs()).jobs] == ["embed"]
 
 
 class Interrupted(FakeEmbedder):

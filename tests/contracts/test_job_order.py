@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -23,6 +24,13 @@ from tests.contracts.views import tell, tight
 
 ONE_AT_A_TIME = Pace(concurrency=1)
 FIRST_CHECK = CompactionPolicy().message_mark + 1
+
+
+@pytest.fixture
+async def et(url: str) -> AsyncIterator[Everthread]:
+    """An empty database in which conversations are compacted ahead, by whoever takes the jobs."""
+    async with everthread.open(url, worker=False, compaction=CompactionPolicy(compact_ahead=True)) as opened:
+        yield opened
 
 
 async def talk(et: Everthread, owner: str, id: str | None = None) -> Conversation:
@@ -74,7 +82,7 @@ async def test_while_a_turn_is_open_its_compaction_is_waited_for(et: Everthread,
 
 
 async def test_what_a_request_finds_due_is_in_use(et: Everthread, conv: Conversation) -> None:
-    await tell(conv, 12)
+    await tell(conv, 10)
     await conv.context(budget=tight(2500))
     (job,) = [job for job in (await et.jobs()).jobs if job.kind == COMPACT]
     assert job.priority == Priority.IN_USE

@@ -5,6 +5,7 @@ worker is gone, tried again when they fail, and kept with their error when they 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,13 @@ from tests.contracts.message_helpers import appended, says
 
 FIRST_LOOK = CompactionPolicy().message_mark + 1
 ONE_LANE = replace(QUICK, concurrency=1, most_attempts=2)
+
+
+@pytest.fixture
+async def et(url: str) -> AsyncIterator[Everthread]:
+    """An empty database in which conversations are compacted ahead, by whoever takes the jobs."""
+    async with everthread.open(url, worker=False, compaction=CompactionPolicy(compact_ahead=True)) as opened:
+        yield opened
 
 
 # -- written with what caused them -------------------------------------------------------------------------------------
@@ -79,7 +87,7 @@ async def test_a_branch_that_becomes_active_is_looked_at_anew(et: Everthread, co
 
 
 async def test_where_nothing_is_compacted_by_itself_no_job_is_written(url: str) -> None:
-    async with everthread.open(url, compaction=CompactionPolicy(enabled=False), worker=False) as et:
+    async with everthread.open(url, compaction=CompactionPolicy(enabled=False, compact_ahead=True), worker=False) as et:
         conv = await et.conversations.create()
         await appended(conv, *map(str, range(2 * FIRST_LOOK)))
         assert (await et.jobs()).jobs == []
@@ -377,7 +385,8 @@ async def test_jobs_off_the_record_go_with_it_at_close(durable_url: str) -> None
 
 
 async def test_jobs_survive_a_restart_and_are_found_by_the_next_to_open(durable_url: str) -> None:
-    async with everthread.open(durable_url, worker=False) as et:
+    ahead = CompactionPolicy(compact_ahead=True)
+    async with everthread.open(durable_url, worker=False, compaction=ahead) as et:
         conv = await et.conversations.create(id="c")
         await appended(conv, *(f"{number}: {'words ' * 40}" for number in range(FIRST_LOOK + 3)))
         assert (await et.jobs()).waiting == 1

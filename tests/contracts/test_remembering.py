@@ -17,6 +17,7 @@ from tests.contracts.job_helpers import settled
 from tests.contracts.message_helpers import says
 from tests.contracts.test_erase import everything_kept, traces
 
+AHEAD = CompactionPolicy(compact_ahead=True)
 PACE = Pace(poll_seconds=0.5, lease_seconds=5.0, stop_seconds=0.5)
 
 
@@ -41,8 +42,15 @@ class Reads:
 
 @asynccontextmanager
 async def opened(url: str, summariser: Summariser | None = None) -> AsyncIterator[tuple[Everthread, Conversation]]:
-    async with everthread.open(url, summariser=summariser, worker=PACE) as et:
+    async with everthread.open(url, summariser=summariser, worker=PACE, compaction=AHEAD) as et:
         yield et, await et.conversations.create(id="c", owner="ann")
+
+
+@pytest.fixture
+async def et(url: str) -> AsyncIterator[Everthread]:
+    """An empty database in which messages are read for memories as they come, by whoever takes the jobs."""
+    async with everthread.open(url, worker=False, compaction=AHEAD) as opened:
+        yield opened
 
 
 async def told(et: Everthread, **query: bool) -> list[str]:
@@ -117,7 +125,7 @@ async def test_a_revised_message_tells_what_it_says_now(et: Everthread, conv: Co
 
 @pytest.mark.parametrize("where", ["server", "conversation"])
 async def test_it_can_be_switched_off(url: str, where: str) -> None:
-    policy = CompactionPolicy(extract_memories=where != "server")
+    policy = CompactionPolicy(compact_ahead=True, extract_memories=where != "server")
     async with everthread.open(url, worker=PACE, compaction=policy) as et:
         conv = await et.conversations.create(owner="ann")
         if where == "conversation":

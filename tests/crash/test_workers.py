@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import everthread
-from everthread import Conversation, Everthread, Pace
+from everthread import CompactionPolicy, Conversation, Everthread, Pace
 from tests.contracts.job_helpers import put, settled, until
 from tests.crash.background_workers import KINDS
 from tests.crash.trial import KILLED
@@ -19,6 +19,7 @@ from tests.postgres import OwnServer, own_server
 
 STORES = ("sqlite", "postgres")
 QUICK = Pace(lease_seconds=2.0, poll_seconds=0.2)
+AHEAD = CompactionPolicy(compact_ahead=True)
 PROCESSES = 8
 CONVERSATIONS = 6
 
@@ -98,7 +99,7 @@ def server(tmp_path: Path) -> Iterator[OwnServer]:
 
 async def test_a_worker_outlives_a_server_that_is_killed_and_started_again(server: OwnServer) -> None:
     server.run_sql("CREATE DATABASE outage")
-    async with everthread.open(server.url("outage"), worker=QUICK) as et:
+    async with everthread.open(server.url("outage"), worker=QUICK, compaction=AHEAD) as et:
         conv = await et.conversations.create(id="c")
         await _say(conv, 40)
         await settled(et)

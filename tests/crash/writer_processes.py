@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import everthread
+from everthread import CompactionPolicy
 from everthread.core import failpoints
 from everthread.core.embeddings import VectorPart, unit
 from everthread.core.nouns import Ref
@@ -19,6 +20,7 @@ def append_many(url: str, conversation: str, name: str, count: int, start_at: fl
 
 
 TALK_MESSAGES = 40
+AHEAD = CompactionPolicy(compact_ahead=True)
 
 
 def append_large_batches(url: str, conversation: str, name: str, batches: int, size: int, kill: str) -> None:
@@ -75,7 +77,7 @@ async def erase(url: str, blobs: str) -> None:
 
 
 async def talk(url: str) -> None:
-    async with everthread.open(url, worker=False) as et:
+    async with everthread.open(url, worker=False, compaction=AHEAD) as et:
         conv = await et.conversations.ensure("c")
         said = f"We keep the plan of day {{}} and pay 40 euros for it, as agreed with the hotel. {'And so on. ' * 20}"
         turns = [{"role": role, "content": said.format(day)} for day in range(20) for role in ("user", "assistant")]
@@ -88,7 +90,7 @@ async def compact(url: str) -> None:
 
 
 async def append_batches(url: str, conversation: str, name: str, batches: int, size: int) -> None:
-    async with everthread.open(url, worker=False) as et:
+    async with everthread.open(url, worker=False, compaction=AHEAD) as et:
         conv = await et.conversations.ensure(conversation)
         for start in range(0, batches * size, size):
             numbers = range(start, start + size)

@@ -5,7 +5,8 @@ The compactor makes one summary; here it is asked again as long as there is a re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from everthread.context import read_view
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.context.read_view import View
+from everthread.core.background import run_in_background
 from everthread.core.clock import Clock
 from everthread.core.events import Listener
 from everthread.core.log import BranchName
@@ -34,6 +36,8 @@ from everthread.history import intents
 
 _MOST_IN_A_TURN: Final = 4
 """How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
+_FIRST_CONTEXT_SECONDS: Final = 0.25
+"""How long the first context of a long history may summarise; a summary that was begun is still written."""
 _SUMMARIES_SHARE: Final = 4
 """What part of the limit all summaries together should take at most; above it they are condensed."""
 
@@ -73,25 +77,35 @@ class CompactionDriver:
         if dry_run:
             return await self._compactor(trigger, limit, None).plan(ref, view, trigger)
         attempt = events.CompactionAttempt(ref=ref, view=view, trigger=trigger, budget=budget)
-        work = self._compact_while(lambda _: trigger, ref, view, branch, overrides, limit, on_each)
+
+        async def why(_: View) -> Trigger:
+            return trigger
+
+        work = self._compact_while(why, ref, view, branch, overrides, limit, on_each)
         return await events.report_compaction(self.listener, attempt, work)
 
-    async def compact_if_due(self, ref: Ref, found: DueCompaction) -> CompactionOutcome:
-        """What happens by itself: summarise as long as a mark is passed, and note when to check again."""
+    async def compact_if_due(self, ref: Ref, found: DueCompaction, *, is_ahead: bool = False) -> CompactionOutcome:
+        """What happens by itself: summarise as long as a mark is passed; where it is made ahead, note when an append
+        should check again."""
 
-        def why(view: View) -> Trigger | None:
+        def due(view: View) -> Trigger | None:
             made = read_view.render(view, found.budget)
             return due_trigger(view, made, found.budget, system_tokens=found.system_tokens)
 
         view = await self.view(ref, found.branch, found.compaction)
         outcome = CompactionOutcome(compacted=False, reason="no mark is passed")
-        trigger = why(view)
+        trigger = await run_in_background(due, view)
         if trigger is not None:
+            first = view
+
+            async def why(view: View) -> Trigger | None:
+                return trigger if view is first else await run_in_background(due, view)
+
             attempt = events.CompactionAttempt(ref=ref, view=view, trigger=trigger, budget=found.known_budget)
             work = self._compact_while(why, ref, view, found.branch, found.compaction, found.budget.limit)
             outcome = await events.report_compaction(self.listener, attempt, work)
+        if is_ahead:
             view = await self.view(ref, found.branch, found.compaction)
-        if found.branch is None:
             await self.store.log.write(ref, intents.SetCompactionCheck(at_depth=compaction_check_at(view)))
         return outcome
 
@@ -108,6 +122,12 @@ class CompactionDriver:
         many messages are left to summarise where one turn may not take the time for all."""
         first, made, may_ask, left = view, render(view), True, 0
         self.listener.on_event(events.truncation_begun(ref, view, made))
+        if view.passed_over is not None:
+            view = await self.catch_up_briefly(ref, view, branch, overrides, budget, "hard_limit")
+            made = render(view)
+        if view.passed_over is not None:  # still: summaries of what is not shown make no room
+            self.listener.on_event(events.truncation_done(ref, first, made))
+            return made, view.uncovered
         for _ in range(_MOST_IN_A_TURN):
             if due_trigger(view, made, budget) != "hard_limit":
                 break
@@ -126,9 +146,35 @@ class CompactionDriver:
         self.listener.on_event(events.truncation_done(ref, first, made))
         return made, left
 
+    async def catch_up_briefly(
+        self,
+        ref: Ref,
+        view: View,
+        branch: BranchName,
+        overrides: Mapping[str, Any] | None,
+        budget: Budget,
+        due: Trigger,
+    ) -> View:
+        """The view of a history that nobody asked for before, or not for long, after as much of it was summarised as
+        can be in a short time; the rest is left to the background. Nothing is, where a model writes summaries: it takes
+        longer, and what it would write well is not to be written badly for good."""
+        if self.summariser_for(view.policy) is not None:
+            return view
+        until = time.monotonic() + _FIRST_CONTEXT_SECONDS
+        left = iter(range(_MOST_IN_A_TURN))
+
+        async def why(view: View) -> Trigger | None:
+            is_over = time.monotonic() >= until or next(left, None) is None
+            return None if is_over or view.uncovered <= view.policy.message_mark else due
+
+        attempt = events.CompactionAttempt(ref=ref, view=view, trigger=due, budget=budget)
+        work = self._compact_while(why, ref, view, branch, overrides, budget.limit)
+        await events.report_compaction(self.listener, attempt, work)
+        return await self.view(ref, branch, overrides)
+
     async def _compact_while(
         self,
-        why: Callable[[View], Trigger | None],
+        why: Callable[[View], Awaitable[Trigger | None]],
         ref: Ref,
         view: View,
         branch: BranchName,
@@ -139,7 +185,7 @@ class CompactionDriver:
         """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
         done on top of it."""
         total, first, tokens = CompactionOutcome(compacted=False), view, 0
-        while (trigger := why(view)) is not None:
+        while (trigger := await why(view)) is not None:
             latest = await self._compact_once(ref, view, trigger, limit)
             if latest.compacted:
                 on_each(latest)

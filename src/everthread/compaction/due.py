@@ -39,8 +39,13 @@ class DueCompaction:
 
     @classmethod
     def of(cls, details: Mapping[str, Any]) -> DueCompaction:
-        """From a job; an append's has no details."""
-        return cls(**{**details, "budget": Budget(**details["budget"])}) if details else cls()
+        """From a job; an append's says nothing of a request."""
+        return cls() if is_ahead(details) else cls(**{**details, "budget": Budget(**details["budget"])})
+
+
+def is_ahead(details: Mapping[str, Any]) -> bool:
+    """Whether the job was written by an append: before anybody asked for a context, or none that found it due."""
+    return "budget" not in details
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,9 @@ class CompactionPolicy:
 
     enabled: bool = True
     """Whether it happens automatically. Manual compactions and the hard limit work either way."""
+    compact_ahead: bool = False
+    """Whether a conversation is summarised, and read for memories, while it grows, before anybody has asked for its
+    context. Otherwise one that is only archived costs its log and the index of its words, and nothing more."""
     threshold: float = 0.8
     """The share of the budget at which a compaction is due."""
     keep_recent: int = 10
@@ -68,7 +71,7 @@ class CompactionPolicy:
     """How long a summary model is not asked after `breaker_failures` failures in a row."""
 
     def __post_init__(self) -> None:
-        for name in ("enabled", "extract_memories"):
+        for name in ("enabled", "compact_ahead", "extract_memories"):
             if not isinstance(getattr(self, name), bool):
                 raise Invalid(f"must be true or false, not {getattr(self, name)!r}", field=name)
         check_range("threshold", self.threshold, 0.05, 1.0)

@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
-from everthread.core.jobs import COMPACT, NewJob, Priority
+from everthread.core.jobs import COMPACT, IF_AHEAD, NewJob, Priority
 from everthread.core.log import BranchName, BranchRow, Decision, IdempotencyRecord, Intent, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.entry_writer import EntryWriter, add, revise
@@ -37,8 +37,14 @@ _MARKS = {
     Mark.UNPINNED: (Flag.NONE, Flag.PINNED),
 }
 """Which flag a mark sets and which it clears."""
-_NEVER_CHECKED = 0
-"""The mark was of the branch that was active before."""
+_NOT_AHEAD = 0
+"""The `compaction_check_at` of a conversation that is not compacted ahead, or was never checked."""
+_AT_NEXT_APPEND = 1
+
+
+def _check_of_other_branch(seen: Seen) -> int:
+    """Where another branch becomes the active one: the mark was of the one before."""
+    return _AT_NEXT_APPEND if seen.head.compaction_check_at else _NOT_AHEAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +174,7 @@ class Edit:
             branches=[branch],
             active=number if self.activate else None,
             chain=writer.chain,
-            compaction_check_at=_NEVER_CHECKED if self.activate else None,
+            compaction_check_at=_check_of_other_branch(seen) if self.activate else None,
         )
 
 
@@ -229,7 +235,7 @@ class Fork:
             result=(branch, branch.number if self.activate else seen.head.active),
             branches=[branch],
             active=active,
-            compaction_check_at=_NEVER_CHECKED if self.activate else None,
+            compaction_check_at=_check_of_other_branch(seen) if self.activate else None,
         )
 
 
@@ -247,7 +253,10 @@ class SetActive:
         branch = branch_to_extend(seen, self.branch, now)
         known = branch.number in seen.branches
         return Decision(
-            result=branch, branches=[] if known else [branch], active=branch.number, compaction_check_at=_NEVER_CHECKED
+            result=branch,
+            branches=[] if known else [branch],
+            active=branch.number,
+            compaction_check_at=_check_of_other_branch(seen),
         )
 
 
@@ -329,12 +338,14 @@ class PutJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckCompaction(Generic[R]):
-    """Wraps an intent that may lengthen the active branch: once that is long enough, it adds a job that checks whether
-    a compaction is due."""
+    """Wraps an intent that may lengthen the active branch: where conversations are compacted ahead, and this one is
+    long enough, it adds a job that checks whether a compaction is due."""
 
     intent: Intent[R]
-    first_check_at: int
-    """The number of messages from which a conversation that was never checked is checked; 0 for never."""
+    every: int
+    """By how many messages a conversation grows from one check to the next."""
+    ahead: bool
+    """Whether conversations are compacted ahead that do not say so themselves."""
 
     def needs(self) -> Needs:
         return self.intent.needs()
@@ -343,20 +354,22 @@ class CheckCompaction(Generic[R]):
         decision = self.intent.decide(seen, now)
         head = seen.head
         grown = next((row for row in decision.branches if row.number == head.active), None)
-        if grown is None or not self.first_check_at or decision.compaction_check_at is not None:
+        check_at = head.compaction_check_at or (self.every if self.ahead else _NOT_AHEAD)
+        if grown is None or check_at == _NOT_AHEAD or decision.compaction_check_at is not None:
             return decision
         has_grown = grown.leaf_depth != seen.branches[head.active].leaf_depth
-        if not has_grown or grown.leaf_depth < (head.compaction_check_at or self.first_check_at):
+        if not has_grown or grown.leaf_depth < check_at:
             return decision
         # The mark moves on at once, so that one job is written and not one for each append until it is done; the job
         # then sets it to where it belongs.
-        covered = max(0, head.compaction_check_at - self.first_check_at)  # about: what the last job left behind
+        covered = max(0, head.compaction_check_at - self.every)  # about: what the last job left behind
         job = NewJob(
             kind=COMPACT,
             priority=Priority.WAITED_FOR if _has_open_turn(seen, decision) else Priority.AUTOMATIC,
             size=max(1, grown.leaf_depth - covered),
+            details={} if self.ahead else {IF_AHEAD: True},
         )
-        return decision._replace(jobs=(job, *decision.jobs), compaction_check_at=grown.leaf_depth + self.first_check_at)
+        return decision._replace(jobs=(job, *decision.jobs), compaction_check_at=grown.leaf_depth + self.every)
 
 
 def _has_open_turn(seen: Seen, decision: Decision[R]) -> bool:
@@ -367,16 +380,17 @@ def _has_open_turn(seen: Seen, decision: Decision[R]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCompactionCheck:
-    """Record that a compaction is not due before the active branch has this many messages."""
+    """Record that a compaction is not due before the active branch has this many messages; None where the conversation
+    is not compacted ahead, so that it is not checked at all."""
 
-    at_depth: int
+    at_depth: int | None
 
     def needs(self) -> Needs:
         return Needs()
 
     def decide(self, seen: Seen, now: int) -> Decision[None]:
         refuse_erased(seen)
-        return Decision(result=None, compaction_check_at=self.at_depth)
+        return Decision(result=None, compaction_check_at=_NOT_AHEAD if self.at_depth is None else self.at_depth)
 
 
 def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int | None) -> int | None:

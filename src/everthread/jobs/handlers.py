@@ -7,17 +7,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from everthread.compaction.due import DueCompaction
+from everthread.compaction.due import DueCompaction, is_ahead
 from everthread.context.read_view import effective_policy
 from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
-from everthread.core.jobs import COMPACT, EMBED, REMEMBER, TITLE, Job, JobHandler
-from everthread.core.nouns import Message
+from everthread.core.jobs import COMPACT, EMBED, IF_AHEAD, OF_OWNER, REMEMBER, TITLE, Job, JobHandler
+from everthread.core.nouns import Message, Ref
+from everthread.core.ports import ListPosition
+from everthread.history.intents import SetCompactionCheck
 from everthread.history.titles import FIRST_MESSAGES, title_by_model, title_by_rules
 from everthread.recall.embedding import SemanticIndex, catch_up
 from everthread.recall.memory_extraction import ExtractionOptions, Extractor, extract_memories
 from everthread.runtime import Runtime
 
+_OWNER_PAGE = 200
 _EXCHANGE = 4
 _BEGINNING = 2000
 """So many messages, and characters of each, a model is shown to name a conversation."""
@@ -36,9 +39,19 @@ def job_handlers(runtime: Runtime) -> Mapping[str, JobHandler]:
 async def _compact(runtime: Runtime, job: Job) -> None:
     """Compact a conversation if it still is due. What was erased meanwhile has nothing left to do."""
     try:
-        await runtime.compaction.compact_if_due(job.ref, DueCompaction.of(job.details))
+        if job.details.get(IF_AHEAD) and not await _is_compacted_ahead(runtime, job):
+            await runtime.store.log.write(job.ref, SetCompactionCheck(at_depth=None))
+            return
+        due = DueCompaction.of(job.details)
+        await runtime.compaction.compact_if_due(job.ref, due, is_ahead=is_ahead(job.details))
     except (NotFound, Erased):
         return
+
+
+async def _is_compacted_ahead(runtime: Runtime, job: Job) -> bool:
+    """Whether the conversation itself is set to be compacted ahead."""
+    policy = effective_policy(runtime.policy, await runtime.store.views.inputs(job.ref, None))
+    return policy.compact_ahead
 
 
 async def _title(runtime: Runtime, job: Job) -> None:
@@ -92,8 +105,23 @@ async def _remember(runtime: Runtime, job: Job) -> None:
 
 
 async def _embed(runtime: Runtime, meaning: SemanticIndex, job: Job) -> None:
-    """Bring the vectors of a conversation up to its log."""
+    """Bring the vectors of a conversation up to its log, or those of all that its owner has, the newest first."""
+    if not job.details.get(OF_OWNER):
+        await _embed_one(runtime, meaning, job.ref)
+        return
+    position: ListPosition | None = None
+    while True:
+        infos, position = await runtime.store.conversations.list(
+            job.ref.owner, limit=_OWNER_PAGE, position=position, include_deleted=False, parent_id=None
+        )
+        for info in infos:
+            await _embed_one(runtime, meaning, Ref(info.owner, info.id))
+        if position is None:
+            return
+
+
+async def _embed_one(runtime: Runtime, meaning: SemanticIndex, ref: Ref) -> None:
     try:
-        await catch_up(runtime.store, meaning, job.ref)
+        await catch_up(runtime.store, meaning, ref)
     except (NotFound, Erased):
         return

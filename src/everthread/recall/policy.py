@@ -59,10 +59,14 @@ class RecallPolicy:
     """Where `recall` searches by default: in its conversation, or in everything its owner has."""
     time_limit_seconds: float = 2.0
     """How long the search by meaning may take; after that only words are searched, and the result says so."""
+    embed_ahead: bool = False
+    """Whether messages get their vectors as they are stored; else when meaning is first asked for in a conversation."""
     weights: RecallWeights = field(default_factory=RecallWeights)
 
     def __post_init__(self) -> None:
         check_scope(self.scope)
+        if not isinstance(self.embed_ahead, bool):
+            raise Invalid(f"must be true or false, not {self.embed_ahead!r}", field="recall.embed_ahead")
         if isinstance(self.top_k, bool) or not isinstance(self.top_k, int) or not 0 <= self.top_k <= 100:
             raise Invalid(f"must be a whole number from 0 to 100, not {self.top_k!r}", field="recall.top_k")
         if not 0 < self.time_limit_seconds <= 600:

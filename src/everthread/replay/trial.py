@@ -128,7 +128,7 @@ class Trial:
         made = read_view.render(view, self.budget)
         due = due_trigger(view, made, self.budget)
         if due == "hard_limit":
-            return await conversation.context(branch=seq, budget=self.budget)
+            return await conversation.context(branch=seq, budget=self.budget, to_keep=True)
         if due is not None:
             await conversation.compact_if_due(budget=self.budget, branch=seq)
         return made

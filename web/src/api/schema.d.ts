@@ -1744,6 +1744,7 @@ export interface components {
             recalled_max_tokens: number;
             memory_max_tokens: number;
             extract_memories: boolean;
+            compact_ahead: boolean;
             breaker_failures: number;
             breaker_seconds: number;
         };

@@ -109,6 +109,7 @@ class Policy(BaseModel):
     recalled_max_tokens: int
     memory_max_tokens: int
     extract_memories: bool
+    compact_ahead: bool
     breaker_failures: int
     breaker_seconds: float
 
