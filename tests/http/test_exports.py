@@ -148,3 +148,9 @@ async def test_what_programs_read_is_always_whole(alice: httpx.AsyncClient, told
         answer = await alice.get(f"{PLACE}/export", params={"format": form, left: False})
         assert answer.status_code == 422
         assert f"{left}: {form} cannot leave parts out" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("form", ["md", "html", "json", "jsonl"])
+async def test_a_branch_that_there_is_not_is_404_and_no_file(alice: httpx.AsyncClient, form: str) -> None:
+    await alice.post(f"{API}/conversations", json={"id": "c"})
+    assert (await alice.get(f"{PLACE}/export", params={"format": form, "branch": "0"})).status_code == 404

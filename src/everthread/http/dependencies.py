@@ -59,6 +59,8 @@ AdminDep = Annotated[Caller, Depends(_admin)]
 EverthreadDep = Annotated[Everthread, Depends(_everthread)]
 TurnServiceDep = Annotated[TurnService, Depends(_turns)]
 PathId = Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARACTERS), BeforeValidator(restore_slashes)]
+MAX_SEARCH_CHARACTERS = 5_000
+"""Of a text to search for in an address: those may have 64 KB, and a character may take 12 bytes there."""
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="The most items to return.")]
 Cursor = Annotated[str | None, Query(max_length=256, description="`next_cursor` of the previous page.")]
 

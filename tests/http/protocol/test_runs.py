@@ -304,3 +304,24 @@ async def test_a_list_in_a_query_may_be_repeated_or_json(light: Server) -> None:
             assert (await http.get(f"{at}?{query}")).status_code == 422
         (row,) = (await http.get('/threads/t/runs?select=["run_id","status"]')).json()
         assert row.keys() == {"run_id", "status"}
+
+
+async def test_an_id_that_is_no_events_gives_all_of_a_run(light: Server) -> None:
+    async with light.http() as http:
+        run = {"assistant_id": "agent", "input": says("hi"), "if_not_exists": "create"}
+        id = (await http.post("/threads/t/runs", json=run)).json()["run_id"]
+        whole = (await http.get(f"/threads/t/runs/{id}/stream")).text
+        for odd in ("abc", "1-1", "-", "99999999999999999", "\u00b2"):
+            headers = {b"Last-Event-ID": odd.encode()}
+            again = await http.get(f"/threads/t/runs/{id}/stream", headers=headers)
+            assert (again.status_code, again.text) == (200, whole)
+
+
+async def test_to_cancel_what_has_ended_or_is_not_there_is_404(light: Server) -> None:
+    async with light.http() as http:
+        run = {"assistant_id": "agent", "input": says("hi"), "if_not_exists": "create"}
+        await http.post("/threads/t/runs/wait", json=run)
+        id = (await http.get("/threads/t/runs")).json()[0]["run_id"]
+        assert (await http.post(f"/threads/t/runs/{id}/cancel")).status_code == 404
+        assert (await http.post("/runs/cancel", json={"status": "all"})).status_code == 404
+        assert (await http.post("/runs/cancel", json={"thread_id": "t", "run_ids": [id]})).status_code == 404

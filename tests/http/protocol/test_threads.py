@@ -243,3 +243,25 @@ async def test_a_before_that_names_no_checkpoint_is_refused(light: Server) -> No
             assert (await http.post("/threads/t/history", json={"before": before})).status_code == 422, before
         for written in ("{", '{"a":' * 200):
             assert (await http.get("/threads/t/history", params={"before": written})).status_code == 422
+
+
+async def test_threads_are_ordered_as_older_clients_ask_for_it(light: Server) -> None:
+    async with light.http() as http:
+        for id in ("a", "b", "c"):
+            await http.post("/threads", json={"thread_id": id})
+
+        async def found(**asked: str) -> str:
+            answer = await http.post("/threads/search", json=asked)
+            return "".join(row["thread_id"] for row in answer.json())
+
+        assert await found(order_by="created_at ASC") == "abc"
+        assert await found(order_by="thread_id desc") == "cba"
+        assert await found(order_by="created_at ASC", sort_by="thread_id", sort_order="desc") == "cba"
+        for odd in ("odd ASC", "created_at; drop", ""):
+            assert await found(order_by=odd) == "cba"
+
+
+async def test_a_label_that_no_namespace_can_have_is_refused(light: Server) -> None:
+    async with light.http() as http:
+        for asked in ({"prefix": [""]}, {"suffix": ["a.b"]}, {"prefix": ["a", ""]}):
+            assert (await http.post("/store/namespaces", json=asked)).status_code == 422

@@ -55,6 +55,10 @@ def _split_list(given: object) -> object:
     return given
 
 
+EVENT_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Events as they come, each with its id.", "content": {"text/event-stream": {}}}
+}
+"""What a route declares that answers with a stream; as its `response_class` it has `Response`."""
 ListParameter = BeforeValidator(_split_list)
 """For every query parameter that is a list."""
 OwnerDep = Annotated[str, Depends(_owner)]

@@ -6,6 +6,7 @@ Every stream can be resumed: the id of an event is its number, and `Last-Event-I
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ from pydantic import Field, model_validator
 from starlette.responses import Response, StreamingResponse
 
 from everthread.conversation import Conversation
-from everthread.core.errors import Conflict, Invalid, NotFound
+from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import END, ERROR
@@ -25,6 +26,7 @@ from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.middleware import quote_id
 from everthread.http.protocol import assistants, thread_state, threads
 from everthread.http.protocol.dependencies import (
+    EVENT_STREAM,
     GraphRunsDep,
     GraphsDep,
     LangGraphResponse,
@@ -115,7 +117,7 @@ async def create_run(
     return LangGraphResponse(run_out(turn), headers=_headers(turn))
 
 
-@router.post("/threads/{thread_id}/runs/stream")
+@router.post("/threads/{thread_id}/runs/stream", response_class=Response, responses=EVENT_STREAM)
 async def stream_run(
     thread_id: PathId, body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep
 ) -> Response:
@@ -140,7 +142,7 @@ async def create_stateless_run(body: RunBody, graphs: GraphsDep, graph_runs: Gra
     return LangGraphResponse(run_out(turn), headers=_headers(turn))
 
 
-@router.post("/runs/stream")
+@router.post("/runs/stream", response_class=Response, responses=EVENT_STREAM)
 async def stream_stateless_run(body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> Response:
     """Start a run on a thread of its own and stream its events."""
     turn = await _start_stateless(graphs, graph_runs, owner, body)
@@ -168,7 +170,7 @@ async def create_batch(
 # -- following -------------------------------------------------------------------------------------------------------
 
 
-@router.get("/threads/{thread_id}/runs/{run_id}/stream")
+@router.get("/threads/{thread_id}/runs/{run_id}/stream", response_class=Response, responses=EVENT_STREAM)
 async def join_stream(
     run: RunDep,
     graphs: GraphsDep,
@@ -189,12 +191,10 @@ async def join_stream(
 
 
 def _event_number(last_event_id: str | None) -> int:
-    """Clients send -1 for all events."""
-    if last_event_id in (None, "", "-1"):
-        return 0
-    if last_event_id is None or not last_event_id.isdecimal() or len(last_event_id) > 15:
-        raise Invalid("must be the id of an event of this run", field="Last-Event-ID")
-    return int(last_event_id)
+    """Clients send -1 for all events. What is no event's id gives all of them too: LangGraph's own server refuses no
+    id either, and who gets an event again has lost none."""
+    is_number = last_event_id is not None and re.fullmatch(r"[0-9]{1,15}", last_event_id) is not None
+    return int(last_event_id) if last_event_id is not None and is_number else 0
 
 
 def _stream_response(
@@ -346,7 +346,12 @@ async def delete_run(run: RunDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> 
 Action = Annotated[Literal["interrupt", "rollback"], Query(description="`rollback` also deletes its checkpoints.")]
 
 
-@router.post("/threads/{thread_id}/runs/{run_id}/cancel", status_code=202)
+@router.post(
+    "/threads/{thread_id}/runs/{run_id}/cancel",
+    status_code=202,
+    response_class=Response,
+    responses={200: {"description": "It has ended.", "content": {"application/json": {}}}},
+)
 async def cancel_run(
     run: RunDep,
     graphs: GraphsDep,
@@ -393,6 +398,6 @@ async def _runs_to_cancel(graphs: OpenGraphs, owner: str, body: CancelRuns) -> l
     states = STATES_OF["running"] + STATES_OF["pending"] if body.status in (None, "all") else STATES_OF[body.status]
     found = await graphs.et.store.turns.list(TurnQuery(owner, body.thread_id, states, None, 1000))
     chosen = [turn for turn in found if turn.kind == RUN_KIND and (body.run_ids is None or turn.id in body.run_ids)]
-    if not chosen and body.run_ids is not None:
+    if not chosen:
         raise NotFound("none of these runs is running or pending")
     return chosen

@@ -61,13 +61,16 @@ class NamespaceSearch(RequestModel):
     offset: int = Field(default=0, ge=0)
 
 
+def _labels(labels: list[str], field: str) -> tuple[str, ...]:
+    if any(not label or "." in label for label in labels):
+        raise Invalid("labels must not be empty or contain a dot", field=field)
+    return tuple(labels)
+
+
 def _namespace(labels: list[str]) -> tuple[str, ...]:
-    for label in labels:
-        if not label or "." in label:
-            raise Invalid("labels must not be empty or contain a dot", field="namespace")
     if labels and labels[0] == _RESERVED:
         raise Invalid(f"the first label must not be {_RESERVED!r}", field="namespace")
-    return tuple(labels)
+    return _labels(labels, "namespace")
 
 
 @router.put("/store/items", status_code=204, response_class=Response)
@@ -115,8 +118,8 @@ async def search_items(body: ItemSearch, graphs: GraphsDep, owner: OwnerDep) -> 
 async def list_namespaces(body: NamespaceSearch, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """List the namespaces that have documents."""
     found = await graphs.store(owner).alist_namespaces(
-        prefix=tuple(body.prefix) if body.prefix else None,
-        suffix=tuple(body.suffix) if body.suffix else None,
+        prefix=_labels(body.prefix, "prefix") if body.prefix else None,
+        suffix=_labels(body.suffix, "suffix") if body.suffix else None,
         max_depth=body.max_depth,
         limit=_ALL,
     )

@@ -31,6 +31,7 @@ from everthread.core.turns import Turn, TurnState
 from everthread.http.dependencies import PathId
 from everthread.http.protocol import thread_state
 from everthread.http.protocol.dependencies import (
+    EVENT_STREAM,
     GraphRunsDep,
     GraphsDep,
     LangGraphResponse,
@@ -202,7 +203,7 @@ def _interrupt_answers(params: JsonObject) -> JsonObject:
 # -- events ----------------------------------------------------------------------------------------------------------
 
 
-@router.post("/threads/{thread_id}/stream/events")
+@router.post("/threads/{thread_id}/stream/events", response_class=Response, responses=EVENT_STREAM)
 async def stream_events(thread: ThreadDep, body: EventsQuery, graph_runs: GraphRunsDep) -> Response:
     """The events of all version 2 runs of a thread, from the first or after `since`, until you disconnect."""
 

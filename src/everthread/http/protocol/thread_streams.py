@@ -18,7 +18,7 @@ from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import END, ERROR
 from everthread.core.turns import Turn
-from everthread.http.protocol.dependencies import GraphRunsDep, ListParameter, ThreadDep
+from everthread.http.protocol.dependencies import EVENT_STREAM, GraphRunsDep, ListParameter, ThreadDep
 from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graph_stream import METADATA
 from everthread.http.protocol.run_events import RunEvent
@@ -31,7 +31,7 @@ router = APIRouter()
 ThreadMode = Literal["run_modes", "lifecycle", "state_update"]
 _MAX_RUNS = 1000
 _PAGE = 20
-_EVENT_ID = re.compile(r"(\d{1,15})-(\d{1,15})")
+_EVENT_ID = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
 _LIFECYCLE = frozenset({METADATA, ERROR, END})
 
 
@@ -42,7 +42,7 @@ class EventPosition(NamedTuple):
     event: int
 
 
-@router.get("/threads/{thread_id}/stream", tags=["LangGraph: runs"])
+@router.get("/threads/{thread_id}/stream", tags=["LangGraph: runs"], response_class=Response, responses=EVENT_STREAM)
 async def join_thread(
     thread: ThreadDep,
     graph_runs: GraphRunsDep,
@@ -65,14 +65,14 @@ async def join_thread(
 
 
 def _position(last_event_id: str | None) -> EventPosition | None:
-    """None to start with the current runs; clients send -1 for everything there is."""
+    """None to start with the current runs; clients send -1, or a hyphen, for everything there is."""
     if not last_event_id:
         return None
-    if last_event_id in ("-1", "0"):
+    if last_event_id in ("-1", "-"):
         return EventPosition(0, 0)
     if (found := _EVENT_ID.fullmatch(last_event_id)) is None:
         raise Invalid("must be the id of an event of this thread", field="Last-Event-ID")
-    return EventPosition(int(found[1]), int(found[2]))
+    return EventPosition(int(found[1]), int(found[2] or 0))
 
 
 def _is_in_modes(kind: str, modes: list[ThreadMode]) -> bool:

@@ -6,8 +6,9 @@ removes its checkpoints and hides the conversation; the log is kept, and /api/v1
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -72,16 +73,30 @@ ThreadField = Literal[
 ]  # fmt: skip
 
 
+SortField = Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"]
+
+
 class ThreadSearch(ThreadFilter):
     """Which threads, in which order, how many, and which fields."""
 
     ids: list[str] | None = Field(default=None, max_length=1000)
     limit: int = Field(default=10, ge=1, le=1000)
     offset: int = Field(default=0, ge=0)
-    sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] = "created_at"
-    sort_order: Literal["asc", "desc"] = "desc"
+    sort_by: SortField | None = None
+    sort_order: Literal["asc", "desc"] | None = None
+    order_by: str | None = Field(
+        default=None, max_length=100, description="As older clients write it: `created_at ASC`. `sort_by` goes before."
+    )
     select: list[ThreadField] | None = None
     extract: dict[str, str] | None = Field(default=None, max_length=10)
+
+    @property
+    def order(self) -> tuple[str, bool]:
+        """The field to sort by, and whether the greatest comes first."""
+        older = re.fullmatch(r"(\w+)(?: (ASC|DESC))?", self.order_by or "", re.IGNORECASE)
+        if self.sort_by is None and older is not None and older[1] in get_args(SortField):
+            return older[1], (older[2] or "").upper() != "ASC"
+        return self.sort_by or "created_at", self.sort_order != "asc"
 
 
 class PruneThreads(RequestModel):
@@ -267,9 +282,10 @@ def _contains_values(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 @router.post("/threads/search")
 async def search_threads(body: ThreadSearch, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """Search threads, by default newest first. Another order, or a filter by status or values, reads every thread."""
-    is_newest_first = body.sort_by == "created_at" and body.sort_order == "desc" and body.ids is None
+    field, is_descending = body.order
+    is_newest_first = field == "created_at" and is_descending and body.ids is None
     fields = set(body.select or ()) | set(() if body.extract is None else {"values"})
-    whole = not body.select or not fields <= _ROW_FIELDS or body.sort_by == "status"
+    whole = not body.select or not fields <= _ROW_FIELDS or field == "status"
     until = body.offset + body.limit + 1 if is_newest_first else None
     rows: list[JsonObject] = []
     async for row in _matching_threads(graphs, owner, body, body.ids, whole=whole and not is_newest_first):
@@ -277,7 +293,7 @@ async def search_threads(body: ThreadSearch, graphs: GraphsDep, owner: OwnerDep)
         if until is not None and len(rows) == until:
             break
     if not is_newest_first:
-        rows.sort(key=lambda row: (str(row[body.sort_by]), row["thread_id"]), reverse=body.sort_order == "desc")
+        rows.sort(key=lambda row: (str(row[field]), row["thread_id"]), reverse=is_descending)
     page = rows[body.offset : body.offset + body.limit]
     if whole and is_newest_first:
         page = [await thread_out(graphs, await find_thread(graphs, owner, row["thread_id"])) for row in page]

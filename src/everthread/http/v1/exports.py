@@ -76,6 +76,7 @@ async def export(
     """A conversation as Markdown, HTML, PDF, JSON, JSON lines, or an archive that includes its subagents'."""
     parts = Parts(thinking, tools)
     check_parts(format, parts)
+    await conversation.tail(1, branch=branch)  # NotFound for a branch that there is not, while it can still be said
     headers = {"Content-Disposition": _disposition(conversation, format)}
     media_type = MEDIA_TYPES[format]
     if format == "pdf":

@@ -10,17 +10,24 @@ from fastapi import APIRouter, Form, Query, UploadFile
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from everthread.conversation import MAX_QUERY_CHARACTERS
 from everthread.core.errors import NotFound
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.core.memories import Memory, MemoryKind, MemoryScope
-from everthread.http.dependencies import CallerDep, Cursor, EverthreadDep, Limit, PathId, RequestModel
+from everthread.http.dependencies import (
+    MAX_SEARCH_CHARACTERS,
+    CallerDep,
+    Cursor,
+    EverthreadDep,
+    Limit,
+    PathId,
+    RequestModel,
+)
 from everthread.http.responses import JsonResponse
 
 router = APIRouter()
 
 ConversationFilter = Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)]
-SearchText = Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
+SearchText = Annotated[str, Query(min_length=1, max_length=MAX_SEARCH_CHARACTERS)]
 Collection = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARACTERS)]
 
 

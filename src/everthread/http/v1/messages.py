@@ -10,10 +10,17 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from everthread.conversation import MAX_QUERY_CHARACTERS
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
-from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, Limit, PathId, RequestModel
+from everthread.http.dependencies import (
+    MAX_SEARCH_CHARACTERS,
+    CallerDep,
+    ConversationDep,
+    EverthreadDep,
+    Limit,
+    PathId,
+    RequestModel,
+)
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import MessageOut, MessagePage, Receipts, message_out, receipt_out
 
@@ -172,7 +179,7 @@ class HitsOut(BaseModel):
 async def search(
     et: EverthreadDep,
     caller: CallerDep,
-    q: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="Words, or a phrase in quotes.")],
+    q: Annotated[str, Query(max_length=MAX_SEARCH_CHARACTERS, description="Words, or a phrase in quotes.")],
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
     limit: Limit = 20,
     meaning: Annotated[bool, Query(description="Also find what was said in other words, as recall does.")] = False,
